@@ -1,0 +1,59 @@
+# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= SEEDS= UPDATES= ENGINE=)
+# make test     check that everything is in step, every chapter runs, every test passes
+# make lab      read and edit the chapters in JupyterLab
+# make docs     the book as web pages, under _docs
+# make bench    the metrics' speed beside scikit-learn's
+# make export   write the package and README.md from the notebooks
+# make clean    remove what can be made again (not the runs)
+
+PYTHON ?= python3
+PAPERS ?=
+SCALE ?=
+SOURCE ?= rendered
+SEEDS ?=
+UPDATES ?=
+ENGINE ?= local
+
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: tables test lab docs bench export clean
+
+tables: $(READY)
+	$(BIN)/disentangle_tables $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) \
+	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) --engine $(ENGINE)
+
+test: $(READY)
+	tests/in_step
+	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
+	$(BIN)/pytest -q
+	$(BIN)/ruff check
+
+lab: $(READY)
+	$(BIN)/jupyter lab --notebook-dir nbs
+
+docs: $(READY)
+	@if command -v quarto >/dev/null; then $(BIN)/nbdev_docs; else \
+	    echo "Quarto is not installed: plain pages by nbconvert"; \
+	    find nbs -name '*.ipynb' -not -path '*/.*' | while read -r chapter; do \
+	        $(BIN)/jupyter nbconvert --log-level ERROR --to html --output-dir "_docs/$$(dirname "$${chapter#nbs/}")" \
+	            "$$chapter" || exit 1; \
+	    done; fi
+
+bench: $(READY)
+	$(BIN)/python tests/bench_metrics.py
+
+export: $(READY)
+	$(BIN)/nbdev_export
+	tests/readme > README.md
+
+# Everything the project needs, at the versions of constraints.txt; done once, and again when one of these files changes.
+$(READY): constraints.txt settings.ini setup.py
+	@echo "Setting up .venv: this takes a few minutes, once."
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv _docs _proc build *.egg-info paper_tables/tables/smoke .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,21 @@
+"Reads settings.ini, the one place where the package's name, version and requirements stand."
+from configparser import ConfigParser
+
+from setuptools import find_packages, setup
+
+settings = ConfigParser(delimiters=["="], interpolation=None)
+settings.read("settings.ini", encoding="utf-8")
+about = settings["DEFAULT"]
+
+setup(
+    name=about["lib_name"],
+    version=about["version"],
+    description=about["description"],
+    author=about["author"],
+    license="Apache-2.0",
+    packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
+    python_requires=">=" + about["min_python"],
+    install_requires=about["requirements"].split(),
+    entry_points={"console_scripts": [about["console_scripts"]]},
+    extras_require={"dev": about["dev_requirements"].split()},
+)

@@ -1,0 +1,211 @@
+"""InfoMEC against the released procedure, its errors and its edge cases."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, mutual_info_score
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from threadpoolctl import threadpool_limits
+
+from disentangle_repro.qlae.infomec import (
+    active_latents,
+    compactness,
+    explicitness,
+    infomec,
+    ksg_mutual_information,
+    modularity,
+    nmi_matrix,
+    normalized_v_information,
+)
+
+
+def released_scores(sources, latents, discrete):
+    """What lines Q1 to Q3 say the released metric does, in plain scikit-learn, one pair and one source at a time."""
+
+    def information(source, latent):
+        if discrete:
+            return mutual_info_score(source, latent)
+        return mutual_info_classif(latent[:, None], source, n_neighbors=10, random_state=0)[0]
+
+    def loss(inputs, source):
+        fit = LogisticRegression(C=np.inf, class_weight="balanced", solver="lbfgs", tol=1e-4, max_iter=100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return log_loss(source, fit.fit(inputs, source).predict_proba(inputs))
+
+    def concentration(nmi):  # of columns
+        return ((nmi.max(0) / nmi.sum(0)).mean() - 1 / len(nmi)) / (1 - 1 / len(nmi))
+
+    encoder = OneHotEncoder() if discrete else StandardScaler()
+    inputs, columns = encoder.fit_transform(latents), latents if discrete else StandardScaler().fit_transform(latents)
+    nmi = np.array([[information(s, z) for z in columns.T] / mutual_info_score(s, s) * np.ones(1) for s in sources.T])
+    ranges = np.ptp(latents, axis=0)
+    active = ranges > (0 if discrete else ranges.max() / 20)
+    with threadpool_limits(1):
+        empty = [loss(np.zeros_like(latents, dtype=float), s) for s in sources.T]
+        full = [loss(inputs, s) for s in sources.T]
+    infoe = np.mean([(e - f) / e for e, f in zip(empty, full, strict=True)])
+    return concentration(nmi[:, active]), infoe, concentration(nmi[:, active].T), nmi, active
+
+
+def representation(kind, n=3000):
+    """Sources with frequent and rare values, and latents that mix them, some of them inactive."""
+    rng = np.random.default_rng(7)
+    sources = rng.integers([10, 4, 15, 2], size=(n, 4))
+    sources[:, 0] = np.where(rng.random(n) < 0.3, 0, sources[:, 0])
+    mixed = (sources / sources.max(axis=0)) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(n, 6))
+    latents = np.hstack([mixed, sources + 0.4 * rng.normal(size=sources.shape), 0.01 * rng.normal(size=(n, 2))])
+    if kind == "quantised":  # ten values a latent, two latents constant
+        low, high = latents.min(axis=0), latents.max(axis=0)
+        latents = np.round((latents - low) / (high - low) * 9) * 0.37 - 1
+        latents[:, -2:] = 0.1
+    if kind == "tied":  # continuous latents that saturate
+        latents = np.clip(latents, -1.0, 1.5)
+    return sources, latents
+
+
+@pytest.mark.parametrize("kind, discrete", [("continuous", False), ("tied", False), ("quantised", True)])
+def test_code_protocol_is_the_released_procedure(kind, discrete):
+    sources, latents = representation(kind)
+    infom, infoe, infoc, nmi, active = released_scores(sources, latents, discrete)
+    ours = infomec(sources, latents, discrete=discrete, protocol="code")
+    assert ours.infom == pytest.approx(infom, abs=0.01)
+    assert ours.infoe == pytest.approx(infoe, abs=0.01)
+    assert ours.infoc == pytest.approx(infoc, abs=0.01)
+    np.testing.assert_allclose(ours.nmi, nmi, atol=0.02)
+    assert (ours.active == active).all() and not active.all()
+
+
+def test_paper_protocol_uses_three_neighbours_and_a_converged_unweighted_fit():
+    sources, latents = representation("continuous")
+    expected = [mutual_info_classif(latents, s, n_neighbors=3, random_state=0) / mutual_info_score(s, s) for s in sources.T]
+    ours = infomec(sources, latents, discrete=False)
+    np.testing.assert_allclose(ours.nmi, expected, atol=1e-3)
+    inputs, share = StandardScaler().fit_transform(latents), []
+    for source in sources.T:
+        with threadpool_limits(1):
+            fit = LogisticRegression(C=np.inf, tol=1e-7, max_iter=20_000).fit(inputs, source)
+        share.append(1 - log_loss(source, fit.predict_proba(inputs)) / mutual_info_score(source, source))
+    np.testing.assert_allclose(normalized_v_information(sources, latents, discrete=False), share, atol=1e-3)
+    assert ours.infoe == pytest.approx(np.mean(share), abs=1e-3)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+@pytest.mark.parametrize("kind, discrete", [("continuous", False), ("quantised", True)])
+def test_tensors_and_arrays_score_alike_and_repeatably(kind, discrete, protocol):
+    sources, latents = representation(kind, n=400)
+    latents = latents.astype(np.float32)
+    arrays = infomec(sources, latents, discrete=discrete, protocol=protocol)
+    tensors = infomec(
+        torch.tensor(sources), torch.tensor(latents, requires_grad=True), discrete=discrete, protocol=protocol
+    )
+    assert isinstance(tensors.nmi, np.ndarray) and tensors.nmi.dtype == np.float64
+    assert (tensors.nmi == arrays.nmi).all() and (tensors.active == arrays.active).all()
+    assert (tensors.infom, tensors.infoe, tensors.infoc) == (arrays.infom, arrays.infoe, arrays.infoc)
+
+
+def test_no_warnings():
+    sources, latents = representation("continuous", n=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for protocol in ("paper", "code"):
+            infomec(sources, latents, discrete=False, protocol=protocol)
+            infomec(sources, np.round(latents), discrete=True, protocol=protocol)
+
+
+SOURCES, LATENTS = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [0, 1], [1, 0]]), np.arange(12.0).reshape(6, 2)
+
+
+@pytest.mark.parametrize(
+    "sources, latents, message",
+    [
+        (SOURCES, LATENTS[:5], "latents has 5 rows but sources has 6"),
+        (SOURCES[:, 0], LATENTS, r"sources has shape \(6,\)"),
+        (SOURCES, LATENTS[:, :, None], r"latents has shape \(6, 2, 1\)"),
+        (SOURCES, LATENTS[:, :0], r"latents has shape \(6, 0\)"),
+        (SOURCES, np.where(LATENTS == 5, np.nan, LATENTS), r"latents\[2, 1\] is nan"),
+        (SOURCES, np.where(LATENTS == 4, np.inf, LATENTS), r"latents\[2, 0\] is inf"),
+        (SOURCES + np.array([0, 0.25]), LATENTS, "sources column 1 holds 1.25"),
+        (SOURCES * [1, 0], LATENTS, "sources column 1 takes the single value 0"),
+        (SOURCES.astype(str), LATENTS, "sources has dtype <U21"),
+    ],
+)
+@pytest.mark.parametrize("score", [nmi_matrix, infomec, explicitness])
+def test_wrong_arrays_are_named(score, sources, latents, message):
+    with pytest.raises(ValueError, match=message):
+        score(sources, latents, discrete=True)
+
+
+def test_too_few_samples_for_the_neighbours():
+    with pytest.raises(ValueError, match="latents has 6 samples but k = 10 neighbours need at least 11"):
+        infomec(SOURCES, LATENTS, discrete=False, protocol="code")
+    with pytest.raises(ValueError, match="sources column 0 has no value that occurs twice"):
+        ksg_mutual_information(np.arange(6)[:, None], LATENTS)
+    with pytest.raises(ValueError, match="protocol is 'text' but must be one of 'paper', 'code'"):
+        infomec(SOURCES, LATENTS, discrete=True, protocol="text")
+    with pytest.raises(ValueError, match="protocol is 'text'"):
+        explicitness(SOURCES, LATENTS, discrete=True, protocol="text")
+
+
+def test_values_that_occur_once_or_less_often_than_k_follow_scikit_learn():
+    rng = np.random.default_rng(0)
+    source = np.concatenate([np.zeros(100), np.ones(100), [2, 3, 3, 4, 4, 4]]).astype(int)
+    latent = source + rng.normal(size=206)
+    for k in (3, 10):
+        expected = mutual_info_classif(latent[:, None], source, n_neighbors=k, random_state=0)
+        np.testing.assert_allclose(ksg_mutual_information(source[:, None], latent[:, None], k=k)[0], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+def test_a_collapsed_representation_scores_zero(discrete, protocol):
+    sources, _ = representation("continuous", n=300)
+    scores = infomec(sources, np.full((300, 4), 0.1), discrete=discrete, protocol=protocol)
+    assert not scores.active.any()
+    assert scores.infom == 0 == scores.infoc and abs(scores.infoe) < 0.01
+
+
+def test_one_active_latent_and_one_source():
+    sources, _ = representation("continuous", n=300)
+    latents = np.zeros((300, 3))
+    latents[:, 1] = sources[:, 0]
+    scores = infomec(sources, latents, discrete=True)
+    assert scores.active.tolist() == [False, True, False]
+    assert scores.infoc == 0 and scores.infom > 0.8
+    alone = infomec(sources[:, :1], latents, discrete=True)
+    assert alone.infom == 0 and alone.infoe == pytest.approx(1, abs=1e-5)
+
+
+def test_an_all_zero_column_counts_as_uniform():
+    nmi = np.array([[1.0, 0.0], [0.0, 0.0]])
+    assert modularity(nmi) == 0.5  # one-hot and uniform
+    assert compactness(nmi) == 0.5
+
+
+def test_the_threshold_of_activity_is_strict_and_on_raw_ranges():
+    ends = np.array([[0.0, 0.0, 0.0], [20.0, 1.0, 1.01]])
+    assert active_latents(ends, discrete=False).tolist() == [True, False, True]
+    assert active_latents(torch.tensor(ends), discrete=True).tolist() == [True, True, True]
+
+
+def test_a_perfect_representation():
+    sources = np.stack(np.unravel_index(np.arange(120), (4, 5, 6)), axis=1)
+    for protocol in ("paper", "code"):
+        scores = infomec(sources, sources[:, ::-1] * 0.5, discrete=True, protocol=protocol)
+        assert scores.infom == pytest.approx(1) and scores.infoc == pytest.approx(1)
+        assert scores.infoe == pytest.approx(1, abs=0.01)
+        np.testing.assert_allclose(scores.nmi, np.eye(3)[::-1], atol=1e-12)
+
+
+def test_the_seed_matters_only_for_ties():
+    sources, latents = representation("continuous", n=400)
+    first, second = (nmi_matrix(sources, latents, discrete=False, seed=seed) for seed in (0, 1))
+    np.testing.assert_allclose(first, second, atol=1e-3)
+    sources, latents = representation("tied", n=400)
+    first, second = (nmi_matrix(sources, latents, discrete=False, seed=seed) for seed in (0, 1))
+    assert (first != second).any()

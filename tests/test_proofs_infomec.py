@@ -1,0 +1,80 @@
+"""Every proof check of the InfoMEC chapter goes red when the formula it checks is broken."""
+
+import numpy as np
+import pytest
+
+from disentangle_repro.core.proofs import PROOF_CHECKS, prove
+from disentangle_repro.qlae import infomec as chapter
+
+
+def miller_madow(sources, latents):
+    """A bias correction, where the plain estimate is meant."""
+    s, z = chapter.indicators(np.asarray(sources))[0], chapter.indicators(np.asarray(latents))[0]
+    cells, n = (s.T @ z).nnz, len(sources)
+    return chapter_discrete(sources, latents) - (cells - s.shape[1] - z.shape[1] + 1) / (2 * n)
+
+
+def of_intervals(sources, latents, width=2.0, **_):
+    """Information with latents cut at fixed places, which depends on their scale."""
+    return chapter_discrete(sources, np.floor(np.asarray(latents) / width))
+
+
+def gap(nmi):
+    """The gap between the two largest entries, instead of the ratio."""
+    top = np.sort(nmi, axis=0)
+    return float((top[-1] - top[-2]).mean())
+
+
+def skip_zero_columns(nmi):
+    return chapter_modularity(nmi[:, nmi.sum(axis=0) > 0])
+
+
+chapter_discrete, chapter_modularity, chapter_cross_entropy = (
+    chapter.discrete_mutual_information, chapter.modularity, chapter.cross_entropy
+)
+
+MUTATIONS = {
+    ("equation 6", "divergence of the joint table"): ("discrete_mutual_information", miller_madow),
+    ("section 4.1", "meets known mutual informations"): ("nearest_on_left", lambda z, k: np.zeros(len(z), int)),
+    ("equation 7", "lies in [0, 1]"): ("source_entropy", lambda s: np.log(s.max(axis=0) + 1) / 2),
+    ("equation 7", "discrete latents ignores strictly monotone"): ("discrete_mutual_information", of_intervals),
+    ("equation 7", "KSG's NMI ignores affine"): ("ksg_mutual_information", of_intervals),
+    ("equation 8", "one-hot columns"): ("modularity", gap),
+    ("equation 9", "one-hot rows"): ("compactness", chapter_modularity),
+    ("section 4.1 (remark)", "scaled permutation"): ("modularity", skip_zero_columns),
+    ("appendix B, figures 5 and 6", "hardly on k"): (
+        "ksg_mutual_information",
+        lambda s, z, k, seed=0: chapter_discrete(s, chapter.bin_latents(z, 20 * k)),
+    ),
+    ("equation 11", "affine maps"): ("whiten", np.tanh),
+    ("equation 13", "R²"): ("relative_reduction", lambda marginal, conditional: marginal - conditional),
+    ("equation 13", "one binary latent"): (
+        "cross_entropy", lambda *arguments: chapter_cross_entropy(*arguments) / np.log(2)
+    ),
+    ("equation 14", "linearly separated"): ("whiten", lambda z: np.ones((len(z), 1)) * 1e-3 * z[:, :1]),
+}
+
+
+def check_of(proposition, words):
+    (check,) = [
+        check for check in PROOF_CHECKS.values()
+        if (check.paper, check.proposition) == ("qlae", proposition) and words in check.statement
+    ]
+    return check
+
+
+@pytest.mark.parametrize("proposition, words", MUTATIONS)
+def test_a_broken_formula_is_noticed(monkeypatch, proposition, words):
+    check = check_of(proposition, words)
+    check()
+    name, broken = MUTATIONS[proposition, words]
+    monkeypatch.setattr(chapter, name, broken)
+    with pytest.raises(AssertionError):
+        check()
+    with pytest.raises(AssertionError, match="does not hold"):
+        prove("qlae", proposition)
+
+
+def test_no_check_is_left_out():
+    registered = {check for check in PROOF_CHECKS.values() if check.check.__module__ == chapter.__name__}
+    assert registered == {check_of(*key) for key in MUTATIONS}

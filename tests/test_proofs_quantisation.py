@@ -1,0 +1,66 @@
+"Each proof check of latent quantisation goes red when the formula it stands for is broken."
+
+import pytest
+
+from disentangle_repro.core import prove
+from disentangle_repro.qlae import latent_quantization as lq
+
+
+def second_nearest(continuous, codebooks):
+    return (continuous[:, :, None] - codebooks).abs().argsort(dim=2)[:, :, 1]
+
+
+def shared_row(index, codebooks):
+    return codebooks[0][index]
+
+
+def straight_through_to_the_codebooks(continuous, quantized):
+    return quantized + (continuous - continuous.detach())
+
+
+def no_straight_through(continuous, quantized):
+    return quantized
+
+
+def undetached(continuous, quantized, protocol="paper"):
+    distance = (continuous - quantized).square().sum(1).mean()
+    return {"quantize": distance, "commit": distance}
+
+
+def never_zero(continuous, quantized, protocol="paper"):
+    return {name: loss + 1e-6 for name, loss in ORIGINAL_LOSSES(continuous, quantized, protocol).items()}
+
+
+def halfway(continuous, quantized):
+    return (continuous + quantized) / 2
+
+
+ORIGINAL_LOSSES = lq.codebook_losses
+
+BROKEN = [
+    ("equation 4", "nearest_index", second_nearest),
+    ("figure 1", "look_up", shared_row),
+    ("Algorithm 1, line 6", "straight_through", straight_through_to_the_codebooks),
+    ("Algorithm 1, line 6", "straight_through", no_straight_through),
+    ("Algorithm 1", "straight_through", halfway),
+    ("Algorithm 1", "codebook_losses", never_zero),
+    ("equation 5", "codebook_losses", undetached),
+    ("equation 5", "straight_through", straight_through_to_the_codebooks),
+]
+
+
+@pytest.mark.parametrize(("proposition", "name", "broken"), BROKEN, ids=lambda x: getattr(x, "__name__", x))
+def test_a_broken_formula_is_seen(monkeypatch, proposition, name, broken):
+    prove("qlae", proposition)
+    monkeypatch.setattr(lq, name, broken)
+    with pytest.raises(AssertionError, match=proposition):
+        prove("qlae", proposition)
+
+
+def test_every_check_of_the_chapter_has_been_broken():
+    registered = {
+        check.proposition
+        for check in lq.proof_check.__globals__["PROOF_CHECKS"].values()
+        if check.check.__module__ == lq.__name__
+    }
+    assert registered == {proposition for proposition, _, _ in BROKEN}
