@@ -44,6 +44,10 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 120) -> None
         time.sleep(0.01)
 
 
+def updates_in(checkpoint: Path) -> int:
+    return torch.load(checkpoint)["updates"] if checkpoint.exists() else 0
+
+
 def record(folder: Path) -> dict:
     return json.loads((folder / "runs" / SPEC.id / "run.json").read_text())
 
@@ -53,11 +57,11 @@ def test_a_run_killed_twice_ends_as_an_undisturbed_one(tmp_path):
     checkpoint = disturbed / "runs" / SPEC.id / "checkpoint.pt"
     for updates in (1, 100):
         process = start_run(disturbed)
-        wait_for(lambda: checkpoint.exists() and torch.load(checkpoint)["updates"] >= updates, process)
+        wait_for(lambda at_least=updates: updates_in(checkpoint) >= at_least, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         assert not (checkpoint.parent / "run.json").exists()
-        assert torch.load(checkpoint)["updates"] < 300, "killed too late to show anything"
+        assert updates_in(checkpoint) < 300, "killed too late to show anything"
     for folder in (disturbed, undisturbed):
         assert start_run(folder).wait() == 0
     for part in ("scores", "probes", "nmi", "active"):

@@ -1,0 +1,260 @@
+"Scores against independent computations, and what they refuse."
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from disentangle_repro.scores import check_sources_latents, completeness, dci, disentanglement, mse, psnr
+
+dci_module = importlib.import_module("disentangle_repro.scores.dci")
+
+
+def synthetic(n, value_counts=(10, 10, 10, 8, 4, 15), n_latents=12, seed=0):
+    "Sources, and latents that mix them."
+    rng = np.random.default_rng(seed)
+    counts = np.array(value_counts)
+    sources = rng.integers(counts, size=(n, len(counts)))
+    weights = np.eye(len(counts), n_latents) + 0.1 * rng.normal(size=(len(counts), n_latents))
+    return sources, (2 * sources / (counts - 1) - 1) @ weights + 0.1 * rng.normal(size=(n, n_latents))
+
+
+def plain_scores(importance):
+    "D and C with loops and logarithms, as the definitions read."
+
+    def one_minus_entropy(weights):
+        p = [w / sum(weights) for w in weights]
+        return 1 + sum(x * math.log(x) for x in p if x > 0) / math.log(len(p))
+
+    total = importance.sum()
+    d = sum(row.sum() / total * one_minus_entropy(row) for row in importance if row.sum() > 0)
+    return d, float(np.mean([one_minus_entropy(column) for column in importance.T]))
+
+
+def plain_dci(sources, latents, classifiers, held_out):
+    "D, I, C of scikit-learn's own importances and accuracies."
+    train, rest = train_test_split(np.arange(len(sources)), test_size=held_out, random_state=0)
+    columns, accuracies = [], []
+    for source, classifier in zip(sources.T, classifiers, strict=True):
+        classifier.fit(latents[train], source[train])
+        columns.append(classifier.feature_importances_)
+        accuracies.append(classifier.score(latents[rest], source[rest]))
+    d, c = plain_scores(np.maximum(np.stack(columns, axis=1), 0))
+    return d, np.mean(accuracies), c
+
+
+def entropy_forest(max_depth, seed):
+    return RandomForestClassifier(100, criterion="entropy", max_depth=max_depth, random_state=seed, n_jobs=-1)
+
+
+# DCI against scikit-learn
+
+
+def test_scores_of_a_matrix_follow_the_definitions():
+    importance = np.random.default_rng(0).exponential(size=(7, 5)) ** 2
+    assert (disentanglement(importance), completeness(importance)) == pytest.approx(plain_scores(importance))
+
+
+def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
+    sources, latents = synthetic(2000)
+    ours = dci(sources, latents, predictor="forest", max_depth=10)
+    theirs = plain_dci(sources, latents, [entropy_forest(10, seed=50) for _ in sources.T], held_out=0.1)
+    assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
+
+
+def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
+    sources, latents = synthetic(2000)
+    ours = dci(sources, latents)
+    d, i, c = plain_dci(sources, latents, [entropy_forest(depth, seed=50) for depth in ours.depths], held_out=0.1)
+    assert (ours.d, ours.c) == pytest.approx((d, c), abs=0.02)
+    assert i - 0.02 < ours.i < i + 0.05  # the depth is the best of many on 200 samples, so its accuracy is optimistic
+
+
+def test_tuned_depth_is_the_shallowest_of_the_most_accurate():
+    sources, latents = synthetic(400, (6, 4), 5)
+    tuned = dci(sources, latents)
+    for i, source in enumerate(sources.T):
+        train, rest = train_test_split(np.arange(400), test_size=0.1, random_state=0)
+        forest = entropy_forest(None, seed=0).fit(latents[train], source[train])
+        accuracy, _ = dci_module.forest_by_depth(forest, latents[rest], source[rest])
+        assert tuned.depths[i] == 1 + min(np.flatnonzero(accuracy == accuracy.max()))
+
+
+def test_boosting_agrees_with_scikit_learn():
+    sources, latents = synthetic(450, (6, 4, 3), 6)
+    ours = dci(sources, latents, predictor="boosting")
+    theirs = plain_dci(sources, latents, [GradientBoostingClassifier(random_state=9) for _ in sources.T], 1 / 3)
+    assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.01)
+    assert ours.depths.tolist() == [3, 3, 3]
+
+
+# what must not change the numbers
+
+
+SMALL = synthetic(300, (5, 4, 3), 6)
+
+
+@pytest.mark.parametrize("predictor", ["forest", "boosting"])
+def test_same_seed_same_numbers_whatever_the_number_of_jobs(monkeypatch, predictor):
+    first, again = (dci(*SMALL, predictor=predictor) for _ in range(2))
+    parallel = dci_module.Parallel
+    monkeypatch.setattr(dci_module, "Parallel", lambda n_jobs, **options: parallel(n_jobs=1, **options))
+    alone = dci(*SMALL, predictor=predictor)
+    for other in again, alone:
+        assert (other.importance == first.importance).all() and other.i == first.i
+    assert (dci(*SMALL, predictor=predictor, seed=1).importance != first.importance).any()
+
+
+def test_tensors_and_labels_and_units_do_not_matter():
+    sources, latents = SMALL
+    expected = dci(sources, latents, max_depth=4)
+    relabelled = 7 - 10 * sources
+    for same in (
+        dci(torch.tensor(sources), torch.tensor(latents, requires_grad=True), max_depth=4),
+        dci(sources.astype(float), 4 * latents, max_depth=4),
+        dci(sources[:, ::-1], latents, max_depth=4),
+        dci(relabelled, latents, max_depth=np.int64(4)),
+    ):
+        assert (same.d, same.c) == pytest.approx((expected.d, expected.c), abs=1e-9)
+        assert same.i == pytest.approx(expected.i, abs=0.02)  # relabelling breaks tied votes otherwise
+
+
+def test_inputs_are_left_alone():
+    sources, latents = SMALL
+    before = sources.copy(), latents.copy()
+    dci(sources, latents, max_depth=3)
+    assert (sources == before[0]).all() and (latents == before[1]).all()
+
+
+def test_depths():
+    assert dci(*SMALL, protocol="code").depths.tolist() == [10, 10, 10]
+    assert dci(*SMALL, protocol="code", max_depth=2).depths.tolist() == [2, 2, 2]
+    full = dci(*SMALL, max_depth=None)
+    assert (dci(*SMALL).depths <= full.depths).all() and (full.depths > 5).all()
+
+
+def test_latents_that_never_change_score_zero():
+    scores = dci(SMALL[0], np.zeros_like(SMALL[1]))
+    assert scores.d == pytest.approx(0, abs=1e-12) and scores.c == pytest.approx(0, abs=1e-12)
+    assert not scores.importance.any()
+
+
+def test_importances_of_boosted_trees_are_never_negative():
+    sources, _ = SMALL
+    scores = dci(sources, np.concatenate([sources, np.zeros((300, 2))], axis=1), predictor="boosting")
+    assert scores.importance.min() == 0 and scores.d > 0.99
+
+
+# what DCI refuses
+
+
+REFUSED = [
+    (lambda s, z: (s, z[:3]), {}, "latents has 3 rows but sources has 300: both need one row a sample."),
+    (lambda s, z: (s + 0.5, z), {}, r"sources\[0, 0\] is .*needed are values coded as integers"),
+    (lambda s, z: (s * [1, 0, 1], z), {}, "sources has one value only in column 1"),
+    (lambda s, z: (s[:, 0], z), {}, r"sources has shape \(300,\): needed are two dimensions"),
+    (lambda s, z: (s, z[:, 0]), {}, r"latents has shape \(300,\): needed are two dimensions"),
+    (lambda s, z: (s, np.where(z > 0, np.nan, z)), {}, "latents.* is nan: every entry must be finite"),
+    (lambda s, z: (s, z.astype(str)), {}, "latents holds <U.*: needed are real numbers"),
+    (lambda s, z: (s[:9], z[:9]), {}, "sources has 9 rows: needed are at least 10"),
+    (lambda s, z: (s[:, :1], z), {}, "sources has 1 columns and latents has 6: both need at least two"),
+    (lambda s, z: (s, z[:, :1]), {}, "sources has 3 columns and latents has 1: both need at least two"),
+    (lambda s, z: (s, z), {"predictor": "tree"}, "predictor is 'tree' but must be one of 'forest', 'boosting'"),
+    (lambda s, z: (s, z), {"protocol": "papier"}, "protocol is 'papier' but must be one of 'paper', 'code'"),
+    (lambda s, z: (s, z), {"max_depth": 0}, "max_depth is 0 but .* must be 'tune', None or at least 1"),
+    (lambda s, z: (s, z), {"max_depth": 2.5}, "max_depth is 2.5"),
+    (lambda s, z: (s, z), {"max_depth": True}, "max_depth is True"),
+    (lambda s, z: (s, z), {"max_depth": "deep"}, "max_depth is 'deep'"),
+    (lambda s, z: (s, z), {"max_depth": None, "predictor": "boosting"}, "is None but .* must be 'tune' or at least 1"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "message"), REFUSED, ids=[message for *_, message in REFUSED])
+def test_dci_refuses(change, options, message):
+    with pytest.raises(ValueError, match=message):
+        dci(*change(*SMALL), **options)
+
+
+def test_a_value_that_training_never_sees_is_refused():
+    rare = np.zeros((40, 1), dtype=int)
+    _, rest = train_test_split(np.arange(40), test_size=0.1, random_state=0)
+    rare[rest[0]] = 1
+    with pytest.raises(ValueError, match="column 1 of the 36 rows trained on"):
+        dci(np.concatenate([SMALL[0][:40, :1], rare], axis=1), SMALL[1][:40])
+
+
+@pytest.mark.parametrize("score", [disentanglement, completeness])
+def test_importances_are_checked(score):
+    refused = ([[1, -1], [0, 1]], "entry of -1"), ([[1], [2]], "at least two"), ([1, 2], "two dimensions")
+    for wrong, message in refused:
+        with pytest.raises(ValueError, match=message):
+            score(np.array(wrong))
+    assert score(torch.eye(3)) == 1 and score(np.zeros((3, 2))) == pytest.approx(0, abs=1e-12)
+
+
+def test_every_type_of_input_becomes_one():
+    sources, latents = check_sources_latents([[0, 1], [2, 0]], torch.ones(2, 3, dtype=torch.bfloat16))
+    assert (sources.dtype, latents.dtype, latents.shape) == (np.int64, np.float64, (2, 3))
+
+
+# reconstruction
+
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 3)).astype(np.uint8)
+NOISY = (IMAGES + np.random.default_rng(1).normal(0, 20, IMAGES.shape)).clip(0, 255).astype(np.uint8)
+
+
+def test_mse_and_psnr_follow_the_definitions():
+    squares = [((int(a) - int(b)) / 255) ** 2 for a, b in zip(IMAGES.ravel(), NOISY.ravel(), strict=True)]
+    assert mse(IMAGES, NOISY) == pytest.approx(np.mean(squares), rel=1e-12)
+    of_each = np.reshape(squares, (5, -1)).mean(axis=1)
+    assert psnr(IMAGES, NOISY) == pytest.approx(np.mean([-10 * math.log10(e) for e in of_each]), rel=1e-12)
+
+
+@pytest.mark.parametrize("score", [mse, psnr])
+def test_kind_and_layout_do_not_matter(score):
+    a, b = torch.tensor(IMAGES), torch.tensor(NOISY)
+    for same in (
+        (a, b),
+        (IMAGES / 255, NOISY / 255),
+        (a.permute(0, 3, 1, 2), b.permute(0, 3, 1, 2)),
+        ((a / 255).requires_grad_(), b.double() / 255),
+        (IMAGES[None], NOISY[None]),
+    ):
+        assert score(*same) == pytest.approx(score(IMAGES, NOISY), rel=1e-5)
+
+
+@pytest.mark.parametrize("error", [15, 16, 100, 200])
+def test_large_errors_do_not_wrap(error):
+    dark = np.full((1, 2, 2, 3), 20, np.uint8)
+    for pair in ((dark, dark + np.uint8(error)), (dark + np.uint8(error), dark)):
+        assert mse(*pair) == pytest.approx((error / 255) ** 2)
+        assert psnr(*pair) == pytest.approx(20 * math.log10(255 / error))
+
+
+def test_identical_images():
+    assert mse(IMAGES, IMAGES) == 0 and psnr(IMAGES, IMAGES) == math.inf
+
+
+@pytest.mark.parametrize("score", [mse, psnr])
+@pytest.mark.parametrize(
+    ("images", "reconstructions", "message"),
+    [
+        (IMAGES, NOISY[:4], r"reconstructions has shape \(4, 8, 8, 3\) but images has \(5, 8, 8, 3\)"),
+        (IMAGES, NOISY / 255, "reconstructions holds float64 but images holds uint8"),
+        (IMAGES / 255, NOISY / 127.5, "reconstructions holds numbers from .* to 2: needed are numbers in"),
+        (IMAGES / 255, NOISY / 255 - 0.1, "reconstructions holds numbers from -0.1"),
+        (IMAGES / 255, NOISY * np.nan, "reconstructions holds numbers from nan"),
+        (IMAGES.astype(int), NOISY.astype(int), "images holds int64: needed is uint8, or floating-point"),
+        (IMAGES[0, 0], NOISY[0, 0], r"images has shape \(8, 3\): needed are the three axes"),
+        (IMAGES[:0], NOISY[:0], r"images has shape \(0, 8, 8, 3\)"),
+    ],
+    ids=["shape", "kinds", "too bright", "too dark", "nan", "integers", "no image", "empty"],
+)
+def test_reconstruction_refuses(score, images, reconstructions, message):
+    with pytest.raises(ValueError, match=message):
+        score(images, reconstructions)
