@@ -100,7 +100,7 @@ def test_images_and_model_on_different_devices_are_refused():
 
 def test_a_store_survives_a_folder_it_cannot_trust(tmp_path):
     store = Store(tmp_path / "runs", tmp_path / "results")
-    (store.folder(SPEC) / "run.unfinished").write_text('{"scores": {"info')
+    (store.folder(SPEC) / ".run.json.1.part").write_text('{"scores": {"info')
     assert store.record(SPEC) is None
     store.finish(SPEC, {"scores": {"infom": 0.5}})
     assert store.record(SPEC)["scores"]["infom"] == 0.5

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['DataError', 'proof_check', 'prove']
 
-# %% ../../nbs/core/index.ipynb #c3a144c5
+# %% ../../nbs/core/index.ipynb #5b0a19d0
 from .errors import DataError
 from .proofs import proof_check, prove
 _all_ = ["DataError", "proof_check", "prove"]
