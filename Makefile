@@ -38,7 +38,7 @@ docs: $(READY)
 	    find nbs -name '*.ipynb' -not -path '*/.*' | while read -r chapter; do \
 	        $(BIN)/jupyter nbconvert --log-level ERROR --to html --output-dir "_docs/$$(dirname "$${chapter#nbs/}")" \
 	            "$$chapter" || exit 1; \
-	    done; fi
+	    done && find _docs -name '*.html' -exec sed -i -E 's|(href="[^":]*)\.ipynb|\1.html|g' {} +; fi
 
 bench: $(READY)
 	$(BIN)/python tests/bench_metrics.py
@@ -49,6 +49,7 @@ export: $(READY)
 
 # Everything the project needs, at the versions of constraints.txt; done once, and again when one of these files changes.
 $(READY): constraints.txt settings.ini setup.py
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up .venv: this takes a few minutes, once."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'

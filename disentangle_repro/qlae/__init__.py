@@ -5,6 +5,6 @@
 # %% auto #0
 __all__ = ['QLAE', 'LatentQuantizer']
 
-# %% ../../nbs/qlae/index.ipynb #51e24c84
+# %% ../../nbs/qlae/index.ipynb #28e90e74
 from .latent_quantization import QLAE, LatentQuantizer
 _all_ = ["QLAE", "LatentQuantizer"]
