@@ -1,0 +1,44 @@
+"Both readings of the paper, from settings to a trained model."
+
+import pytest
+import torch
+
+from disentangle_repro.data import load_dataset
+from disentangle_repro.models import create_model, list_models
+from disentangle_repro.qlae.settings import hyperparameters
+from disentangle_repro.train import Training, fit, make_optimizer
+
+OPTIMISER = ("learning_rate", "beta1", "beta2", "weight_decay", "decay_biases")
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+@pytest.mark.parametrize("name", list_models())
+def test_every_model_learns_under_both_protocols(name, protocol):
+    settings = hyperparameters(name, "shapes3d", protocol)
+    model = create_model(name, dataset="shapes3d", net=protocol, width=0.25)
+    optimizer = make_optimizer(model, **{setting: settings[setting] for setting in OPTIMISER})
+    images = load_dataset("shapes3d", n=300).images
+    training = Training(model, optimizer, images, batch_size=16, seed=0, clip=settings["clip"])
+    curve = fit(training, 40, progress=False)
+    assert curve[-1]["reconstruction"] < curve[0]["reconstruction"] - 0.02
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+def test_the_codes_gradients_are_bounded_one_by_one():
+    model = create_model("ae", dataset="shapes3d", net="code", width=0.125)
+    optimizer = make_optimizer(model, learning_rate=0.0, beta1=0.9, beta2=0.999, weight_decay=0.0)
+    images = load_dataset("shapes3d", n=300).images
+    for clip in (None, 1e-4):
+        Training(model, optimizer, images, batch_size=4, seed=0, clip=clip).update()
+        largest = max(p.grad.abs().max() for p in model.parameters())
+        assert (largest > 1e-4) == (clip is None), f"with clip={clip} the largest gradient is {largest}"
+
+
+def test_the_codes_variant_differs_where_the_list_says():
+    paper, code = (create_model("qlae", dataset="shapes3d", net=net, width=0.125) for net in ("paper", "code"))
+    assert paper.decoder.last.kernel_size == (1, 1) and code.decoder.last.kernel_size == (3, 3)  # Q6
+    convolutions = [m for m in code.modules() if isinstance(m, torch.nn.Conv2d | torch.nn.ConvTranspose2d)]
+    assert all(convolution.bias is None for convolution in convolutions)  # Q4, Q6
+    continuous = torch.randn(8, 12)
+    ratio = paper.latent(continuous).penalties["commit"] / code.latent(continuous).penalties["commit"]
+    torch.testing.assert_close(ratio, torch.tensor(12.0))  # Q7
