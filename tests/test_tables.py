@@ -51,6 +51,13 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("option", [["--seeds", "0"], ["--updates", "-5"], ["--updates", "many"]])
+def test_a_wrong_number_is_refused_by_name(option, capsys):
+    with pytest.raises(SystemExit):
+        runner.main(option)
+    assert f"argument {option[0]}: invalid positive value: '{option[1]}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", [["--scale", "big"], ["--papers", "qlea"], ["--engine", "tcp://nowhere"]])
 def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
     with pytest.raises(SystemExit):
