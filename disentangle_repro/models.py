@@ -11,7 +11,7 @@ from typing import Any
 from .base.autoencoder import Autoencoder
 from .core.device import seeded
 from .core.errors import check_choice
-from .data.scenes import SCENES
+from .data.load import SCENES
 from .nets.style import ImageEncoder, StyleDecoder
 from .qlae.latent_quantization import QLAE
 

@@ -16,7 +16,8 @@ import torch
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import list_datasets, load, load_dataset, official
 from disentangle_repro.data.official import read_rows, read_shapes3d, write_shapes3d
-from disentangle_repro.data.scenes import SHAPES3D, to_bytes
+from disentangle_repro.data.scenes import to_bytes
+from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 
 # every shape, and the first and last value of all else: 2 * 2 * 2 * 2 * 4 * 2 = 128 pictures
@@ -249,10 +250,10 @@ def test_batches_make_no_difference(tmp_path):
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
 def test_an_interrupted_write_leaves_nothing(tmp_path, fault):
-    def draw(values, image_size, repeats):
+    def draw(values, image_size, samples, repeats):
         if len(values) < 50:
             raise fault
-        return SHAPES3D.draw(values, image_size, repeats)
+        return SHAPES3D.draw(values, image_size, samples, repeats)
 
     with pytest.raises(fault):
         write_shapes3d(tmp_path / "new" / "half.h5", dataclasses.replace(SHAPES3D, draw=draw), n=70, batch=50)
@@ -260,7 +261,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, fault):
 
 
 def test_an_interrupted_write_keeps_the_earlier_file(tmp_path, part):
-    def draw(values, image_size, repeats):
+    def draw(values, image_size, samples, repeats):
         raise KeyboardInterrupt
 
     before = part.read_bytes()
