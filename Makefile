@@ -1,8 +1,9 @@
-# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= SEEDS= UPDATES= ENGINE=)
+# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= SEEDS= UPDATES= MODELS= DATASETS= ENGINE=)
+# make data     draw data sets before they are needed (DATASETS= N=)
 # make test     check that everything is in step, every chapter runs, every test passes
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages, under _docs
-# make bench    the metrics' speed beside scikit-learn's
+# make bench    the metrics' speed beside scikit-learn's, and pictures drawn a second
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -12,16 +13,23 @@ SCALE ?=
 SOURCE ?= rendered
 SEEDS ?=
 UPDATES ?=
+MODELS ?=
 ENGINE ?= local
+DATASETS ?=
+N ?=
 
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: tables test lab docs bench export clean
+.PHONY: tables data test lab docs bench export clean
 
 tables: $(READY)
 	$(BIN)/disentangle_tables $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) \
-	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) --engine $(ENGINE)
+	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) --engine $(ENGINE) \
+	    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
+
+data: $(READY)
+	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N))
 
 test: $(READY)
 	tests/in_step
@@ -42,6 +50,7 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python tests/bench_metrics.py
+	$(BIN)/python tests/bench_data.py
 
 export: $(READY)
 	$(BIN)/nbdev_export

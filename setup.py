@@ -16,6 +16,6 @@ setup(
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
-    entry_points={"console_scripts": [about["console_scripts"]]},
+    entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={"dev": about["dev_requirements"].split()},
 )

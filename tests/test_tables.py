@@ -8,9 +8,10 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.tables import runner
 from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
-from disentangle_repro.tables.plan import TABLES, paper_specs
+from disentangle_repro.tables.plan import SETTINGS, TABLES, once, paper_tables, run_spec, table_specs
 from disentangle_repro.train import Store
 
+SMOKE = SCALES["smoke"]
 EVERY_TABLE = [table for tables in TABLES.values() for table in tables]
 
 
@@ -23,32 +24,65 @@ def checkout(tmp_path, monkeypatch):
     return store
 
 
-def done(spec, store):
+def specs_of(store, **how):
+    return once(spec for table in paper_tables(["qlae"]) for spec in table_specs(table, SMOKE, store, **how))
+
+
+def done(spec, store, line=0):
     scores = {metric: 0.1 * (spec.seed + 1) for metric in METRIC_NAMES}
     store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
 
 
-def failing(spec, store):
+def failing(spec, store, line):
     if spec.model == "ae":
         raise RuntimeError("out of memory")
     done(spec, store)
 
 
+def perform(monkeypatch, do):
+    monkeypatch.setattr(runner.do_runs, "__defaults__", (do, 2))
+
+
 def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatch, capsys):
-    monkeypatch.setattr(runner.do_runs, "__defaults__", (failing,))
+    perform(monkeypatch, failing)
     assert runner.main(["--papers", "qlae", "--scale", "smoke"]) == 1
     printed = capsys.readouterr().out
     assert "FAILED qlae-ae-" in printed and "out of memory" in printed and "run.ipynb" in printed
-    finished = [spec.model for spec in paper_specs(["qlae"], SCALES["smoke"]) if checkout.record(spec)]
-    assert finished == ["qlae"]
+    unfinished = [spec.model for spec in specs_of(checkout) if not checkout.record(spec)]
+    assert unfinished == ["ae"] * 4
 
 
 def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     asked = []
-    monkeypatch.setattr(runner.do_runs, "__defaults__", (lambda spec, store: (asked.append(spec), done(spec, store)),))
+    perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
     assert runner.main(["--scale", "smoke"]) == 0
     assert runner.main(["--scale", "smoke"]) == 0
-    assert len(asked) == 2
+    assert len(asked) == len({spec.id for spec in asked}) == 12 * 4
+
+
+def test_a_part_of_a_table_can_be_asked_for(checkout, monkeypatch):
+    asked = []
+    perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
+    assert runner.main("--scale smoke --models ae qlae --datasets mpi3d --seeds 2".split()) == 0
+    assert sorted((spec.model, spec.dataset, spec.seed) for spec in asked) == [
+        (model, "mpi3d", seed) for model in ("ae", "qlae") for seed in (0, 1)
+    ]
+
+
+def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
+    asked = []
+
+    def tune(spec, store, line):
+        asked.append(spec)
+        decay = spec.hyperparameters["weight_decay"]
+        scores = {metric: 0.9 if decay == 0.01 else 0.1 for metric in METRIC_NAMES}
+        store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
+
+    perform(monkeypatch, tune)
+    assert runner.main("--scale paper --models qlae --datasets shapes3d --papers qlae".split()) == 0
+    decays = [spec.hyperparameters["weight_decay"] for spec in asked]
+    assert sorted(decays[:8]) == sorted(2 * SETTINGS["qlae"].SETTINGS["qlae"].grid)
+    assert decays[8:] == [0.01] * 5 and {spec.seed for spec in asked[8:]} == {2, 3, 4, 5, 6}
 
 
 @pytest.mark.parametrize("option", [["--seeds", "0"], ["--updates", "-5"], ["--updates", "many"]])
@@ -58,7 +92,9 @@ def test_a_wrong_number_is_refused_by_name(option, capsys):
     assert f"argument {option[0]}: invalid positive value: '{option[1]}'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--scale", "big"], ["--papers", "qlea"], ["--engine", "tcp://nowhere"]])
+@pytest.mark.parametrize(
+    "option", [["--scale", "big"], ["--papers", "qlea"], ["--engine", "tcp://nowhere"], ["--models", "x"]]
+)
 def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
     with pytest.raises(SystemExit):
         runner.main(option)
@@ -66,13 +102,20 @@ def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
 
 
 def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
-    for spec in paper_specs(["qlae"], SCALES["smoke"], seeds=3):
+    for spec in specs_of(checkout, seeds=3):
         done(spec, checkout)
-    cells = table_cells(EVERY_TABLE[0], SCALES["smoke"], "rendered", checkout, seeds=3)
-    row = cells.query("model == 'qlae' and metric == 'infom'").iloc[0]
+    cells = table_cells(EVERY_TABLE[0], SMOKE, "rendered", checkout, seeds=3)
+    assert not cells.isna()[["reported", "ours", "ours_ci95"]].any().any()
+    row = cells.query("model == 'qlae' and metric == 'infom' and dataset == 'shapes3d'").iloc[0]
     assert (row.reported, row.reported_ci95, row.seeds, row.updates) == (0.95, 0.02, 3, 60)
     assert row.ours == pytest.approx(0.2) and row.ours_ci95 == pytest.approx(4.303 * 0.1 / math.sqrt(3), rel=1e-3)
     assert lay_out(cells).loc[("shapes3d", "QLAE"), ("InfoM", "ours")] == "0.20 ± 0.25"
+
+
+def test_earlier_records_are_found(checkout):
+    "The identity of a run is that of its settings: it may not change when code is added around them."
+    spec = run_spec("qlae", "qlae", "shapes3d", SCALES["cpu"], seed=0, updates=15_000)
+    assert spec.id == "qlae-qlae-shapes3d-rendered-cpu-paper-seed0-30e9696c"
 
 
 @pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda t: f"{t.paper}-{t.number}")

@@ -1,0 +1,51 @@
+"Scenes that are drawn in no time: a small room, and spots on a grey ground."
+
+import dataclasses
+import os
+import time
+
+import torch
+
+from disentangle_repro.data.scenes import ObjectScene, Scene
+from disentangle_repro.data.shapes3d import SHAPES3D
+from disentangle_repro.data.sources import Sources
+
+# every shape, and the first and last value of all else: 2 * 2 * 2 * 2 * 4 * 2 = 128 pictures
+SMALL = dataclasses.replace(SHAPES3D, sources=Sources(SHAPES3D.sources.names, (2, 2, 2, 2, 4, 2)))
+
+
+def sample_spots(n, seed):
+    light, x, y, second = torch.rand(1000, 4, generator=torch.Generator().manual_seed(seed))[:n].T
+    present = (second > 0.5).float()
+    return torch.stack([light, torch.ones(n), x, present, present * y], 1)
+
+
+def which_spot(sources, image_size):
+    columns = torch.arange(image_size) / image_size
+    near = (columns - sources[:, [2, 4], None]).abs() < 0.15
+    number = torch.where(near[:, 1] & (sources[:, 3:4] > 0), 2, near[:, 0].int())
+    return number[:, None].expand(-1, image_size, -1)
+
+
+def draw_spots(sources, image_size, samples):
+    number = which_spot(sources, image_size)
+    picture = torch.where(number > 0, number / 2, sources[:, :1, None] / 3)
+    return picture[..., None].expand(-1, -1, -1, 3)
+
+
+SPOTS = ObjectScene(
+    "spots", ("light",), ("present", "x"), {"light": (0, 1), "x": (0, 1)}, {"present": ("no", "yes")}, (1, 2), 1,
+    {"train": 600, "validation": 30, "test": 70}, 16, 1, sample_spots, draw_spots, which_spot,
+)  # fmt: skip
+
+
+def draw_grey(values, image_size, samples, repeats):
+    if "DRAWN" in os.environ:  # where a test wants to see each block, and has time to kill whoever draws it
+        time.sleep(0.1)
+        with open(os.environ["DRAWN"], "a") as log:
+            print(len(values), file=log)
+    return (values[:, :1, None, None] * values[:, 1:, None, None] / 999).expand(-1, image_size, image_size, 3)
+
+
+# 30,000 pictures in 8 blocks
+GREY = Scene("grey", Sources(("grey", "step"), (30, 1000)), ((0, 1), (0, 999)), 4, 1, draw_grey)

@@ -1,0 +1,98 @@
+"The models that qlae compares with: losses are finite, every part learns, dice come from the stream that is given."
+
+import pytest
+import torch
+
+from disentangle_repro.base.bioae import bioae
+from disentangle_repro.base.variational import GaussianLatent, TotalCorrelationLatent, beta_tcvae, beta_vae
+from disentangle_repro.base.vqvae import VectorQuantizer, vqvae
+from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.qlae.latent_quantization import LatentQuantizer
+from disentangle_repro.train.optimizer import make_optimizer
+
+CONSTRUCTORS = {"beta_vae": beta_vae, "beta_tcvae": beta_tcvae, "bioae": bioae, "vqvae": vqvae}
+N_LATENTS = 6
+
+
+@pytest.fixture(params=CONSTRUCTORS)
+def model(request):
+    with seeded(0):
+        return CONSTRUCTORS[request.param](N_LATENTS, width=0.1)
+
+
+@pytest.fixture
+def images():
+    return torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=generator(1))
+
+
+def test_loss_is_finite_and_every_parameter_learns(model, images):
+    loss, terms = model.loss(images, generator(0))
+    assert torch.isfinite(loss) and all(torch.isfinite(term) for term in terms.values())
+    torch.testing.assert_close(loss, terms["reconstruction"] + sum(model.weights[n] * terms[n] for n in model.weights))
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_the_same_stream_gives_the_same_loss(model, images):
+    first, again, other = (model.loss(images, generator(seed))[0] for seed in (0, 0, 1))
+    assert first == again
+    assert (first != other) == isinstance(model.latent, GaussianLatent)
+
+
+def test_the_loss_leaves_the_global_stream_alone(model, images):
+    before = torch.random.get_rng_state()
+    model.loss(images, generator(0))
+    assert torch.random.get_rng_state().equal(before)
+
+
+def test_codes_are_deterministic_and_decoded(model, images):
+    code = model.encode(images)
+    assert code.shape == (8, N_LATENTS) and code.is_floating_point() and code.equal(model.encode(images))
+    pictures = model.decode(code)
+    assert pictures.shape == images.shape and pictures.min() >= 0 and pictures.max() <= 1
+    changed = code.clone()
+    changed[:, 2] += 1
+    assert not model.decode(changed).equal(pictures)
+
+
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_the_codes_variant_builds(name, images):
+    with seeded(0):
+        model = CONSTRUCTORS[name](N_LATENTS, width=0.1, protocol="code")
+    assert torch.isfinite(model.loss(images, generator(0))[0])
+
+
+@pytest.mark.parametrize("layer", [GaussianLatent, TotalCorrelationLatent])
+def test_dice_follow_the_type_of_what_is_said(layer):
+    said = torch.randn(4, 6, dtype=torch.float64)
+    latents, penalties = layer()(said, generator(0))
+    assert latents.dtype == torch.float64 and all(term.dtype == torch.float64 for term in penalties.values())
+
+
+@pytest.mark.parametrize("layer", [GaussianLatent, TotalCorrelationLatent])
+@pytest.mark.parametrize("raw", [-40.0, -5.0, 0.0, 5.0, 80.0])
+def test_narrow_and_wide_posteriors_stay_finite(layer, raw):
+    said = torch.cat([torch.randn(8, 3, generator=generator(0)), torch.full((8, 3), raw)], dim=1).requires_grad_()
+    total = sum(layer()(said, generator(0)).penalties.values())
+    (gradient,) = torch.autograd.grad(total, said)
+    assert torch.isfinite(total) and torch.isfinite(gradient).all()
+
+
+def test_one_number_a_vector_is_qlaes_global_codebook():
+    said = torch.randn(200, 4, generator=generator(0))
+    shared, vectors = LatentQuantizer(4, 10, protocol="code", shared=True), VectorQuantizer(dim=1, n_values=10)
+    with torch.no_grad():
+        vectors.codebooks.copy_(shared.codebooks.T)
+    (heard, terms), (code, penalties) = vectors(said), shared(said)
+    assert heard.equal(code)
+    for name in terms:
+        torch.testing.assert_close(terms[name], penalties[name])
+
+
+def test_the_vectors_are_spared_the_weight_decay():
+    model = vqvae(3, width=0.1)
+    groups = make_optimizer(model, learning_rate=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1).param_groups
+    (spared,) = [group for group in groups if group["weight_decay"] == 0]
+    assert [p is model.latent.codebooks for p in spared["params"]] == [True]

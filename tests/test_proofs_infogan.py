@@ -1,0 +1,117 @@
+"Each proof check of the two InfoGANs goes red when the formula it stands for is broken."
+
+import torch
+from mutations import proof_tests
+from torch.nn import functional as F
+
+from disentangle_repro.base import infogan
+from disentangle_repro.base.autoencoder import Step
+from disentangle_repro.base.infogan import InfoGAN
+from disentangle_repro.qlae import quantized_infogan
+from disentangle_repro.qlae.latent_quantization import LatentQuantizer
+
+
+def summed(read, latents):
+    return F.mse_loss(read, latents, reduction="sum") / len(read)
+
+
+def turned(of_fake, of_real):
+    return of_real.mean() - of_fake.mean()
+
+
+def summed_values(of_fake, of_real):
+    return of_fake.sum() - of_real.sum()
+
+
+def a_place_for_each_pixel(real, fake, random=None):
+    return torch.lerp(fake, real, torch.rand(real.shape, generator=random))
+
+
+def one_place_for_all(real, fake, random=None):
+    return torch.lerp(fake, real, torch.rand((), generator=random))
+
+
+def near_the_real_ones(real, fake, random=None):
+    return torch.lerp(fake, real, 0.5 + 0.5 * torch.rand((len(real), 1, 1, 1), generator=random))
+
+
+def penalty_of(deviation):
+    def penalty(critic, points):
+        points = points.detach().requires_grad_()
+        (gradients,) = torch.autograd.grad(critic(points).sum(), points, create_graph=True)
+        return deviation(gradients.flatten(1)).mean()
+
+    return penalty
+
+
+def length(gradients):
+    return torch.linalg.vector_norm(gradients, dim=1)
+
+
+only_where_too_steep = penalty_of(lambda g: (length(g) - 1).clamp(min=0).square())
+of_squared_lengths = penalty_of(lambda g: (length(g).square() - 1).square())
+of_a_constant = penalty_of(lambda g: length(g.detach()) * (length(g) - 2) + 1)  # the right value, half the gradient
+towards_two = penalty_of(lambda g: (length(g) - 2).square())
+
+
+class EncoderMovesTwice(InfoGAN):
+    def steps(self):
+        *judging, generating = super().steps()
+        return [*judging, Step([*generating.parameters, *self.encoder.parameters()], generating.loss)]
+
+
+class CriticForgotten(InfoGAN):
+    def steps(self):
+        *judging, generating = super().steps()
+        return [Step(list(self.encoder.parameters()), step.loss) for step in judging] + [generating]
+
+
+class WithGraph(InfoGAN):
+    def critic_loss(self, images, random=None):
+        with torch.enable_grad():
+            latents, fake = self.generate(len(images), random, images.device)
+        terms = {**super().critic_loss(images, random)[1], **self.read_back(fake, latents, random)}
+        return self.weighted(0.0, terms), terms
+
+
+class CodebooksWithTheEncoder(InfoGAN):
+    def steps(self):
+        *judging, generating = super().steps()
+        codebooks = list(self.latent.parameters())
+        judging = [Step([*step.parameters, *codebooks], step.loss) for step in judging]
+        return [*judging, Step(list(self.decoder.parameters()), generating.loss)]
+
+
+class DrawnAsConstants(LatentQuantizer):
+    def sample(self, n, random=None):
+        return super().sample(n, random).detach()
+
+
+BROKEN = [
+    ("equation 3", "", "reading_loss", summed),
+    ("equation 3", "", "reading_loss", F.l1_loss),
+    ("Algorithm 3, line 8", "", "value_difference", turned),
+    ("Algorithm 3, line 8", "", "value_difference", summed_values),
+    ("Algorithm 3, line 9", "", "interpolate", a_place_for_each_pixel),
+    ("Algorithm 3, line 9", "", "interpolate", one_place_for_all),
+    ("Algorithm 3, line 9", "", "interpolate", near_the_real_ones),
+    ("Algorithm 3, line 10", "linear critic", "gradient_penalty", only_where_too_steep),
+    ("Algorithm 3, line 10", "linear critic", "gradient_penalty", of_squared_lengths),
+    ("Algorithm 3, line 10", "finite differences", "gradient_penalty", of_a_constant),
+    ("Algorithm 3, lines 8 to 10", "", "gradient_penalty", towards_two),
+    ("Algorithm 3, lines 8 to 10", "", "value_difference", summed_values),
+    ("Algorithm 3, lines 14 and 22", "", "InfoGAN", EncoderMovesTwice),
+    ("Algorithm 3, lines 14 and 22", "", "InfoGAN", CriticForgotten),
+    ("Algorithm 3, lines 14 and 22", "", "InfoGAN", WithGraph),
+]
+BROKEN_QUANTIZED = [
+    ("Algorithm 3, line 14", "", "InfoGAN", WithGraph),
+    ("Algorithm 3, line 14", "", "InfoGAN", CodebooksWithTheEncoder),
+    ("Algorithm 3, lines 22 and 23", "", "LatentQuantizer", DrawnAsConstants),
+    ("Algorithm 3, lines 22 and 23", "", "InfoGAN", CodebooksWithTheEncoder),
+]
+
+test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(infogan, BROKEN)
+test_a_broken_quantized_formula_is_seen, test_no_quantized_check_is_left_unbroken = proof_tests(
+    quantized_infogan, BROKEN_QUANTIZED
+)

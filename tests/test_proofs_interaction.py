@@ -1,0 +1,42 @@
+"Each proof check of the interaction chapter goes red when the scene or the derivative it stands on is broken."
+
+from dataclasses import replace
+
+import torch
+from mutations import proof_tests
+
+from disentangle_repro.data import interaction as chapter
+
+SPRITES, SHAPES3D = chapter.SPRITES, chapter.SHAPES3D
+
+
+def glowing(sources, image_size, samples):
+    "A little of each sprite's light falls everywhere."
+    pictures = SPRITES.draw(sources, image_size, samples)
+    return pictures + 0.01 * pictures.mean((1, 2), keepdim=True)
+
+
+def of_one_brightness(sources, image_size, samples):
+    "A sprite's value makes no difference."
+    value = torch.tensor([name.startswith("value") for name in SPRITES.names])
+    return SPRITES.draw(torch.where(value, 1, sources), image_size, samples)
+
+
+def as_screens_show_it(values, image_size, samples, repeats):
+    "Light to the power 1 / 2.2, which mixes what was a sum."
+    return (SHAPES3D.draw(values, image_size, samples, repeats) + 0.01) ** (1 / 2.2)
+
+
+def no_slope(draw, along, sources):
+    return torch.zeros_like(draw(sources))
+
+
+MUTATIONS = [
+    ("Definition 3.2", "", "SPRITES", replace(SPRITES, draw=glowing)),
+    ("Definition 3.2", "", "slope", no_slope),
+    ("Assumption 3.5 (ii)", "", "SPRITES", replace(SPRITES, draw=of_one_brightness)),
+    ("Definition 3.3", "", "SHAPES3D", replace(SHAPES3D, draw=as_screens_show_it)),
+    ("Definition 3.3", "", "slope", no_slope),
+]
+
+test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(chapter, MUTATIONS)
