@@ -1,0 +1,77 @@
+"The list of proof checks is complete whatever was imported before, and leads to the chapters."
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.core import proof_checks
+from disentangle_repro.core.proofs import PROOF_CHECKS, ProofCheck
+
+ROOT = Path(__file__).parents[1]
+MODULES = {
+    "qlae/infomec.py": "nbs/qlae/02_infomec.ipynb",
+    "qlae/latent_quantization.py": "nbs/qlae/01_latent_quantization.ipynb",
+    "qlae/quantized_infogan.py": "nbs/qlae/05_quantized_infogan.ipynb",
+    "base/variational.py": "nbs/base/02_variational.ipynb",
+    "base/bioae.py": "nbs/base/03_bioae.ipynb",
+    "base/vqvae.py": "nbs/base/04_vqvae.ipynb",
+    "base/infogan.py": "nbs/base/05_infogan.ipynb",
+}
+ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
+
+
+@pytest.fixture(scope="module")
+def listed():
+    "Rows (paper, proposition, statement, notebook) as a process sees them that has imported nothing else."
+    command = [sys.executable, "-c", ALONE]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [tuple(row) for row in json.loads(printed)]
+
+
+def decorated(path):
+    "What stands in the decorators of a module's source: paper, proposition, statement."
+    functions = (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef))
+    calls = (call for function in functions for call in function.decorator_list if isinstance(call, ast.Call))
+    return [tuple(a.value for a in call.args) for call in calls if getattr(call.func, "id", "") == "proof_check"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_chapters_checks_are_listed_with_its_notebook(module, listed):
+    of_source = decorated(ROOT / "disentangle_repro" / module)
+    assert of_source and Counter(of_source) == Counter(row[:3] for row in listed if row[3] == MODULES[module])
+
+
+def test_nothing_of_the_package_is_left_out_or_listed_twice(listed):
+    of_sources = [check for path in (ROOT / "disentangle_repro").rglob("*.py") for check in decorated(path)]
+    assert Counter(of_sources) == Counter(row[:3] for row in listed)
+    assert max(Counter(of_sources).values()) == 1
+
+
+def test_every_notebook_exists(listed):
+    assert [notebook for *_, notebook in listed if not (ROOT / notebook).is_file()] == []
+
+
+def test_no_module_with_checks_of_these_rooms_is_forgotten_here():
+    for room in ("qlae", "base"):
+        with_checks = {p.name for p in (ROOT / "disentangle_repro" / room).glob("*.py") if decorated(p)}
+        assert {f"{room}/{name}" for name in with_checks} == {m for m in MODULES if m.startswith(room)}
+
+
+def test_the_list_leaves_a_function_with_a_modules_name_alone():
+    scores = import_module("disentangle_repro.scores")
+    before = scores.dci
+    proof_checks()
+    assert scores.dci is before and callable(before)
+
+
+def test_a_check_from_elsewhere_has_no_notebook(monkeypatch):
+    check = ProofCheck("x", "Lemma 1", "true", lambda: None)
+    monkeypatch.setitem(PROOF_CHECKS, ("x", "Lemma 1", "true"), check)
+    (row,) = proof_checks().query("paper == 'x'").itertuples(index=False)
+    assert tuple(row) == ("x", "Lemma 1", "true", "")
