@@ -3,7 +3,7 @@
 # make test     check that everything is in step, every chapter runs, every test passes
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages, under _docs
-# make bench    the metrics' speed beside scikit-learn's, and pictures drawn a second
+# make bench    speed: of the metrics beside scikit-learn's, of drawing pictures, of a training step
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -51,6 +51,7 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python tests/bench_metrics.py
 	$(BIN)/python tests/bench_data.py
+	$(BIN)/python tests/bench_training.py
 
 export: $(READY)
 	$(BIN)/nbdev_export

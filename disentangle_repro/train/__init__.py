@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Training', 'fit', 'make_optimizer', 'RunSpec', 'Store']
 
-# %% ../../nbs/train/index.ipynb #115e0519
+# %% ../../nbs/train/index.ipynb #2ad064d1
 from .loop import Training, fit
 from .optimizer import make_optimizer
 from .store import RunSpec, Store
