@@ -1,4 +1,4 @@
-# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= SEEDS= UPDATES= MODELS= DATASETS= ENGINE=)
+# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE=)
 # make data     draw data sets before they are needed (DATASETS= N=)
 # make test     check that everything is in step, every chapter runs, every test passes
 # make lab      read and edit the chapters in JupyterLab
@@ -11,6 +11,7 @@ PYTHON ?= python3
 PAPERS ?=
 SCALE ?=
 SOURCE ?= rendered
+PROTOCOL ?= paper
 SEEDS ?=
 UPDATES ?=
 MODELS ?=
@@ -24,7 +25,7 @@ READY := .venv/ready
 .PHONY: tables data test lab docs bench export clean
 
 tables: $(READY)
-	$(BIN)/disentangle_tables $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) \
+	$(BIN)/disentangle_tables $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
 	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) --engine $(ENGINE) \
 	    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 

@@ -1,6 +1,7 @@
 "The command that makes tables, without training anything."
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -8,10 +9,10 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.tables import runner
 from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
-from disentangle_repro.tables.plan import SETTINGS, TABLES, once, paper_tables, run_spec, table_specs
+from disentangle_repro.tables.plan import SETTINGS, TABLES, Request, once, paper_tables, run_spec, table_specs
 from disentangle_repro.train import Store
 
-SMOKE = SCALES["smoke"]
+SMOKE = Request(SCALES["smoke"])
 EVERY_TABLE = [table for tables in TABLES.values() for table in tables]
 
 
@@ -25,7 +26,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def specs_of(store, **how):
-    return once(spec for table in paper_tables(["qlae"]) for spec in table_specs(table, SMOKE, store, **how))
+    return once(spec for table in paper_tables(["qlae"]) for spec in table_specs(table, replace(SMOKE, **how), store))
 
 
 def done(spec, store, line=0):
@@ -57,7 +58,7 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
     assert runner.main(["--scale", "smoke"]) == 0
     assert runner.main(["--scale", "smoke"]) == 0
-    trained, measured = {"qlae": 48, "tripod": 28, "psa": 35}, {"tripod": 2, "psa": 15}
+    trained, measured = {"qlae": 48, "tripod": 28, "factorqvae": 35, "psa": 35}, {"tripod": 2, "psa": 15}
     assert len(asked) == len({spec.id for spec in asked}) == sum(trained.values()) + sum(measured.values())
 
 
@@ -105,7 +106,7 @@ def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
 def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
     for spec in specs_of(checkout, seeds=3):
         done(spec, checkout)
-    cells = table_cells(EVERY_TABLE[0], SMOKE, "rendered", checkout, seeds=3)
+    cells = table_cells(EVERY_TABLE[0], replace(SMOKE, seeds=3), checkout)
     assert not cells.isna()[["reported", "ours", "ours_ci95"]].any().any()
     row = cells.query("model == 'qlae' and metric == 'infom' and dataset == 'shapes3d'").iloc[0]
     assert (row.reported, row.reported_ci95, row.seeds, row.updates) == (0.95, 0.02, 3, 40)
@@ -115,7 +116,7 @@ def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
 
 def test_earlier_records_are_found(checkout):
     "The identity of a run is that of its settings: it may not change when code is added around them."
-    spec = run_spec("qlae", "qlae", "shapes3d", SCALES["cpu"], seed=0, updates=15_000)
+    spec = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["cpu"], updates=15_000))
     assert spec.id == "qlae-qlae-shapes3d-rendered-cpu-paper-seed0-30e9696c"
 
 
