@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from disentangle_repro.asymmetry.transformer_vae import TABLE_1
 from disentangle_repro.core.device import generator
+from disentangle_repro.factorqvae import settings as factorqvae_settings
 from disentangle_repro.models import create_model, list_models
 
 N_SOURCES = {"shapes3d": 6, "mpi3d": 7, "falcor3d": 7, "isaac3d": 9}  # table 3
@@ -31,7 +33,7 @@ PENALTIES = {
     "tripod_no_klm": ["hessian"],
     "tripod_finer_quantization": ["multiinformation", "hessian"],
 }
-SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj"]
+SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj", *TABLE_1]
 GANS = [name for name in PENALTIES if "gan" in name]
 VQ = ("vqvae", "vqvae_weight_decay")
 
@@ -86,7 +88,9 @@ def images():
 
 
 def test_all_are_listed():
-    assert list_models() == sorted({*PENALTIES, *SLOT_MODELS}) and len(PENALTIES) == 12 + 6
+    of_factorqvae = factorqvae_settings.SETTINGS
+    assert list_models() == sorted({*PENALTIES, *SLOT_MODELS, *of_factorqvae})
+    assert (len(PENALTIES), len(TABLE_1), len(of_factorqvae)) == (12 + 6, 6, 9 + 8)
 
 
 def test_the_sums_are_those_made_by_hand():

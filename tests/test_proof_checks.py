@@ -24,6 +24,19 @@ MODULES = {
     "base/infogan.py": "nbs/base/05_infogan.ipynb",
     "base/slot_attention.py": "nbs/base/06_slot_attention.ipynb",
     "base/monet.py": "nbs/base/07_monet.ipynb",
+    "base/factorvae.py": "nbs/base/08_factorvae.ipynb",
+    "nets/attention.py": "nbs/nets/00_attention.ipynb",
+    "nets/slots.py": "nbs/nets/03_slots.ipynb",
+    "factorqvae/scalar_codes.py": "nbs/factorqvae/01_scalar_codes.ipynb",
+    "factorqvae/density_ratio.py": "nbs/factorqvae/02_total_correlation.ipynb",
+    "factorqvae/factorqvae.py": "nbs/factorqvae/03_factorqvae.ipynb",
+    "asymmetry/interaction.py": "nbs/asymmetry/01_interaction.ipynb",
+    "asymmetry/form.py": "nbs/asymmetry/02_form.ipynb",
+    "asymmetry/disentanglement.py": "nbs/asymmetry/03_disentanglement.ipynb",
+    "asymmetry/composition.py": "nbs/asymmetry/04_composition.ipynb",
+    "asymmetry/cross_attention.py": "nbs/asymmetry/05_cross_attention.ipynb",
+    "asymmetry/transformer_vae.py": "nbs/asymmetry/06_transformer_vae.ipynb",
+    "asymmetry/slot_jacobian.py": "nbs/asymmetry/07_slot_jacobian.ipynb",
     "psa/mixture.py": "nbs/psa/01_slots_as_a_mixture.ipynb",
     "psa/probabilistic_slot_attention.py": "nbs/psa/02_probabilistic_slot_attention.ipynb",
     "psa/aggregate_posterior.py": "nbs/psa/03_aggregate_posterior.ipynb",
@@ -71,7 +84,7 @@ def test_every_notebook_exists(listed):
 
 
 def test_no_module_with_checks_of_these_rooms_is_forgotten_here():
-    for room in ("qlae", "base", "tripod", "psa"):
+    for room in ("qlae", "base", "nets", "tripod", "factorqvae", "asymmetry", "psa"):
         with_checks = {p.name for p in (ROOT / "disentangle_repro" / room).glob("*.py") if decorated(p)}
         assert {f"{room}/{name}" for name in with_checks} == {m for m in MODULES if m.startswith(room)}
 

@@ -1,4 +1,4 @@
-"Data and settings of qlae and tripod: each printed entry has ours or a reason; both agree where the papers are right."
+"Data and settings of three papers: each printed entry has ours or a reason; both agree where the papers are right."
 
 import math
 from collections import Counter
@@ -13,12 +13,13 @@ from disentangle_repro.tables import setup
 from disentangle_repro.tables.setup import our_setup, read_entry, reported_setup, setup_tables, write_setup
 from disentangle_repro.tripod import settings as tripod_settings
 
-PAPERS = ("qlae", "tripod")
+PAPERS = ("qlae", "tripod", "factorqvae")
 PRINTED = ("Shapes3D", "MPI3D", "Falcor3D", "Isaac3D")
 SOURCES_OF_QLAE = list(zip(PRINTED, "4567", strict=True))
 N_ENTRIES = {
     "qlae": {"3": 12, "4": 6, "5": 7, "6": 7, "7": 9, "8": 4, "9": 7, "10": 9, "11": 16},
     "tripod": {"2": 12, "3": 29, "4": 6, "5": 6},
+    "factorqvae": {"3": 42, "4": 6},
 }
 EXCHANGED = {
     "qlae": {("4", "2 camera orientation"): ("10", "15"), ("4", "5 wall color"): ("15", "10")},
@@ -26,8 +27,9 @@ EXCHANGED = {
         ("3", "Shapes3D: 2 camera orientation"): ("10", "15"),
         ("3", "Shapes3D: 5 wall color"): ("15", "10"),
     },
+    "factorqvae": {},
 }  # Q11
-NOT_COMPARED = {"qlae": {("3", f"{name}: description") for name in PRINTED}, "tripod": set()}
+NOT_COMPARED = {"qlae": {("3", f"{name}: description") for name in PRINTED}, "tripod": set(), "factorqvae": set()}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def printed_sources(paper, name, number):  # of one data set: counts, n_s, |D|; 
     return sources, entries["2", f"{name}: n_s"], entries["2", f"{name}: |D|"]
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", PAPERS[:2])
 @pytest.mark.parametrize(("name", "number"), SOURCES_OF_QLAE)
 def test_printed_sources_span_the_printed_sizes(paper, name, number):
     counts, n_sources, size = printed_sources(paper, name, number)
@@ -67,7 +69,7 @@ def test_printed_sources_span_the_printed_sizes(paper, name, number):
 
 @pytest.mark.parametrize(("name", "number"), SOURCES_OF_QLAE)
 def test_both_papers_print_the_same_sources(name, number):
-    of_qlae, of_tripod = (printed_sources(paper, name, number)[0] for paper in PAPERS)
+    of_qlae, of_tripod = (printed_sources(paper, name, number)[0] for paper in PAPERS[:2])
     assert of_qlae.to_dict() == of_tripod.to_dict()
 
 

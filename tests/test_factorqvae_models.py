@@ -1,0 +1,78 @@
+"The models of factorqvae with their own networks: losses of named parts, an opponent apart, pictures and codes."
+
+import pytest
+import torch
+
+from disentangle_repro.core.device import generator
+from disentangle_repro.factorqvae.settings import DATASETS, SETTINGS, hyperparameters
+from disentangle_repro.models import create_model
+from disentangle_repro.train import Training, make_optimizer
+from disentangle_repro.train.loop import Replayed
+
+TERMS = {
+    "ae": [],
+    "beta_vae": ["kl"],
+    "bioae": ["nonnegative", "activity"],
+    "qlae": ["quantize", "commit"],
+    "factorvae": ["kl", "total_correlation"],
+}
+OWN = ("n_values", "dim", "beta", "gamma", "quantize", "commit", "activity", "nonnegative", "initial", "family")
+
+
+def made(name, dataset="shapes3d", protocol="paper", width=0.1):
+    how = hyperparameters(name, dataset, protocol)
+    return create_model(name, dataset=dataset, net=protocol, width=width, **{k: how[k] for k in OWN if k in how})
+
+
+@pytest.fixture(scope="module")
+def images():
+    return torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_step_has_a_finite_loss_and_moves_its_own_parameters(name, protocol, images):
+    model = made(name, protocol=protocol)
+    steps = model.steps()
+    assert len(steps) == (2 if SETTINGS[name].factorises else 1)
+    _, terms = steps[0].loss(images, generator(1))
+    quantised = ["kl", "total_correlation"] if SETTINGS[name].factorises else ["kl"]
+    assert sorted(terms) == sorted(["reconstruction", *TERMS.get(name, quantised)])
+    for step in steps:
+        loss, _ = step.loss(images, generator(1))
+        gradients = torch.autograd.grad(loss, step.parameters)
+        assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients)
+        assert all(gradient.any() for gradient in gradients[-2:])
+    moved = {id(parameter) for step in steps for parameter in step.parameters}
+    assert moved == {id(parameter) for parameter in model.parameters()}
+    assert sum(len(step.parameters) for step in steps) == len(moved), "a parameter belongs to two steps"
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_codes_and_pictures_have_their_shapes(name, images):
+    with torch.no_grad():
+        model = made(name)
+        latents = model.encode(images)
+        pictures = model.decode(latents)
+    assert latents.shape == (4, 12) and pictures.shape == images.shape
+    assert 0 <= pictures.min() and pictures.max() <= 1
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_latents_are_twice_the_sources(dataset, images):
+    sources = {"shapes3d": 6, "isaac3d": 9, "mpi3d": 7}[dataset]
+    with torch.no_grad():
+        assert made("factorqvae", dataset).encode(images).shape[1] == 2 * sources
+
+
+def test_the_temperature_falls_as_the_training_goes_on(images):
+    model = made("factorqvae")
+    optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.0)
+    training = Training(model, optimizer, images, batch_size=2, seed=0)
+    training.total, step, seen = 8, Replayed(training), []
+    for _ in range(8):
+        step()
+        seen.append(model.latent.temperature.item())
+    assert seen[0] == 1 and seen == sorted(seen, reverse=True)
+    assert seen[::2] == seen[1::2], "both steps of a round share a temperature"
+    assert abs(seen[-1] - 2.718281828 ** -0.75) < 1e-6

@@ -1,0 +1,234 @@
+"The regularised Transformer-VAE: shapes, sizes from the facts, gradients, dice, warm-up in the loop, what is refused."
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+
+from disentangle_repro.asymmetry.cross_attention import interaction_loss
+from disentangle_repro.asymmetry.transformer_vae import TABLE_1, TransformerVAE, transformer_vae
+from disentangle_repro.base.autoencoder import decode_all, encode_all
+from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.nets.attention import MultiHeadAttention, Transformer, per_head
+from disentangle_repro.train import Training, fit, make_optimizer
+from disentangle_repro.train.loop import Replayed, load, run_updates, save
+
+SIZES = {"n_slots": 3, "image_size": 16, "slot_dim": 8, "width": 0.1}
+
+
+def new_model(name="transformer-transformer-rec_kl_interact", **others):
+    with seeded(0):
+        return TABLE_1[name](**{**SIZES, **others})
+
+
+def pictures(n=4, size=16):
+    return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator(1))
+
+
+@pytest.fixture(params=TABLE_1)
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+def test_losses_are_finite_and_every_parameter_learns(name, protocol):
+    model = new_model(name, protocol=protocol)
+    loss, _ = model.loss(pictures(), generator(0))
+    loss.backward()
+    assert loss.isfinite()
+    for parameter_name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), parameter_name
+        assert parameter.grad.abs().sum() > 0, parameter_name
+
+
+def test_terms_are_those_of_the_row(name):
+    _, terms = new_model(name).loss(pictures(), generator(0))
+    assert ("kl" in terms) == ("kl" in name)
+    assert ("interaction" in terms) == ("spatial_broadcast" not in name), "a decoder that asks is watched in any row"
+
+
+def test_rows_differ_only_in_the_weights_of_their_terms():
+    weights = {name: new_model(name).weights for name in TABLE_1}
+    assert all(w["reconstruction"] == 1 for w in weights.values())
+    assert {name for name, w in weights.items() if w["kl"]} == {name for name in TABLE_1 if "kl" in name}
+    assert {name for name, w in weights.items() if w["interaction"]} == {name for name in TABLE_1 if "interact" in name}
+
+
+def test_codes_need_no_dice_and_no_company(name):
+    model, images = new_model(name), pictures()
+    codes = encode_all(model, images)
+    assert codes.shape == (4, 3, 8) and codes.isfinite().all()
+    torch.testing.assert_close(encode_all(model, images[1:2]), codes[1:2])
+    shown = decode_all(model, codes)
+    assert shown.shape == images.shape and shown.dtype == torch.uint8
+
+
+def test_slots_are_drawn_in_training_only():
+    model, images = new_model(), pictures()
+    losses = [model.loss(images, generator(seed))[0].item() for seed in (0, 0, 1)]
+    assert losses[0] == losses[1] != losses[2]
+    with torch.no_grad():
+        plain = new_model("transformer-transformer-rec_interact")
+        assert plain.loss(images, generator(0))[0] == plain.loss(images, generator(1))[0]
+
+
+def test_each_pixel_goes_to_the_slot_with_the_largest_share(name):
+    model, images = new_model(name), pictures()
+    with torch.no_grad():
+        shares = model.shares(model.encode(images))
+        assert shares.shape == (4, 3, 16, 16)
+        torch.testing.assert_close(shares.sum(1), torch.ones(4, 16, 16))
+        assert model.segment(images).equal(shares.argmax(1))
+
+
+def test_shares_are_read_row_by_row():
+    model = new_model()
+    with torch.no_grad():
+        slots = model.encode(pictures())
+        drawn, shares = model.decoder(slots), model.shares(slots)
+    of_pixel = torch.stack([layer[2, :, 16 * 5 + 11, 1] for layer in drawn.attention]).mean()
+    torch.testing.assert_close(shares[2, 1, 5, 11], of_pixel)
+
+
+def linear(inputs, outputs):
+    return inputs * outputs + outputs
+
+
+def attention_size(size, asked, inner):
+    return linear(size, inner) + linear(asked, 2 * inner) + linear(inner, size)
+
+
+def decoder_size(slot_dim):
+    lift, query = linear(slot_dim, 2064) + linear(2064, 516), linear(2 * 2 * 8, 360) + linear(360, 180)
+    layer = attention_size(180, 516, 516) + linear(180, 360) + linear(360, 180) + 2 * (180 + 516 + 180)
+    return lift + query + 2 * layer + 2 * 180 + 2 * linear(180, 180) + linear(180, 3)
+
+
+def encoder_size(n_slots, said, filters):
+    counts = (3, filters, filters, filters, said)
+    convolutions = sum(linear(25 * inputs, outputs) for inputs, outputs in pairwise(counts))
+    features = convolutions + linear(4, said) + 2 * linear(said, said)
+    layer = 2 * attention_size(said, said, said) + linear(said, 2 * said) + linear(2 * said, said) + 4 * 2 * said
+    return features + n_slots * said + 5 * layer + 2 * said
+
+
+@pytest.mark.parametrize(("n_slots", "image_size", "slot_dim", "filters"), [(5, 64, 32, 32), (7, 128, 64, 64)])
+@pytest.mark.parametrize("kl", [0.0, 0.05])
+def test_the_released_networks_sizes(n_slots, image_size, slot_dim, filters, kl):
+    said = 2 * slot_dim if kl else slot_dim
+    sizes = {"n_slots": n_slots, "image_size": image_size, "slot_dim": slot_dim, "filters": filters}
+    for protocol, learned_norm in (("code", 0), ("paper", 2 * said)):
+        model = transformer_vae(**sizes, kl=kl, protocol=protocol)
+        counted = sum(parameter.numel() for parameter in model.parameters())
+        assert counted == encoder_size(n_slots, said, filters) + decoder_size(slot_dim) + learned_norm
+
+
+def test_what_the_protocols_differ_in():
+    paper, code = new_model(protocol="paper"), new_model(protocol="code")
+    for model, rectifier, learned in ((paper, nn.ReLU, True), (code, nn.GELU, False)):
+        assert [type(layer) for layer in model.encoder.convolutions[1::2]] == [rectifier] * 4
+        assert model.encoder.head[0].elementwise_affine == learned
+    assert paper.decoder.transformer.layers[0].across.scale == 4**-0.5  # 12 heads of 4, and pixels of 12 times 2
+    assert code.decoder.transformer.layers[0].across.scale == 24**-0.5
+    assert code.slots.slots.transformer.layers[0].own.scale == 16**-0.5
+
+
+@pytest.mark.parametrize("image_size", [16, 32, 64, 128])
+def test_images_of_all_sizes(image_size):
+    model = new_model(image_size=image_size, width=0.05)
+    with torch.no_grad():
+        assert model.decode(model.encode(pictures(1, image_size))).shape == (1, image_size, image_size, 3)
+
+
+def test_the_full_resolution_on_request():
+    model = new_model(image_size=64, strides=(1, 1, 1, 1))
+    with torch.no_grad():
+        assert model.encoder(torch.rand(1, 3, 64, 64)).shape[1] == 64**2
+
+
+def new_training(n=200, **others):
+    model = new_model(**others)
+    optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.0)
+    return Training(model, optimizer, pictures(n), batch_size=4, seed=0)
+
+
+def test_the_loop_warms_the_interaction_up():
+    training = new_training(warm_up=0.5)
+    curve = fit(training, 10, log_every=1, progress=False)
+    assert training.model.warmth == 1.0 and all(point["interaction"] > 0 for point in curve)
+    with torch.no_grad():
+        training.model.anneal(0.2)
+    assert training.model.warmth == pytest.approx(0.4)
+
+
+def test_an_interrupted_training_ends_the_same(tmp_path):
+    whole, first, second = (new_training(warm_up=0.5) for _ in range(3))
+    for training in (whole, first, second):
+        training.total = 8
+    run_updates(whole, Replayed(whole), 8)
+    run_updates(first, Replayed(first), 3)
+    save(first, tmp_path / "checkpoint")
+    load(second, tmp_path / "checkpoint")
+    run_updates(second, Replayed(second), 5)
+    assert whole.updates == second.updates == 8
+    for ours, theirs in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
+        assert ours.equal(theirs)
+
+
+def test_training_lowers_what_it_is_asked_to():
+    training = new_training(n=16, warm_up=0.1)
+    curve = fit(training, 120, log_every=20, progress=False)
+    assert curve[-1]["reconstruction"] < 0.8 * curve[0]["reconstruction"]
+    assert curve[-1]["interaction"] < curve[0]["interaction"]
+
+
+def test_the_interaction_reaches_decoder_and_encoder():
+    model = new_model("transformer-transformer-rec_interact")
+    _, terms = model.loss(pictures())
+    terms["interaction"].backward()
+    for part in (model.encoder.convolutions[0], model.slots.start, model.decoder.lift, model.decoder.query):
+        assert all(parameter.grad.abs().sum() > 0 for parameter in part.parameters())
+    assert all(parameter.grad is None for parameter in model.decoder.colour.parameters())
+
+
+def test_weights_survive_logits_of_any_size():
+    with seeded(0):
+        module = Transformer(8, 6, layers=2, heads=2, inner=8, hidden=8, scale=1e4)
+        told, weights = module.weighed(torch.randn(1, 30, 8), torch.randn(2, 3, 6))
+    interaction_loss(weights).backward()
+    assert told.isfinite().all() and all(layer.isfinite().all() for layer in weights)
+    assert all(p.grad is None or p.grad.isfinite().all() for p in module.parameters())
+
+
+def test_one_slot_has_no_interaction():
+    model = new_model(n_slots=1)
+    assert model.loss(pictures(), generator(0))[1]["interaction"] == 0
+
+
+def test_models_are_saved_with_their_warmth():
+    model = new_model()
+    model.anneal(0.03)
+    other = new_model()
+    other.load_state_dict(model.state_dict())
+    assert isinstance(other, TransformerVAE) and other.warmth == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: transformer_vae(**SIZES, encoder="cnn"), "encoder is 'cnn'"),
+        (lambda: transformer_vae(**SIZES, decoder="broadcast"), "decoder is 'broadcast'"),
+        (lambda: transformer_vae(**SIZES, protocol="mine"), "protocol is 'mine'"),
+        (lambda: transformer_vae(**SIZES, decoder="spatial_broadcast"), "interaction is 0.05 but must be 0"),
+        (lambda: transformer_vae(**SIZES, warm_up=0.0), "warm_up is 0.0 but must be a share"),
+        (lambda: transformer_vae(**{**SIZES, "slot_dim": 7}, kl=0.0), "heads is 4 but must divide 7"),
+        (lambda: MultiHeadAttention(8, 8, heads=3, inner=8), "heads is 3 but must divide 8"),
+        (lambda: per_head(10, 4, 1.0), "heads is 4 but must divide 10"),
+        (lambda: interaction_loss([]), "attention has no layer"),
+        (lambda: interaction_loss([torch.ones(1, 1, 1, 1)], "text"), "protocol is 'text'"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
