@@ -54,6 +54,7 @@ bench: $(READY)
 	$(BIN)/python tests/bench_data.py
 	$(BIN)/python tests/bench_training.py
 	$(BIN)/python tests/bench_slots.py
+	$(BIN)/python tests/bench_slot_jacobian.py
 
 export: $(READY)
 	$(BIN)/nbdev_export

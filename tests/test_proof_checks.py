@@ -30,6 +30,7 @@ MODULES = {
     "factorqvae/scalar_codes.py": "nbs/factorqvae/01_scalar_codes.ipynb",
     "factorqvae/density_ratio.py": "nbs/factorqvae/02_total_correlation.ipynb",
     "factorqvae/factorqvae.py": "nbs/factorqvae/03_factorqvae.ipynb",
+    "factorqvae/two_dcis.py": "nbs/factorqvae/04_two_dcis.ipynb",
     "asymmetry/interaction.py": "nbs/asymmetry/01_interaction.ipynb",
     "asymmetry/form.py": "nbs/asymmetry/02_form.ipynb",
     "asymmetry/disentanglement.py": "nbs/asymmetry/03_disentanglement.ipynb",

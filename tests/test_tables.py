@@ -9,7 +9,17 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.tables import runner
 from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
-from disentangle_repro.tables.plan import RUN_AS, SETTINGS, TABLES, Request, once, paper_tables, run_spec, table_specs
+from disentangle_repro.tables.plan import (
+    RUN_AS,
+    SETTINGS,
+    TABLES,
+    Request,
+    once,
+    paper_tables,
+    run_spec,
+    table_specs,
+    tuning_specs,
+)
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])
@@ -58,7 +68,8 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
     assert runner.main(["--scale", "smoke"]) == 0
     assert runner.main(["--scale", "smoke"]) == 0
-    trained, measured = {"qlae": 48, "tripod": 28, "factorqvae": 35, "psa": 35}, {"tripod": 2, "psa": 15}
+    trained = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 35}
+    measured = {"tripod": 2, "psa": 15}
     assert len(asked) == len({spec.id for spec in asked}) == sum(trained.values()) + sum(measured.values())
 
 
@@ -118,6 +129,25 @@ def test_earlier_records_are_found(checkout):
     "The identity of a run is that of its settings: it may not change when code is added around them."
     spec = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["cpu"], updates=15_000))
     assert spec.id == "qlae-qlae-shapes3d-rendered-cpu-paper-seed0-30e9696c"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda t: f"{t.paper}-{t.number}")
+def test_every_table_can_be_planned_at_every_scale(table, scale, checkout):
+    request = replace(SMOKE, scale=SCALES[scale])
+    tuning = tuning_specs(table, request)
+    assert {where[0] for where in tuning} <= {RUN_AS.get(model, model) for model in table.models}
+    models = {spec.model for spec in table_specs(table, request, checkout)}
+    assert models == (set() if table.needs else {RUN_AS.get(model, model) for model in table.models})
+
+
+def test_models_that_take_two_steps_an_iteration_get_as_many_iterations():
+    for request in (SMOKE, replace(SMOKE, updates=500), replace(SMOKE, scale=SCALES["short"])):
+        one, two = (run_spec("factorqvae", m, "mpi3d", request).hyperparameters for m in ("qvae", "factorqvae"))
+        assert two["updates"] == 2 * one["updates"]
+    code = replace(SMOKE, protocol="code")
+    one, two = (run_spec("factorqvae", m, "mpi3d", code).hyperparameters for m in ("qvae", "factorqvae"))
+    assert two["updates"] == one["updates"], "the released code counts the steps of both optimisers (F2)"
 
 
 @pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda t: f"{t.paper}-{t.number}")

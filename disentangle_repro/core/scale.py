@@ -43,7 +43,7 @@ SCALES = {
     )
 }
 
-# %% ../../nbs/core/04_scale.ipynb #6809271e
+# %% ../../nbs/core/04_scale.ipynb #985dd14e
 def at_scale(
     hyperparameters: dict[str, Any],  # the paper's: `updates`, `batch_size` and whatever else it has
     scale: Scale,
@@ -53,6 +53,8 @@ def at_scale(
     changed = {name: value for name, value in given.items() if value is not None}
     for name in {"batch_size", "evaluation_samples"} & set(changed):
         changed[name] = max(1, changed[name] // hyperparameters.get("pictures_in_one", 1))
+    if "updates" in changed:
+        changed["updates"] *= hyperparameters.get("updates_a_round", 1)
     divided = {"updates": hyperparameters["updates"] // scale.updates_divisor}
     return {**hyperparameters, "width": scale.width, "images": scale.images, **divided, **changed}
 
