@@ -35,7 +35,7 @@ data: $(READY)
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
-	$(BIN)/pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile
 	$(BIN)/ruff check
 
 lab: $(READY)

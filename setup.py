@@ -17,5 +17,8 @@ setup(
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},
-    extras_require={"dev": about["dev_requirements"].split()},
+    extras_require={
+        "dev": f"{about['dev_requirements']} {about['torchmetrics_requirements']}".split(),
+        "torchmetrics": about["torchmetrics_requirements"].split(),
+    },
 )

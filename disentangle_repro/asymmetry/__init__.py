@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['TransformerVAE', 'fit_form', 'generator_of_order', 'interaction_loss', 'interaction_order', 'j_ari', 'jis',
-           'plot_slot_jacobians', 'recover_form', 'satisfies_asymmetry', 'sufficient_independence', 'transformer_vae',
-           'true_jacobian']
+           'plot_slot_jacobians', 'recover_form', 'satisfies_asymmetry', 'sufficient_independence', 'true_jacobian']
 
-# %% ../../nbs/asymmetry/index.ipynb #feb13b23
+# %% ../../nbs/asymmetry/index.ipynb #29d5f578
 from .cross_attention import interaction_loss
 from .form import fit_form, recover_form
 from disentangle_repro.asymmetry.interaction import (
@@ -17,10 +16,9 @@ from disentangle_repro.asymmetry.interaction import (
     sufficient_independence,
 )
 from .slot_jacobian import j_ari, jis, plot_slot_jacobians, true_jacobian
-from .transformer_vae import TransformerVAE, transformer_vae
+from .transformer_vae import TransformerVAE
 
 _all_ = [
     "TransformerVAE", "fit_form", "generator_of_order", "interaction_loss", "interaction_order", "j_ari", "jis",
-    "plot_slot_jacobians", "recover_form", "satisfies_asymmetry", "sufficient_independence", "transformer_vae",
-    "true_jacobian",
+    "plot_slot_jacobians", "recover_form", "satisfies_asymmetry", "sufficient_independence", "true_jacobian",
 ]

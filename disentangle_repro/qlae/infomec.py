@@ -256,7 +256,7 @@ def _():
     for bent in (np.exp, lambda u: u**3, lambda u: 1 / (1 + np.exp(-u))):
         np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
 
-# %% ../../nbs/qlae/02_infomec.ipynb #3d1b6228
+# %% ../../nbs/qlae/02_infomec.ipynb #57122795
 PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10)}
 
 
@@ -267,7 +267,7 @@ def active_latents(
 ) -> Bool[np.ndarray, " latents"]:
     "Which latents vary over the sample (qlae, section 4.1); by quartiles as in tripod's released code."
     width, least, share = PRUNING[check_choice("pruning", pruning, PRUNING)]
-    widths = width(to_numpy(latents), axis=0)
+    widths = width(to_numpy(latents).astype(np.float64), axis=0)  # narrow integers would overflow
     return widths > (least if discrete else widths.max() / share)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d6c90caa

@@ -1,0 +1,208 @@
+"The command disentangle-repro: what it reads, prints, writes and refuses."
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from disentangle_repro.command import DCI_SAMPLES, LISTINGS, main, read_arrays, read_pair, score
+from disentangle_repro.metrics import dci, infomec
+
+SMALL = ["--dci-samples", "60"]
+
+
+@pytest.fixture(scope="module")
+def both():
+    random = np.random.default_rng(0)
+    sources = random.integers(0, [3, 4], size=(200, 2))
+    return sources, np.column_stack([sources, random.normal(size=200)]) + 0.1 * random.normal(size=(200, 3))
+
+
+@pytest.fixture
+def files(tmp_path, both, monkeypatch):
+    "The same numbers in files of every kind."
+    sources, latents = both
+    monkeypatch.chdir(tmp_path)
+    np.savez("both.npz", latents=latents, sources=sources)
+    np.save("latents.npy", latents)
+    np.save("sources.npy", sources)
+    np.savetxt("latents.csv", latents, delimiter=",", fmt="%.18g")
+    pd.DataFrame(sources, columns=["shape", "hue"]).to_csv("sources.csv", index=False)
+    named = {f"latent_{j}": z for j, z in enumerate(latents.T)} | {f"source_{i}": s for i, s in enumerate(sources.T)}
+    pd.DataFrame(named).to_csv("both.csv", index=False)
+    return tmp_path
+
+
+def refused(capsys, *arguments):
+    "What a refused command says in its last line."
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+# reading
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("both.npz", None),
+        ("both.csv", None),
+        ("latents.npy", "sources.npy"),
+        ("latents.csv", "sources.csv"),
+        ("both.npz", "sources.csv"),
+        ("latents.npy", "both.csv"),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_numbers(files, both, pair):
+    sources, latents = read_pair(*(name and Path(name) for name in pair))
+    np.testing.assert_array_equal(sources, both[0])
+    np.testing.assert_array_equal(latents, both[1])
+
+
+def test_parquet_is_read_or_said_to_be_unreadable(files, both):
+    table = pd.DataFrame(both[1], columns=["a", "b", "c"])
+    try:
+        table.to_parquet("latents.parquet")
+    except ImportError:
+        Path("latents.parquet").write_bytes(b"PAR1")
+        with pytest.raises(ValueError, match="latents.parquet: pandas needs pyarrow"):
+            read_arrays(Path("latents.parquet"))
+    else:
+        np.testing.assert_array_equal(read_arrays(Path("latents.parquet"))[""], both[1])
+
+
+# scoring
+
+
+def test_scores_are_those_of_the_functions(both):
+    sources, latents = both
+    scored = score(sources, latents, dci_samples=0, seed=3)
+    info, trees = infomec(sources, latents, discrete=False, seed=3), dci(sources, latents, seed=3)
+    assert (scored.infomec.infom, scored.infomec.infoe, scored.infomec.infoc) == (info.infom, info.infoe, info.infoc)
+    assert (scored.dci.d, scored.dci.i, scored.dci.c) == (trees.d, trees.i, trees.c)
+    assert scored.samples == scored.dci_samples == 200 < DCI_SAMPLES
+
+
+def test_the_table_says_scores_and_samples(files, both, capsys):
+    main(["score", "both.npz", *SMALL])
+    printed = capsys.readouterr().out
+    info = infomec(both[0], both[1], discrete=False)
+    assert [line.split()[0] for line in printed.splitlines()[2:8]] == ["InfoM", "InfoE", "InfoC", "D", "I", "C"]
+    assert f"modularity       {info.infom:.3f}    200" in printed
+    assert printed.splitlines()[5].split()[-1] == "60"
+    assert "2 sources; 3 continuous latents, 3 active; paper protocol" in printed and "--discrete" not in printed
+
+
+def test_options_reach_the_metrics(files, both, capsys):
+    np.savez("rounded.npz", latents=both[1].round(), sources=both[0])
+    main(["score", "rounded.npz", "--discrete", "--protocol", "code", *SMALL])
+    printed = capsys.readouterr().out
+    info = infomec(both[0], both[1].round(), discrete=True, protocol="code")
+    assert f"explicitness     {info.infoe:.3f}" in printed and "discrete latents" in printed
+
+
+def test_a_doubtful_kind_of_latent_is_remarked(files, both, capsys):
+    main(["score", "both.npz", "--discrete", *SMALL])
+    assert "--discrete, but a latent takes 200 values in 200 samples" in capsys.readouterr().out
+    np.savez("rounded.npz", latents=both[1].round(), sources=both[0])
+    main(["score", "rounded.npz", *SMALL])
+    assert "should this be --discrete?" in capsys.readouterr().out
+
+
+def test_the_page_needs_no_other_file(files):
+    main(["score", "both.npz", "--html", "deep/out.html", *SMALL])
+    text = Path("deep/out.html").read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
+    assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 24
+    assert 'src="' not in text and "<link" not in text and "<script" not in text
+
+
+# refusing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.npz"], "none.npz: there is no such file"),
+        (["."], "must be one of .npz, .npy, .csv, .parquet"),
+        (["latents.txt"], "latents.txt: ends in '.txt' but must be one of .npz, .npy, .csv, .parquet"),
+        (["latents.npy"], "latents.npy: holds an array without a name: needed are sources, or latents alone and"),
+        (["both.npz", "--sources", "none.csv"], "none.csv: there is no such file"),
+        (["both.npz", "--sources", "other.npz"], "other.npz: holds 'labels': needed are sources"),
+        (["other.npz"], "other.npz: holds 'labels': needed are sources"),
+        (["latents.npy", "--sources", "latents.csv"], "latents.npy: sources[0, 0] is"),
+        (["nan.npy", "--sources", "sources.npy"], "nan.npy: latents[7, 1] is nan: every entry must be finite"),
+        (["words.csv", "--sources", "sources.npy"], "words.csv: latents holds object: needed are real numbers"),
+        (["short.npy", "--sources", "sources.npy"], "short.npy: latents has 9 rows but sources has 200"),
+        (["both.npz", "--protocol", "papers"], "invalid choice: 'papers'"),
+        (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or more"),
+        (["both.npz", "--dci-samples", "5"], "both.npz: sources has 5 rows: needed are at least 10"),
+    ],
+)
+def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message):
+    _, latents = both
+    np.savez("other.npz", labels=latents)
+    np.save("nan.npy", np.where(np.arange(600).reshape(200, 3) == 22, np.nan, latents))
+    np.save("short.npy", latents[:9])
+    pd.DataFrame({"a": ["x", "y"] * 100, "b": 1.0}).to_csv("words.csv", index=False)
+    assert message in refused(capsys, "score", *arguments)
+
+
+class Loud:
+    def __reduce__(self):
+        return Path.touch, (Path("opened"),)
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p.npz"])
+def test_pickles_are_not_opened(files, capsys, name):
+    Path(name).write_bytes(pickle.dumps(Loud()))
+    assert f"{name}: cannot be read as {Path(name).suffix} of plain numbers" in refused(capsys, "score", name)
+    objects = np.array([[Loud()]], dtype=object)
+    (np.save if name.endswith("npy") else np.savez)(name, objects)
+    assert f"{name}: cannot be read" in refused(capsys, "score", name)
+    assert not Path("opened").exists()
+
+
+def test_a_truncated_file_is_named(files, capsys):
+    for name in ("both.npz", "latents.npy"):
+        Path(name).write_bytes(Path(name).read_bytes()[:-900])
+        assert f"{name}: cannot be read as" in refused(capsys, "score", name)
+    Path("latents.csv").write_bytes(b"")
+    assert "latents.csv: cannot be read as .csv" in refused(capsys, "score", "latents.csv")
+
+
+# listing
+
+
+@pytest.mark.parametrize(
+    ("what", "some"),
+    [("models", ("qlae", "psa_proj")), ("datasets", ("shapes3d", "clevr6")), ("tables", ("tripod", "psa"))],
+)
+def test_lists(capsys, what, some):
+    main([what])
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in some) and len(printed.splitlines()) > 5
+
+
+def test_a_list_that_needs_what_is_not_installed_says_what(capsys, monkeypatch):
+    def missing():
+        raise ModuleNotFoundError("No module named 'sympy'", name="sympy")
+
+    monkeypatch.setitem(LISTINGS, "proofs", missing)
+    assert "proofs needs sympy: pip install" in refused(capsys, "proofs")
+
+
+def test_a_score_needs_no_notebooks_and_no_figures(files):
+    said = "import sys; from disentangle_repro.command import main; main(['score', 'both.npz', '--dci-samples', '60']);"
+    heavy = "{'matplotlib', 'IPython', 'jupyter_client', 'papermill', 'nbformat', 'sympy', 'torchmetrics', 'fastcore'}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{said} print(sorted({heavy} & set(sys.modules)))"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]" and done.stderr == ""

@@ -1,0 +1,153 @@
+"Metrics of torchmetrics give what the functions give on the concatenation, in one process and in two."
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("torchmetrics", reason="torchmetrics is missing: pip install 'disentangle_repro[torchmetrics]'")
+
+from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis  # noqa: E402
+from disentangle_repro.metrics import dci, infomec, smcc  # noqa: E402
+from disentangle_repro.torchmetrics import DCI, JARI, JIS, SMCC, InfoMEC, keep  # noqa: E402
+
+N, BATCHES = 600, 20
+
+
+def representation(dtype=np.float64):
+    random = np.random.default_rng(0)
+    sources = random.integers(0, [4, 5, 3], size=(N, 3))
+    return sources, (sources @ random.normal(size=(3, 5)) + 0.3 * random.normal(size=(N, 5))).astype(dtype)
+
+
+def scenes():
+    "Slots, the same moved and mixed, slot Jacobians and masks."
+    random = torch.Generator().manual_seed(0)
+    slots = torch.randn(N, 3, 2, generator=random)
+    moved = slots.roll(1, 1) @ torch.tensor([[1.0, 0.5], [0.0, 2.0]]) + 0.2 * torch.randn(N, 3, 2, generator=random)
+    return slots, moved, torch.rand(N, 3, 4, 4, generator=random), torch.randint(0, 4, (N, 4, 4), generator=random)
+
+
+def fed(metric, *arrays, batches=BATCHES):
+    for batch in zip(*(np.array_split(array, batches) for array in arrays), strict=True):
+        metric.update(*batch)
+    return metric
+
+
+def of_infomec(sources, latents, **choices):
+    found = infomec(sources, latents, **choices)
+    return {"infom": found.infom, "infoe": found.infoe, "infoc": found.infoc}
+
+
+def values(found):
+    return {name: value.item() for name, value in found.items()} if isinstance(found, dict) else found.item()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("choices", [{"discrete": False}, {"discrete": True}, {"discrete": False, "protocol": "code"}])
+def test_infomec_over_batches_is_infomec_of_the_concatenation(dtype, choices):
+    sources, latents = representation(dtype)
+    latents = latents.round(1) if choices["discrete"] else latents
+    assert values(fed(InfoMEC(**choices), sources, latents).compute()) == of_infomec(sources, latents, **choices)
+
+
+def test_batches_may_differ_in_size():
+    sources, latents = representation()
+    assert values(fed(InfoMEC(discrete=False), sources, latents, batches=7).compute()) == of_infomec(
+        sources, latents, discrete=False
+    )
+
+
+def test_the_others_over_batches():
+    sources, latents = representation()
+    whole = dci(sources, latents, max_depth=3)
+    found = values(fed(DCI(max_depth=3), sources, latents).compute())
+    assert found == {"d": whole.d, "c": whole.c, "i": whole.i}
+    slots, moved, jacobian, masks = (array.numpy() for array in scenes())
+    for matching in ("first", "alternating"):
+        assert values(fed(SMCC(matching=matching), slots, moved).compute()) == smcc(slots, moved, matching=matching)
+    assert values(fed(JARI(background=1), jacobian, masks).compute()) == j_ari(jacobian, masks, 1)
+    assert values(fed(JIS(), jacobian, masks > 1).compute()) == jis(jacobian, masks > 1)
+    assert values(fed(JIS(rescale=False), jacobian).compute()) == jis(jacobian, rescale=False)
+
+
+def test_reset_forgets_and_compute_can_be_repeated():
+    sources, latents = representation()
+    metric = fed(InfoMEC(discrete=False), sources, latents)
+    first = values(metric.compute())
+    assert values(metric.compute()) == first
+    metric.update(sources[:50], latents[:50])
+    assert values(metric.compute()) != first
+    metric.reset()
+    assert values(fed(metric, sources, latents, batches=3).compute()) == first
+
+
+def test_a_metric_survives_pickling_and_holds_no_gradient():
+    sources, latents = representation()
+    metric = InfoMEC(discrete=False)
+    metric.update(torch.tensor(sources), torch.tensor(latents, requires_grad=True))
+    assert not metric.latents[0].requires_grad
+    assert values(pickle.loads(pickle.dumps(metric)).compute()) == of_infomec(sources, latents, discrete=False)
+
+
+def test_rows_that_do_not_correspond_are_refused_with_the_batch():
+    sources, latents = representation()
+    metric = InfoMEC(discrete=False)
+    with pytest.raises(ValueError, match=r"latents has shape \(4, 5\) but sources has \(5, 3\)"):
+        metric.update(sources[:5], latents[:4])
+    with pytest.raises(ValueError, match=r"sources has shape \(\)"):
+        keep(metric, 1, 2)
+    assert metric.sources == [] and metric.latents == []
+
+
+def test_what_the_function_refuses_is_refused():
+    sources, latents = representation()
+    latents[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"latents\[3, 1\] is nan"):
+        fed(InfoMEC(discrete=False), sources, latents).compute()
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_no_sample_is_no_score():
+    with pytest.raises(ValueError, match="No samples"):
+        InfoMEC(discrete=False).compute()
+
+
+# in two processes
+
+
+def in_a_process(rank, meeting, folder):
+    "Feed a process's share, unequal in size and in the number of batches, and write what it finds."
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    sources, latents = representation()
+    slots, moved, jacobian, masks = (array.numpy() for array in scenes())
+    mine, batches = (slice(0, 350), 11) if rank == 0 else (slice(350, N), 9)
+    metrics = {
+        "infomec": fed(InfoMEC(discrete=False), sources[mine], latents[mine], batches=batches),
+        "dci": fed(DCI(max_depth=2), sources[mine], latents[mine], batches=batches),
+        "smcc": fed(SMCC(), slots[mine], moved[mine], batches=batches),
+        "j_ari": fed(JARI(), jacobian[mine], masks[mine], batches=batches),
+        "jis": fed(JIS(), jacobian[mine], masks[mine] > 0, batches=batches),
+    }
+    torch.save({name: values(metric.compute()) for name, metric in metrics.items()}, f"{folder}/{rank}.pt")
+    assert len(metrics["infomec"].latents) == batches, "each process has its own batches again"
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="this torch has no gloo")
+def test_two_processes_find_what_one_would(tmp_path):
+    torch.multiprocessing.spawn(in_a_process, (tmp_path / "meeting", tmp_path), nprocs=2)
+    sources, latents = representation()
+    slots, moved, jacobian, masks = scenes()
+    trees = dci(sources, latents, max_depth=2)
+    expected = {
+        "infomec": of_infomec(sources, latents, discrete=False),
+        "dci": {"d": trees.d, "c": trees.c, "i": trees.i},
+        "smcc": smcc(slots, moved),
+        "j_ari": j_ari(jacobian, masks),
+        "jis": jis(jacobian, masks > 0),
+    }
+    for rank in range(2):
+        assert torch.load(tmp_path / f"{rank}.pt", weights_only=True) == expected
