@@ -1,6 +1,11 @@
-# make tables   do the runs that the papers' tables need, and write the tables (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE=)
-# make data     draw data sets before they are needed (DATASETS= N=)
+# make tables   do the runs that the papers' tables need, write the tables and the report
+#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=)
+# make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
+# make report   what there is so far as web pages, under paper_tables/report
+# make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
+# make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes
+# make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages, under _docs
 # make bench    speed: of the metrics beside scikit-learn's, of drawing pictures, of a training step, of slots
@@ -17,26 +22,44 @@ UPDATES ?=
 MODELS ?=
 ENGINE ?= local
 DATASETS ?=
+WORKERS ?=
 N ?=
+EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
+export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)
 
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: tables data test lab docs bench export clean
+# What tables are asked for, in the words of the commands
+REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
+    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
+    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
+
+.PHONY: tables plan report data proofs test faults lab docs bench export clean
 
 tables: $(READY)
-	$(BIN)/disentangle_tables $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
-	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) --engine $(ENGINE) \
-	    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
+	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
+
+plan: $(READY)
+	@$(BIN)/disentangle_plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS))
+
+report: $(READY)
+	@$(BIN)/disentangle_report
 
 data: $(READY)
-	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N))
+	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
+
+proofs: $(READY)
+	$(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
 
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile
 	$(BIN)/ruff check
+
+faults: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir nbs
@@ -69,5 +92,5 @@ $(READY): constraints.txt settings.ini setup.py
 	@touch $@
 
 clean:
-	rm -rf .venv _docs _proc build *.egg-info paper_tables/tables/smoke .pytest_cache .ruff_cache
+	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,5 +1,6 @@
 "Reads settings.ini, the one place where the package's name, version and requirements stand."
 from configparser import ConfigParser
+from pathlib import Path
 
 from setuptools import find_packages, setup
 
@@ -11,6 +12,8 @@ setup(
     name=about["lib_name"],
     version=about["version"],
     description=about["description"],
+    long_description=Path("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
     author=about["author"],
     license="Apache-2.0",
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
@@ -18,7 +21,7 @@ setup(
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={
-        "dev": f"{about['dev_requirements']} {about['torchmetrics_requirements']}".split(),
-        "torchmetrics": about["torchmetrics_requirements"].split(),
+        **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
+        "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int, Num
 
 from .core.errors import DataError
+from .core.extensions import load_extensions
 from .core.files import written_whole
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'PAGE', 'LISTINGS', 'read_numpy', 'read_csv', 'read_parquet',
            'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Scored', 'score', 'score_rows', 'doubt', 'heat_map',
-           'cells', 'page', 'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'parser', 'score_file',
-           'main']
+           'cells', 'page', 'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser',
+           'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -260,7 +261,23 @@ def proofs_table() -> pd.DataFrame:
 
 LISTINGS = {"models": models_table, "datasets": datasets_table, "tables": tables_table, "proofs": proofs_table}
 
-# %% ../nbs/command.ipynb #1d8df071
+# %% ../nbs/command.ipynb #1fc2b9d0
+def run_proofs(papers: Sequence[str]) -> str:  # what is to be printed
+    "Run the checks of some papers, or all, and record them; `SystemExit` with the messages of those that failed."
+    from disentangle_repro.core.files import project_root
+    from disentangle_repro.core.proofs import run_checks, write_checks
+    from disentangle_repro.train.store import git_commit
+
+    path = project_root() / "paper_tables" / "proofs.json"
+    records = run_checks(papers, git_commit())
+    write_checks(path, records)
+    failed = [f"{r.paper}, {r.proposition} ({r.statement}): {r.message}" for r in records if not r.passed]
+    summary = f"{len(records) - len(failed)} of {len(records)} proof checks passed: {path}"
+    if failed:
+        raise SystemExit("\n".join([*failed, summary]))
+    return summary
+
+# %% ../nbs/command.ipynb #f8e93241
 def parser() -> argparse.ArgumentParser:
     "The command line."
     command = argparse.ArgumentParser(prog="disentangle-repro", description=(
@@ -277,11 +294,14 @@ def parser() -> argparse.ArgumentParser:
     ))
     of.add_argument("--seed", type=int, default=0)
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
-    for name in LISTINGS:
-        subcommands.add_parser(name, help=f"list the {name}")
+    lists = {name: subcommands.add_parser(name, help=f"list the {name}") for name in LISTINGS}
+    lists["proofs"].add_argument("--run", action="store_true", help="run the checks and record how they ended")
+    lists["proofs"].add_argument("--paper", action="append", default=[], metavar="PAPER", help=(
+        "with --run, only the checks of this paper; can be given more than once"
+    ))
     return command
 
-# %% ../nbs/command.ipynb #fdc42f11
+# %% ../nbs/command.ipynb #65e8d0e2
 def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     "Read, score, and write the page if one is asked for; `DataError` for what cannot be scored."
     from tabulate import tabulate
@@ -311,7 +331,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if given.subcommand == "score":
             print(score_file(given))
+        elif given.subcommand == "proofs" and given.run:
+            print(run_proofs(given.paper))
         else:
+            load_extensions()
             print(LISTINGS[given.subcommand]().to_string(index=False))
     except (ValueError, OSError) as error:
         command.error(str(error))

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch.func import jacfwd
 
-from disentangle_repro.asymmetry.slot_jacobian import by_directions, slot_jacobian
+from disentangle_repro.asymmetry.slot_jacobian import forward_jacobian, slot_jacobian
 from disentangle_repro.core.device import device_name, generator, pick_device, seeded
 from disentangle_repro.nets.slots import TransformerDecoder
 
@@ -63,7 +63,8 @@ def main():
     slot_jacobian(decoder, slots)
     whole_seconds, whole = timed(by_jacfwd, decoder, slots)
     print(f"{'torch.func.jacfwd':44}{whole_seconds:10.2f}")
-    ways = {"slot_jacobian": slot_jacobian, "as of any decoder, 4 directions at once": partial(by_directions, chunk=4)}
+    any_decoder = partial(forward_jacobian, chunk=4)
+    ways = {"slot_jacobian": slot_jacobian, "as of any decoder, 4 directions at once": any_decoder}
     found = {name: timed(torch.no_grad()(way), decoder, slots) for name, way in ways.items()}
     for name, (seconds, jacobian) in found.items():
         difference = (jacobian - whole).abs().max().item()

@@ -71,11 +71,12 @@ def test_a_run_killed_twice_ends_as_an_undisturbed_one(tmp_path):
     assert not (disturbed / "results").exists(), "a rehearsal was kept"
 
 
-def test_a_damaged_checkpoint_is_said_to_be_so(tmp_path):
+def test_a_damaged_checkpoint_is_said_to_be_so_and_put_aside(tmp_path):
     checkpoint = tmp_path / "checkpoint.pt"
     checkpoint.write_bytes(b"PK\x03\x04 not a checkpoint")
-    with pytest.raises(ValueError, match="checkpoint.pt.*delete it"):
+    with pytest.warns(UserWarning, match="checkpoint.pt: is not a whole checkpoint.*begins anew"):
         fit(new_training("cpu"), 1, checkpoint=checkpoint, progress=False)
+    assert updates_in(checkpoint) == 1 and checkpoint.with_name("checkpoint.pt.damaged").exists()
 
 
 def new_training(device: str, make: type = QLAE) -> Training:

@@ -22,7 +22,7 @@ def as_if_alone(mask, part, picture, part_slope, alpha_slope):
 
 
 def first_few(size, directions, chunk):
-    return ORIGINAL["summed"](size, directions[:chunk], chunk)
+    return ORIGINAL["sum_over_directions"](size, directions[:chunk], chunk)
 
 
 def without_norm(decoder, slot):
@@ -31,11 +31,11 @@ def without_norm(decoder, slot):
 
 
 def keys_for_values(decoder, waves, offered):
-    return ORIGINAL["colours"](decoder, waves, [torch.cat(each.chunk(2, dim=2)[::-1], dim=2) for each in offered])
+    return ORIGINAL["pixel_colours"](decoder, waves, [torch.cat(each.chunk(2, dim=2)[::-1], dim=2) for each in offered])
 
 
 def through_the_last_layer_only(decoder, waves, offered, slopes):
-    return ORIGINAL["of_pixels"](decoder, waves, offered, [*(0 * slope for slope in slopes[:-1]), slopes[-1]])
+    return ORIGINAL["pixel_jacobian"](decoder, waves, offered, [*(0 * slope for slope in slopes[:-1]), slopes[-1]])
 
 
 def two_norm(decoder, slots, *, chunk=16):
@@ -91,7 +91,7 @@ def channels_first(f, height, width):
 
 
 def pixels_first(f, height, width):
-    return ORIGINAL["painted"](f, height, width)
+    return ORIGINAL["pixel_by_pixel"](f, height, width)
 
 
 def one_order_higher(n, slots, n_outputs, seed=0):
@@ -108,16 +108,16 @@ BROKEN = [
     ("section 6, spatial broadcast", "", "sheet_slope", towards_nothing),
     ("section 6, spatial broadcast", "", "sheet_slope", as_if_alone),
     ("section 6, slot Jacobian", "", "sheet_slope", towards_nothing),
-    ("section 6, slot Jacobian", "", "summed", first_few),
-    ("section 6, slot Jacobian", "", "told", without_norm),
-    ("section 6, slot Jacobian", "", "colours", keys_for_values),
-    ("section 6, slot Jacobian", "", "of_pixels", through_the_last_layer_only),
+    ("section 6, slot Jacobian", "", "sum_over_directions", first_few),
+    ("section 6, slot Jacobian", "", "keys_and_values", without_norm),
+    ("section 6, slot Jacobian", "", "pixel_colours", keys_for_values),
+    ("section 6, slot Jacobian", "", "pixel_jacobian", through_the_last_layer_only),
     ("section 6, slot Jacobian", "", "slot_jacobian", two_norm),
     ("section 6, slot Jacobian", "", "slot_jacobian", signed),
     ("section 6, JIS", "", "shares", softmax),
     ("section 6, JIS", "", "shares", over_the_picture),
     ("section 6, JIS", "", "shares", by_the_largest),
-    ("section 6, JIS", "", "painted", channels_first),
+    ("section 6, JIS", "", "pixel_by_pixel", channels_first),
     ("section 6, JIS", "", "generator_of_order", one_order_higher),
     ("section 6, JIS", "", "fg_ari", numbered),
     ("Definition 3.2 and JIS", "", "colour_by_colour", pixels_first),

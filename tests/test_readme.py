@@ -1,16 +1,24 @@
 "What README.md tells a newcomer to type works as printed."
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-def test_the_five_lines_run_as_printed(capsys):
-    (lines,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(lines.strip().splitlines()) == 5
+def test_the_six_lines_run_as_printed(capsys):
+    lines, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(lines.strip().splitlines()) == 6
     exec(compile(lines, "README.md", "exec"), {})
-    assert "infom=" in capsys.readouterr().out
+    assert all(0 <= float(score) <= 1 for score in capsys.readouterr().out.split()[-3:])
+
+
+def test_the_extension_it_shows_makes_itself_known():
+    _, lines = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    known = "from disentangle_repro.models import list_models; assert 'narrow' in list_models()"
+    subprocess.run([sys.executable, "-c", f"{lines}\n{known}"], check=True)
 
 
 def test_links_and_pictures_lead_somewhere():

@@ -39,19 +39,19 @@ def specs_of(store, **how):
     return once(spec for table in paper_tables(["qlae"]) for spec in table_specs(table, replace(SMOKE, **how), store))
 
 
-def done(spec, store, line=0):
+def done(spec, store):
     scores = {metric: 0.1 * (spec.seed + 1) for metric in METRIC_NAMES}
     store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
 
 
-def failing(spec, store, line):
+def failing(spec, store):
     if spec.model == "ae":
         raise RuntimeError("out of memory")
     done(spec, store)
 
 
 def perform(monkeypatch, do):
-    monkeypatch.setattr(runner.do_runs, "__defaults__", (do, 2))
+    monkeypatch.setattr(runner.do_runs, "__defaults__", (do,))
 
 
 def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatch, capsys):
@@ -65,7 +65,7 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatc
 
 def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     asked = []
-    perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     assert runner.main(["--scale", "smoke"]) == 0
     assert runner.main(["--scale", "smoke"]) == 0
     trained = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 35}
@@ -75,7 +75,7 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
 
 def test_a_part_of_a_table_can_be_asked_for(checkout, monkeypatch):
     asked = []
-    perform(monkeypatch, lambda spec, store, line: (asked.append(spec), done(spec, store)))
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     assert runner.main("--papers qlae --scale smoke --models ae qlae --datasets mpi3d --seeds 2".split()) == 0
     assert sorted((spec.model, spec.dataset, spec.seed) for spec in asked) == [
         (model, "mpi3d", seed) for model in ("ae", "qlae") for seed in (0, 1)
@@ -85,7 +85,7 @@ def test_a_part_of_a_table_can_be_asked_for(checkout, monkeypatch):
 def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
     asked = []
 
-    def tune(spec, store, line):
+    def tune(spec, store):
         asked.append(spec)
         decay = spec.hyperparameters["weight_decay"]
         scores = {metric: 0.9 if decay == 0.01 else 0.1 for metric in METRIC_NAMES}
@@ -106,12 +106,31 @@ def test_a_wrong_number_is_refused_by_name(option, capsys):
 
 
 @pytest.mark.parametrize(
-    "option", [["--scale", "big"], ["--papers", "qlea"], ["--engine", "tcp://nowhere"], ["--models", "x"]]
+    "option", [["--scale", "big"], ["--papers", "qlea"], ["--protocol", "novel"], ["--models", "x"]]
 )
 def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
     with pytest.raises(SystemExit):
         runner.main(option)
     assert "choose from" in capsys.readouterr().err
+
+
+def test_a_wrong_engine_is_refused_with_what_there_is(capsys):
+    with pytest.raises(SystemExit):
+        runner.main(["--engine", "tcp://nowhere"])
+    assert "argument --engine: engine is 'tcp://nowhere' but must be 'local', 'local:N'" in capsys.readouterr().err
+
+
+def test_a_damaged_record_is_put_aside_and_its_run_done_again(checkout, monkeypatch, capsys):
+    asked = []
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
+    part = "--papers qlae --scale smoke --models ae qlae --datasets mpi3d".split()
+    assert runner.main(part) == 0
+    path = checkout.folder(asked[0]) / "run.json"
+    path.write_text(path.read_text().replace("0.1", "0.9"))
+    assert runner.main(part) == 0 and asked[2:] == [asked[0]]
+    printed = capsys.readouterr().out
+    assert str(path) in printed and "has been altered" in printed and "run.json.damaged" in printed
+    assert path.with_name("run.json.damaged").exists() and checkout.record(asked[0])
 
 
 def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):

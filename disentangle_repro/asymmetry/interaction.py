@@ -19,10 +19,10 @@ from ..core.proofs import proof_check, prove
 from ..tripod.hessian_penalty import random_latents, smooth_decoder
 
 # %% auto #0
-__all__ = ['Generator', 'Slots', 'SLOTS', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'interaction_tensor',
-           'interaction_strength', 'interactions', 'interaction_order', 'monomials', 'exponents', 'multi_factorial',
-           'slot_networks', 'cross_terms', 'generator_of_order', 'block_diagonal', 'random_matrices', 'equivalent',
-           'splits', 'satisfies_asymmetry', 'derivative_columns', 'rank', 'asymmetric_in_every_basis',
+__all__ = ['Generator', 'Slots', 'SLOTS', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'products',
+           'interaction_tensor', 'interaction_strength', 'interactions', 'interaction_order', 'monomials', 'exponents',
+           'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'block_diagonal', 'random_matrices',
+           'equivalent', 'splits', 'satisfies_asymmetry', 'derivative_columns', 'rank', 'asymmetric_in_every_basis',
            'independence_ranks', 'sufficient_independence']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #a0bd9497
@@ -62,17 +62,19 @@ def interaction_indices(
     touching = [index for index in every if sum(not set(index).isdisjoint(group) for group in groups) >= 2]
     return torch.tensor(touching, dtype=torch.long).reshape(-1, order)
 
-# %% ../../nbs/asymmetry/01_interaction.ipynb #b428d2b7
+# %% ../../nbs/asymmetry/01_interaction.ipynb #b9ec14b3
+def products(jacobian: Float[Tensor, "outputs latents"]) -> Float[Tensor, "outputs latents latents"]:
+    "The product of each two derivatives of an output, which (3.1) is about."
+    return jacobian[:, :, None] * jacobian[:, None, :]
+
+
 def interaction_tensor(
     f: Generator,
     z: Float[Tensor, "latents"],
     order: int,  # 1, 2, 3, ...
 ) -> Float[Tensor, "outputs *latents"]:
     "What must vanish across groups that interact less than at `order`: (3.1) at order 1, else (3.3)."
-    if order == 1:
-        jacobian = derivatives(f, z, 1)
-        return jacobian[:, :, None] * jacobian[:, None, :]
-    return derivatives(f, z, order)
+    return products(derivatives(f, z, 1)) if order == 1 else derivatives(f, z, order)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #6fc31940
 def interaction_strength(

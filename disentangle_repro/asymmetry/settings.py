@@ -12,13 +12,14 @@ from typing import Any
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['DATASETS', 'ITERATIONS', 'PLACES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION', 'TRAINING', 'SEEDS', 'EVALUATION',
-           'PICTURES_IN_ONE', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing', 'Setting', 'hyperparameters']
+__all__ = ['DATASETS', 'ITERATIONS', 'NETWORK_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION', 'TRAINING', 'SEEDS',
+           'EVALUATION', 'PICTURES_IN_ONE', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing', 'Setting',
+           'hyperparameters']
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c65a74bf
 DATASETS = ("sprites", "clevr6")
 ITERATIONS = {"sprites": 500_000, "clevr6": 400_000}  # appendix I.1
-PLACES = {
+NETWORK_SIZES = {
     "sprites": {"n_slots": 5, "slot_dim": 32, "filters": 32, "batch_size": 64},
     "clevr6": {"n_slots": 7, "slot_dim": 64, "filters": 64, "batch_size": 32},
 }  # A8
@@ -91,7 +92,7 @@ def hyperparameters(
         "evaluation_samples": EVALUATION[dataset],
         "pictures_in_one": PICTURES_IN_ONE[dataset],
         **TRAINING,
-        **PLACES[dataset],
+        **NETWORK_SIZES[dataset],
         **CONVOLUTIONS,
         **timing(dataset, bool(regularisers), protocol),
         **regularisers,

@@ -24,7 +24,8 @@ from ..nets.style import scaled, to_network
 
 # %% auto #0
 __all__ = ['HEADS', 'DEVIATIONS', 'ENCODERS', 'DECODERS', 'RECTIFIERS', 'BROADCAST_FILTERS', 'TABLE_1', 'TransformerSlots',
-           'SlotPosterior', 'Told', 'TransformerVAE', 'slot_maker', 'slot_drawer', 'transformer_vae', 'flat_gradient']
+           'SlotPosterior', 'AsTheyCome', 'TransformerVAE', 'slot_maker', 'slot_drawer', 'transformer_vae',
+           'flat_gradient']
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6550916a
 HEADS = 4
@@ -98,7 +99,7 @@ class SlotPosterior(nn.Module):
         return SlotsOutput(slots, attention, {**penalties, "kl": gaussian_kl(mean, scale).sum((1, 2)).mean()})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #371d3b48
-class Told(nn.Module):
+class AsTheyCome(nn.Module):
     "Slots are the features, as they come."
 
     def forward(self, features: Float[Tensor, "b slots dim"], random: torch.Generator | None = None) -> SlotsOutput:
@@ -109,7 +110,7 @@ class Told(nn.Module):
 def _():
     n, said = 100_000, torch.randn(1, 2, 6, generator=generator(0), dtype=torch.float64)
     for protocol, deviation in {"paper": (said[..., 3:] / 2).exp(), "code": said[..., 3:].exp() / 2}.items():
-        module, mean = SlotPosterior(Told(), protocol), said[..., :3]
+        module, mean = SlotPosterior(AsTheyCome(), protocol), said[..., :3]
         slots, _, penalties = module(said.expand(n, -1, -1), generator(1))
         q = torch.distributions.Normal(mean, deviation)
         prior = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))

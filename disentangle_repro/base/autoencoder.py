@@ -19,9 +19,9 @@ from ..nets.residual import ResidualDecoder, ResidualEncoder
 from ..nets.style import ImageEncoder, StyleDecoder, from_network, to_network
 
 # %% auto #0
-__all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'reconstruction_loss',
-           'gaussian_mean', 'squared_error', 'Pixels', 'Step', 'Autoencoder', 'encode_all', 'decode_all', 'Family',
-           'networks_around', 'plain_autoencoder']
+__all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_reached',
+           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Pixels', 'Step', 'Autoencoder', 'encode_all',
+           'decode_all', 'Family', 'networks_around', 'plain_autoencoder']
 
 # %% ../../nbs/base/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):
@@ -75,6 +75,14 @@ def straight_through(
 ) -> Float[Tensor, "*shape"]:  # the values of `quantized`, the gradient of `continuous`
     "Value of `quantized`, gradient of `continuous` (qlae, Algorithm 1, line 6)."
     return quantized.detach() + (continuous - continuous.detach())
+
+# %% ../../nbs/base/01_autoencoder.ipynb #b30fe722
+def parts_reached(model: nn.Module, value: Float[Tensor, ""]) -> set[str]:
+    "The model's parts in which some parameter has a gradient of `value` that is not zero."
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+    moved = [name for name, g in zip(names, gradients, strict=True) if g is not None and g.abs().max() > 0]
+    return {name.split(".")[0] for name in moved}
 
 # %% ../../nbs/base/01_autoencoder.ipynb #d8f4ff27
 def reconstruction_loss(

@@ -25,15 +25,15 @@ from tqdm import tqdm
 
 from ..core.device import pick_device
 from ..core.errors import DataError
-from ..core.files import written_whole
+from ..core.files import remove_unfinished, written_whole
 from .scenes import ObjectScene, Scene
 
 # %% auto #0
-__all__ = ['WORTH_HELPERS', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest', 'check_objects',
-           'read_rows', 'OnDisk', 'Contents', 'read_grid', 'read_objects', 'read_pictures', 'size_of', 'check_number',
-           'sources_to_draw', 'attributes', 'says_of_itself', 'chunk_length', 'create', 'compressed', 'block_length',
-           'labels_of', 'rows_in_file', 'torch_threads', 'draw_part', 'is_usable', 'draw_parts', 'join_parts',
-           'drawing_device', 'hidden', 'draw_file', 'holds', 'write_pictures']
+__all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest',
+           'check_objects', 'read_rows', 'OnDisk', 'Contents', 'read_grid', 'read_objects', 'read_pictures', 'size_of',
+           'check_number', 'sources_to_draw', 'attributes', 'says_of_itself', 'chunk_length', 'create', 'compressed',
+           'block_length', 'labels_of', 'rows_in_file', 'torch_threads', 'draw_part', 'is_usable', 'draw_parts',
+           'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds', 'write_pictures']
 
 # %% ../../nbs/data/13_hdf5.ipynb #1942ba07
 @contextmanager
@@ -44,7 +44,7 @@ def opened(path: Path | str) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except OSError as error:
+    except (KeyError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
         raise DataError(path, f"is no hdf5 file or not a whole one ({error})") from error
 
 # %% ../../nbs/data/13_hdf5.ipynb #2352fe88
@@ -328,7 +328,7 @@ def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, says: dic
     except (DataError, KeyError):
         return False
 
-# %% ../../nbs/data/13_hdf5.ipynb #60e8e089
+# %% ../../nbs/data/13_hdf5.ipynb #703cb390
 def draw_parts(
     todo: list[tuple[Path, Tensor]],  # parts and their sources
     workers: int | None,  # processes; as many as there are cores when left out
@@ -336,7 +336,7 @@ def draw_parts(
 ) -> Iterator[int]:  # pictures drawn, as parts are finished
     "Draws parts, in this process or in several."
     scene, n, says, device = arguments
-    workers = 1 if device.type != "cpu" else workers or joblib.cpu_count()
+    workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
     start = time.perf_counter()
     for i, (part, sources) in enumerate(todo):
         left = (time.perf_counter() - start) * (len(todo) - i)  # seconds, after one block
@@ -351,6 +351,9 @@ def draw_parts(
 WORTH_HELPERS = 10  # seconds of drawing in one process
 
 # %% ../../nbs/data/13_hdf5.ipynb #6b36b94b
+CHECKED = ("v110", "v110")  # of hdf5: the first whose files have checksums of all but the data
+
+
 def join_parts(
     path: Path,
     parts: list[Path],
@@ -361,9 +364,9 @@ def join_parts(
     rows: Int[np.ndarray, "n"] | None,
 ) -> None:
     "Writes the whole file from its parts."
-    with written_whole(path) as whole, h5py.File(whole, "w") as file:
+    with written_whole(path) as whole, h5py.File(whole, "w", libver=CHECKED) as file:
         data = {name: create(file, name, n, row) for name, row in rows_in_file(scene).items()}
-        file["labels"] = labels
+        file.create_dataset("labels", data=labels, fletcher32=True)
         file.attrs.update(says)
         if rows is not None:
             file["rows"] = rows
@@ -430,6 +433,7 @@ def write_pictures(
     check_number(n, size_of(scene))
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(hidden(path, "lock")):
+        remove_unfinished(path.parent, path.name)
         if not holds(path, scene, n, seed):
             draw_file(path, scene, n, seed, drawing_device(scene, device), workers)
         hidden(path, "lock").unlink(missing_ok=True)

@@ -31,7 +31,7 @@ from .scenes import ObjectScene, pure_colour
 from .shapes3d import ROOM, SHAPES, orbit
 
 # %% auto #0
-__all__ = ['BACKDROP', 'FEATURES', 'OBJECTS', 'PLACES', 'WALL_HEIGHT', 'RANGES', 'CATEGORIES', 'SEGMENTS', 'GAP', 'CIRCLES',
+__all__ = ['BACKDROP', 'FEATURES', 'OBJECTS', 'FLOOR_RADIUS', 'WALL_HEIGHT', 'RANGES', 'CATEGORIES', 'SEGMENTS', 'GAP', 'CIRCLES',
            'OBJECTS_ROOM', 'first_seen', 'fits', 'objects_room_block', 'bodies_of', 'light_on', 'colours_of',
            'in_groups', 'draw_objects_room', 'mask_objects_room']
 
@@ -39,15 +39,15 @@ __all__ = ['BACKDROP', 'FEATURES', 'OBJECTS', 'PLACES', 'WALL_HEIGHT', 'RANGES',
 BACKDROP = "floor hue", "wall hue", "sky hue", "camera angle"
 FEATURES = "present", "x", "y", "angle", "size", "shape", "hue"
 OBJECTS = 1, 3  # the fewest and the most
-PLACES = 1.15  # objects stand within this distance from the middle of the floor
+FLOOR_RADIUS = 1.15  # objects stand within this distance from the middle of the floor
 WALL_HEIGHT = 1.75  # lower than in shapes3d, to leave more sky
 RANGES: dict[str, tuple[float, float]] = {
     "floor hue": (0, 1),
     "wall hue": (0, 1),
     "sky hue": (0, 1),
     "camera angle": (15, 75),
-    "x": (-PLACES, PLACES),
-    "y": (-PLACES, PLACES),
+    "x": (-FLOOR_RADIUS, FLOOR_RADIUS),
+    "y": (-FLOOR_RADIUS, FLOOR_RADIUS),
     "angle": (0, 360),
     "size": (0.24, 0.46),
     "hue": (0, 1),
@@ -82,7 +82,7 @@ def fits(
     present: Bool[Tensor, "scenes objects"],
 ) -> Bool[Tensor, "scenes"]:
     "Whether all objects of a scene stand in the disc and keep the gap."
-    inside = (position.norm(dim=-1) <= PLACES) | ~present
+    inside = (position.norm(dim=-1) <= FLOOR_RADIUS) | ~present
     return inside.all(1) & (smallest_gap(position, radius, present) >= GAP)
 
 # %% ../../nbs/data/09_objects_room.ipynb #193eb552
@@ -98,7 +98,7 @@ def objects_room_block(stream: torch.Generator, n: int) -> Float[Tensor, "n sour
     shape = torch.randint(len(SHAPES), (n, OBJECTS[1]), generator=stream)
     radius = torch.tensor(list(CIRCLES.values()))[shape] * size
     position = redrawn(
-        lambda some: PLACES * (2 * torch.rand(some, OBJECTS[1], 2, generator=stream) - 1),
+        lambda some: FLOOR_RADIUS * (2 * torch.rand(some, OBJECTS[1], 2, generator=stream) - 1),
         lambda drawn, rows: fits(drawn, radius[rows], present[rows]),
         n,
     )

@@ -20,7 +20,7 @@ from .sources import Sources
 # %% auto #0
 __all__ = ['Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet', 'changes', 'different']
 
-# %% ../../nbs/data/03_scenes.ipynb #f652479a
+# %% ../../nbs/data/03_scenes.ipynb #49aff8e0
 @dataclass(frozen=True)
 class Scene:
     "A generator of pictures from named sources that each have a number of values."
@@ -30,7 +30,7 @@ class Scene:
     ranges: tuple[tuple[float, float], ...]  # first and last value of each source, as published labels give them
     image_size: int  # height and width, pixels
     version: int  # to be raised whenever its pictures change
-    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from values, `image_size`, `samples` and `repeats`, see below
+    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from values, `image_size`, `samples`, `repeats`; see below
 
     def values(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n sources"]:
         "What value indices stand for (hues, degrees, ...), in double precision."
@@ -54,7 +54,7 @@ class Scene:
         "Pictures as files hold them."
         return to_bytes(self.generate(sources))
 
-# %% ../../nbs/data/03_scenes.ipynb #4aeb7058
+# %% ../../nbs/data/03_scenes.ipynb #90f4276c
 @dataclass(frozen=True)
 class ObjectScene:
     "A generator of pictures of several objects."
@@ -72,7 +72,7 @@ class ObjectScene:
     sample: Callable[[int, int], Float[Tensor, "n sources"]]  # the first n scenes' sources, from n and a seed
     draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
-    picture: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # likewise, where files hold another drawing
+    picture: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def mosaic(
     rows, columns, height, width, channels = padded.shape
     return padded.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)[:-border, :-border].cpu()
 
-# %% ../../nbs/data/03_scenes.ipynb #af9fc5d5
+# %% ../../nbs/data/03_scenes.ipynb #397e2b9d
 def rows_of_values(
     scene: Scene | ObjectScene,
     start: Float[Tensor, "sources"],  # sources that stay, apart from one
@@ -142,7 +142,8 @@ def rows_of_values(
     "For each source, or for the backdrop and each feature of the first object, its values from the first to the last."
     rows = {}
     if isinstance(scene, Scene):
-        ends = {name: (0, count - 1, count) for name, count in zip(scene.sources.names, scene.sources.value_counts, strict=True)}
+        counts = zip(scene.sources.names, scene.sources.value_counts, strict=True)
+        ends = {name: (0, count - 1, count) for name, count in counts}
     else:
         ends = {name: (*scene.ranges[name], columns) for name in scene.ranges}
         ends |= {name: (0, len(kinds) - 1, len(kinds)) for name, kinds in scene.categories.items()}
@@ -153,13 +154,13 @@ def rows_of_values(
         rows[name][:, i] = values if start.is_floating_point() else values.round().long()
     return rows
 
-# %% ../../nbs/data/03_scenes.ipynb #9b2bddee
+# %% ../../nbs/data/03_scenes.ipynb #3c5f6126
 def contact_sheet(
     scene: Scene | ObjectScene,
     seed: int = 0,  # which random pictures
     size: float = 0.62,  # of a picture, inches
 ) -> Figure:
-    "Eight random pictures of a scene, then a row for each source: its values while the others stay as in the first one."
+    "Eight random pictures of a scene, then a row a source: its values while the others stay as in the first one."
     grid = isinstance(scene, Scene)
     random = scene.sources.factors(scene.sources.subset(8, seed)) if grid else scene.sample(8, seed)
     rows = {"random": random, **rows_of_values(scene, random[0])}

@@ -22,8 +22,8 @@ from ..qlae.infomec import infomec
 from ..scores.dci import completeness, dci, disentanglement, shares, spread
 
 # %% auto #0
-__all__ = ['VALUE_COUNTS', 'weighted_completeness', 'accounts', 'mixed_latents', 'both_scores', 'nearest_code', 'relabelled',
-           'ordered_codes', 'ranks', 'opposite_pairs', 'name_places', 'plot_ranks']
+__all__ = ['VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code',
+           'relabelled', 'ordered_codes', 'ranks', 'opposite_pairs', 'name_places', 'plot_ranks']
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #df903405
 def weighted_completeness(
@@ -33,7 +33,7 @@ def weighted_completeness(
     return float(1 - shares(importance.sum(axis=0), axis=0) @ spread(importance, axis=0))
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #88d74c2d
-def accounts(
+def chain_rule_sides(
     importance: Float[np.ndarray, "latents sources"],
     c: float,  # completeness, weighted or not
 ) -> tuple[float, float]:  # in nats
@@ -57,11 +57,11 @@ def _():
         importance = rng.exponential(size=rng.integers(2, 9, size=2)) ** 3
         importance *= rng.random(importance.shape) >= sparsity
         importance += 1e-3 * (importance.sum(axis=0) == 0)
-        np.testing.assert_allclose(*accounts(importance, weighted_completeness(importance)), atol=1e-12)
+        np.testing.assert_allclose(*chain_rule_sides(importance, weighted_completeness(importance)), atol=1e-12)
         trees = shares(importance, axis=0)
-        np.testing.assert_allclose(*accounts(trees, completeness(trees)), atol=1e-12)
+        np.testing.assert_allclose(*chain_rule_sides(trees, completeness(trees)), atol=1e-12)
     uneven = np.array([[3.0, 0.5], [0.0, 0.5]])
-    short, long = accounts(uneven, completeness(uneven))
+    short, long = chain_rule_sides(uneven, completeness(uneven))
     assert abs(short - long) > 0.1, "the plain mean follows the chain rule for uneven columns too"
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #bcf7ee47

@@ -42,7 +42,7 @@ def per_head(size: int, heads: int, width: float) -> int:
         raise ValueError(f"heads is {heads} but must divide {size}, the size that they share.")
     return heads * scaled(size // heads, width)
 
-# %% ../../nbs/nets/00_attention.ipynb #f24874ea
+# %% ../../nbs/nets/00_attention.ipynb #d2173e22
 class MultiHeadAttention(nn.Module):
     """Tokens ask others: (1 or batch, n, size) and (batch, m, asked_size) to (batch, n, size).
 
@@ -67,13 +67,21 @@ class MultiHeadAttention(nn.Module):
         "What each head is offered."
         return [split_heads(part, self.heads) for part in self.key_and_value(asked).chunk(2, dim=2)]
 
+    def hear(
+        self,
+        asking: Float[Tensor, "#b n size"],
+        key: Float[Tensor, "b heads m part"],
+        value: Float[Tensor, "b heads m part"],
+    ) -> Float[Tensor, "b n size"]:
+        "What those that ask hear of given keys and values."
+        query = split_heads(self.query(asking), self.heads).expand(len(key), -1, -1, -1)
+        heard = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
+        return self.out(heard.transpose(1, 2).flatten(2))
+
     def forward(
         self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
     ) -> Float[Tensor, "b n size"]:
-        key, value = self.keys_and_values(asked)
-        query = split_heads(self.query(asking), self.heads).expand(len(asked), -1, -1, -1)
-        heard = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
-        return self.out(heard.transpose(1, 2).flatten(2))
+        return self.hear(asking, *self.keys_and_values(asked))
 
     def weighed(
         self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]

@@ -18,7 +18,7 @@ from .layout import MODEL_NAMES
 from ..train.store import RunSpec, Store
 
 # %% auto #0
-__all__ = ['Found', 'first_runs', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values']
+__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values']
 
 # %% ../../nbs/tables/08_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -32,18 +32,24 @@ def first_runs(specs: Iterable[RunSpec], store: Store) -> Found:  # by model and
             found.setdefault((spec.model, spec.dataset), (spec, record))
     return found
 
-# %% ../../nbs/tables/08_figures.ipynb #751b9ea3
+# %% ../../nbs/tables/08_figures.ipynb #1a6913d5
+def chosen(
+    runs: Found,
+    wanted: Iterable[tuple[str, str]],  # models and data sets; those that have no run are left out
+) -> list[tuple[str, str, dict[str, Any]]]:
+    "Model, data set and record of the runs that are wanted and there, in the order wanted."
+    return [(*key, runs[key][1]) for key in wanted if key in runs]
+
+
 def draw_nmi(
     runs: Found,
-    wanted: Iterable[tuple[str, str]],  # models and data sets, those that have no run are left out
-) -> Figure | None:  # None where none has
+    wanted: Iterable[tuple[str, str]],  # as of `chosen`
+) -> Figure | None:  # None where there is none
     "Heat maps of NMI, one below the other, each with its scores."
-    shown = [key for key in wanted if key in runs]
-    if not shown:
+    if not (shown := chosen(runs, wanted)):
         return None
     figure, axes = plt.subplots(len(shown), figsize=(8, 2.9 * len(shown)), layout="constrained", squeeze=False)
-    for axis, (model, dataset) in zip(axes[:, 0], shown, strict=True):
-        _, record = runs[model, dataset]
+    for axis, (model, dataset, record) in zip(axes[:, 0], shown, strict=True):
         plot_nmi(np.array(record["nmi"]), GRIDS[dataset].sources.names, np.array(record["active"]), axis)
         scores = record["scores"]
         axis.set_title(
@@ -72,18 +78,16 @@ def draw_picture(
     axis.axis("off")
     return figure
 
-# %% ../../nbs/tables/08_figures.ipynb #a7d9db68
+# %% ../../nbs/tables/08_figures.ipynb #1a2f4d33
 def draw_importance(
     runs: Found,
-    wanted: Iterable[tuple[str, str]],  # models and data sets, those that have no run are left out
-) -> Figure | None:  # None where none has
+    wanted: Iterable[tuple[str, str]],  # as of `chosen`
+) -> Figure | None:  # None where there is none
     "Importance matrices, one beside the other, each with D and C."
-    shown = [key for key in wanted if key in runs]
-    if not shown:
+    if not (shown := chosen(runs, wanted)):
         return None
     figure, axes = plt.subplots(1, len(shown), figsize=(2.6 * len(shown), 2.9), layout="constrained", squeeze=False)
-    for axis, (model, dataset) in zip(axes[0], shown, strict=True):
-        record = runs[model, dataset][1]
+    for axis, (model, dataset, record) in zip(axes[0], shown, strict=True):
         axis.imshow(np.array(record["importance"]).T, cmap="Blues", vmin=0, vmax=1)
         names = GRIDS[dataset].sources.names
         axis.set_yticks(range(len(names)), names if axis is axes[0, 0] else [], fontsize=7)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..core.files import project_root
+from ..core.files import project_root, write_text
 from ..core.scale import SCALES
 from .plan import AGGREGATED, ASYMMETRY_MODELS, CODEBOOKS, RUN_AS, Request, Table, table_specs
 from ..train.store import Store
@@ -29,7 +29,7 @@ def reported_numbers(paper: str) -> pd.DataFrame:
     path = project_root() / "paper_tables" / "reported" / f"{paper}.csv"
     return pd.read_csv(path, dtype={"table": str, "value": float, "ci95": float})
 
-# %% ../../nbs/tables/03_layout.ipynb #df33c4ae
+# %% ../../nbs/tables/03_layout.ipynb #6da0144d
 PRINTED_AS = {"clevr6": "clevr"}  # our data set for the paper's
 
 
@@ -41,12 +41,13 @@ def reported_cell(
     metric: str,
 ) -> tuple[float, float]:  # value and half-width of the 95% interval, NaN where not printed
     "The number that the paper prints for a cell, from the first of the table's places that has it."
-    printed = (dataset, PRINTED_AS.get(dataset))
-    names = (model, RUN_AS.get(model))
-    cells = reported[reported.model.isin(names) & reported.dataset.isin(printed) & (reported.metric == metric)]
+    of = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
+    of_model = (of["model"] == model) | (of["model"] == RUN_AS.get(model))
+    on_dataset = (of["dataset"] == dataset) | (of["dataset"] == PRINTED_AS.get(dataset))
+    fits = of_model & on_dataset & (of["metric"] == metric) & ~np.isnan(of["value"])
     for number in table.reported_in:
-        if len(found := cells[cells.table == number].dropna(subset="value")):
-            return float(found.value.iloc[0]), float(found.ci95.iloc[0])
+        if len(found := np.flatnonzero(fits & (of["table"] == number))):
+            return float(of["value"][found[0]]), float(of["ci95"][found[0]])
     return math.nan, math.nan
 
 # %% ../../nbs/tables/03_layout.ipynb #a1b71066
@@ -243,7 +244,6 @@ def write_table(
     note: str = "",  # what our numbers stand on; left out: `footnote`
 ) -> list[Path]:  # the files written
     "Write a table as Markdown, HTML and CSV into `folder`."
-    folder.mkdir(parents=True, exist_ok=True)
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
@@ -254,7 +254,7 @@ def write_table(
         ".csv": cells.to_csv(index=False),
     }
     for suffix, text in texts.items():
-        stem.with_suffix(suffix).write_text(text, encoding="utf-8")
+        write_text(stem.with_suffix(suffix), text)
     return [stem.with_suffix(suffix) for suffix in texts]
 
 # %% ../../nbs/tables/03_layout.ipynb #caafcba2

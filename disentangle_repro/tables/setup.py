@@ -17,7 +17,7 @@ from torch import nn
 from ..base.autoencoder import FAMILIES, Autoencoder
 from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.files import project_root
+from ..core.files import project_root, write_text
 from ..data.load import GRIDS
 from ..models import create_model
 from ..qlae.settings import AUTOENCODERS, DATASETS, INFOGANS
@@ -381,7 +381,6 @@ def write_setup(
     folder: Path,
 ) -> list[Path]:  # the files written
     "Write a paper's tables of data and settings as Markdown, HTML and CSV into `folder`."
-    folder.mkdir(parents=True, exist_ok=True)
     files = {}
     for number, table in setup_tables(paper).items():
         title, stem = f"{paper}, table {number}: {TITLES[paper][number]}", folder / f"{paper}_table_{number}"
@@ -391,5 +390,5 @@ def write_setup(
         files[stem.with_suffix(".html")] = page(title, flat.to_html(border=0, index=False), STANDS_ON)
         files[stem.with_suffix(".csv")] = flat.assign(table=number).to_csv(index=False)
     for path, text in files.items():
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     return list(files)

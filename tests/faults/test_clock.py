@@ -1,0 +1,42 @@
+"A clock that was set back, or runs backwards: nothing here believes in it."
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from small_runs import PowerCut, at, cut, files_of, results, specs, store_in, train, undisturbed
+
+from disentangle_repro.core.engine import executor
+from disentangle_repro.tables.runner import do_runs
+
+IN_2100 = 4_102_444_800
+
+
+def from_the_future(folder: Path) -> None:
+    "Every file there was written in the year 2100."
+    for path in folder.rglob("*"):
+        os.utime(path, (IN_2100, IN_2100))
+
+
+def test_a_clock_set_back_changes_nothing(tally, tmp_path, monkeypatch):
+    store, (done, begun, new) = store_in(tmp_path / "disturbed"), specs(3)
+    train(done, store)
+    with pytest.raises(PowerCut), store.hold(begun):
+        train(begun, store, at(25, cut))
+    (store.runs / f"{new.id}.lock").touch()
+    from_the_future(store.runs)
+    before, start, now = results(store), time.time(), time.time
+    monkeypatch.setattr(time, "time", lambda: start - 86_400 - (now() - start))  # a day ago, and backwards
+    resumed_from = []
+
+    def note(training):
+        resumed_from.append(training.updates)
+
+    with executor("local", at_once=1) as pool:
+        assert do_runs(specs(3), store, pool, lambda spec, store: train(spec, store, note)) == {}
+    assert 20 in resumed_from and files_of(begun, store)[0].stat().st_mtime < IN_2100
+    after = results(store)
+    lost = sum(after.get(run) != record for run, record in before.items())
+    assert resumed_from == [*range(20, 40), *range(40)], "the finished run is left alone, the other one resumed"
+    tally("clock set back", lost=lost, equal=after == undisturbed(tmp_path / "in peace", specs(3)))

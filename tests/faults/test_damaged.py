@@ -1,0 +1,195 @@
+"Files that were cut off, altered, exchanged or forged: each is named, none is believed, the work is done anew."
+
+import json
+import random
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from small_runs import PowerCut, at, cut, files_of, new_training, results, specs, store_in, train, undisturbed
+
+from disentangle_repro.core.engine import executor
+from disentangle_repro.core.errors import DataError
+from disentangle_repro.data import load_dataset
+from disentangle_repro.tables.runner import do_runs, put_damage_aside
+from disentangle_repro.train.loop import read_own_state, read_state, save
+
+
+class Command:
+    "Unpickled, it would create a file."
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def short_of_two_bytes(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def turned_over(path: Path, where: int | None = None, bits: int = 1) -> None:
+    "A bit of a byte in the middle, or of the one at `where`."
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 if where is None else where] ^= bits
+    path.write_bytes(content)
+
+
+def forged(path: Path) -> None:
+    torch.save(torch.load(path, weights_only=True) | {"model": Command(path.with_name("ran"))}, path)
+
+
+def anothers(path: Path) -> None:
+    save(new_training(0, n_latents=5), path)
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+ALTERATIONS = (truncated, short_of_two_bytes, empty, turned_over, forged, anothers)
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory) -> dict[str, dict]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), specs(3))
+
+
+@pytest.mark.parametrize("which", ["checkpoint.pt", "kept.pt"])
+def test_a_damaged_checkpoint_is_put_aside_and_the_run_begun_anew(which, peace, tally, tmp_path):
+    for n, alter in enumerate((*ALTERATIONS, gone) if which == "kept.pt" else ALTERATIONS):
+        store, (spec, *_) = store_in(tmp_path / str(n)), specs(1)
+        with pytest.raises(PowerCut):
+            train(spec, store, at(25, cut))
+        path = {file.name: file for file in files_of(spec, store)}[which]
+        assert read_own_state(new_training(0), path)["updates"] == 20
+        alter(path)
+        begun_anew = []
+        with pytest.warns(UserWarning, match=f"{path}: .*begins anew"):
+            train(spec, store, at(0, begun_anew.append))
+        assert len(begun_anew) == 1 and not path.with_name("ran").exists()
+        assert alter is gone or path.with_name(f"{which}.damaged").exists()
+        tally(f"{which} {alter.__name__.replace('_', ' ')}", equal=results(store)[spec.id] == peace[spec.id])
+
+
+def test_no_turned_byte_of_a_checkpoint_is_believed(whole, tally, tmp_path):
+    path, chance = tmp_path / "checkpoint.pt", random.Random(0)
+    save(new_training(0), path)
+    content, expected = path.read_bytes(), read_state(path)["model"]
+    times, believed = (2_000 if whole else 100), 0
+    for _ in range(times):
+        turned_over(path, chance.randrange(len(content)), chance.randrange(1, 256))
+        try:
+            found = read_own_state(new_training(0), path)["model"]
+            believed += not all(found[name].equal(expected[name]) for name in expected)
+        except DataError as error:
+            assert str(path) in str(error)
+        path.write_bytes(content)
+    tally("a byte of a checkpoint turned", times=times, believed=believed)
+
+
+def of_another_run(path: Path) -> None:
+    "A record that is whole, in the wrong place."
+    path.write_text(max(path.parent.parent.glob("*/run.json"), key=lambda other: other != path).read_text())
+
+
+def one_digit(path: Path) -> None:
+    record = json.loads(path.read_text())
+    record["scores"]["loss"] += 1e-9
+    path.write_text(json.dumps(record))
+
+
+def no_record(path: Path) -> None:
+    path.write_text("[1, 2, 3]\n")
+
+
+def no_text(path: Path) -> None:
+    path.write_bytes(bytes(range(256)))
+
+
+OF_RECORDS = (truncated, short_of_two_bytes, empty, turned_over, of_another_run, one_digit, no_record, no_text)
+
+
+@pytest.mark.parametrize("alter", OF_RECORDS)
+def test_a_damaged_record_is_named_put_aside_and_made_anew(alter, peace, tally, tmp_path, capsys):
+    store = store_in(tmp_path)
+    for spec in specs(3):
+        train(spec, store)
+    damaged = specs(3)[1]
+    path = store.folder(damaged) / "run.json"
+    alter(path)
+    with pytest.raises(DataError, match=str(path)):
+        store.record(damaged)
+    put_damage_aside(store)
+    assert str(path) in capsys.readouterr().out and path.with_name("run.json.damaged").exists()
+    before = results(store)
+    with executor("local", at_once=1) as pool:
+        assert do_runs(specs(3), store, pool, train) == {}
+    begun = (store.runs / "begun").read_text().split("\n")[3:-1]
+    assert [line.split()[0] for line in begun] == [damaged.id], "only the damaged one is done again"
+    lost = sum(results(store)[run] != record for run, record in before.items()) + 2 - len(before)
+    tally(f"run.json {alter.__name__.replace('_', ' ')}", lost=lost, equal=results(store) == peace)
+
+
+def test_no_turned_byte_of_a_record_is_believed(whole, tally, tmp_path):
+    store, (spec, *_), chance = store_in(tmp_path), specs(1), random.Random(0)
+    path = store.finish(spec, {"scores": {"infom": 0.123456789}, "nmi": [[0.5, 0.25], [1.0, 0.0]]})
+    content, expected = path.read_bytes(), store.record(spec)
+    times, believed = (2_000 if whole else 500), 0
+    for _ in range(times):
+        turned_over(path, chance.randrange(len(content)), chance.randrange(1, 256))
+        try:
+            believed += store.record(spec) != expected
+        except DataError as error:
+            assert str(path) in str(error)
+        path.write_bytes(content)
+    tally("a byte of a record turned", times=times, believed=believed)
+
+
+@pytest.mark.parametrize("name", ["shapes3d", "sprites"])
+def test_no_damage_of_a_data_set_is_believed(name, whole, tally, tmp_path, monkeypatch):
+    monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
+    expected, chance = load_dataset(name, n=20), random.Random(0)
+    (path,) = tmp_path.rglob("*.h5")
+    content = path.read_bytes()
+    cuts = [chance.randrange(len(content)) for _ in range(200 if whole else 10)]
+    turns = [(chance.randrange(len(content)), chance.randrange(1, 256)) for _ in range(1_000 if whole else 50)]
+    believed = 0
+    for spoil in [*cuts, *turns]:
+        if isinstance(spoil, int):
+            path.write_bytes(content[:spoil])
+        else:
+            turned_over(path, *spoil)
+        try:
+            found = load_dataset(name, n=20)
+            same = found.images[:].equal(expected.images[:]) and found.sources.equal(expected.sources)
+            believed += not (same and (found.masks is None or found.masks[:].equal(expected.masks[:])))
+        except DataError as error:
+            assert str(path) in str(error)
+        path.write_bytes(content)
+    tally(f"data set {name} cut off or turned", times=len(cuts) + len(turns), believed=believed)
+
+
+@pytest.mark.parametrize("alter", [truncated, short_of_two_bytes, empty])
+def test_a_damaged_executed_notebook_is_named_and_not_shown(alter, tally, tmp_path):
+    pytest.importorskip("nbconvert")
+    from disentangle_repro.report.run_pages import notebook_html
+
+    path = tmp_path / "run.ipynb"
+    cells = [nbformat.v4.new_markdown_cell("# One run"), nbformat.v4.new_code_cell("1 + 1")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    assert "One run" in notebook_html(path)[0]
+    alter(path)
+    with pytest.raises(DataError, match=f"{path}: is not a whole notebook"):
+        notebook_html(path)
+    tally(f"run.ipynb {alter.__name__.replace('_', ' ')}")

@@ -1,0 +1,192 @@
+"A disk that is full, a file that may grow no further, a store that may not be written to."
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from small_runs import files_of, new_training, results, specs, store_in, train, undisturbed
+
+from disentangle_repro.core.engine import executor
+from disentangle_repro.tables.runner import do_runs
+from disentangle_repro.train import Store
+from disentangle_repro.train.loop import save
+
+KILOBYTE = 1_024
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory) -> dict[str, dict]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), specs(3))
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[None]:
+    "A disk of so many bytes at `folder`; the test is skipped where this user may not mount one."
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a small disk cannot be mounted here: {error}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def remount(folder: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", str(folder)], check=True)
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    "No file of this process may grow beyond so many bytes."
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    "Nobody may write there; root, who may always, becomes nobody."
+    places = [folder, *folder.rglob("*")]
+    modes = [place.stat().st_mode for place in places]
+    for place, mode in zip(places, modes, strict=True):
+        place.chmod(mode & ~0o222)
+    if root := os.geteuid() == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for place, mode in zip(places, modes, strict=True):
+            place.chmod(mode)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    "A folder that everybody may look into."
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def do(store: Store, of: list) -> dict[str, str]:
+    with executor("local", at_once=1) as pool:
+        return do_runs(of, store, pool, train)
+
+
+def whole_only(store: Store) -> bool:
+    "Whether nothing unfinished lies about."
+    return not list(store.runs.rglob("*.part"))
+
+
+def test_a_file_that_may_grow_no_further_is_named(peace, tally, tmp_path):
+    store = store_in(tmp_path)
+    assert do(store, specs(1)) == {}
+    before, checkpoint = results(store), files_of(specs(2)[1], store)[0]
+    with largest_file(8 * KILOBYTE):
+        failures = do(store, specs(3))
+    assert list(failures) == [spec.id for spec in specs(3)[1:]]
+    assert "File too large" in failures[specs(2)[1].id] and str(checkpoint) in failures[specs(2)[1].id]
+    believed, lost = len(results(store)) - 1, sum(results(store).get(run) != record for run, record in before.items())
+    assert whole_only(store) and do(store, specs(3)) == {}
+    tally("file-size limit", lost=lost, believed=believed, equal=results(store) == peace)
+
+
+def test_a_full_disk_is_named(peace, tally, tmp_path):
+    with small_disk(tmp_path / "runs", 256 * KILOBYTE):
+        store = store_in(tmp_path)
+        assert do(store, specs(1)) == {}
+        before, folder = results(store), store.folder(specs(2)[1])
+        ballast = store.runs / "ballast"
+        with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(KILOBYTE))
+        ballast.write_bytes(bytes(ballast.stat().st_size - 48 * KILOBYTE))  # room for half a checkpoint
+        failures = do(store, specs(3))
+        assert list(failures) == [spec.id for spec in specs(3)[1:]]
+        assert f"No space left on device: '{folder}/" in failures[specs(2)[1].id]
+        believed = len(results(store)) - 1
+        lost = sum(results(store).get(run) != record for run, record in before.items())
+        assert whole_only(store)
+        ballast.unlink()
+        remount(store.runs, f"size={2048 * KILOBYTE}")
+        assert do(store, specs(3)) == {}
+        tally("disk full", lost=lost, believed=believed, equal=results(store) == peace)
+
+
+def test_a_disk_without_room_for_anything_is_named(peace, tally, tmp_path):
+    "Not even a note that the run failed can be written, or the file that it is held by."
+    with small_disk(tmp_path / "runs", 256 * KILOBYTE):
+        store = store_in(tmp_path)
+        assert do(store, specs(1)) == {}
+        before = results(store)
+        with pytest.raises(OSError), (store.runs / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(KILOBYTE))
+        failures = do(store, specs(3))
+        assert list(failures) == [spec.id for spec in specs(3)[1:]]
+        assert all("No space left on device" in said and str(store.runs) in said for said in failures.values())
+        lost = sum(results(store).get(run) != record for run, record in before.items())
+        believed = len(results(store)) - 1
+        (store.runs / "ballast").unlink()
+        remount(store.runs, f"size={2048 * KILOBYTE}")
+        assert do(store, specs(3)) == {}
+        tally("disk full to the last byte", lost=lost, believed=believed, equal=results(store) == peace)
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_former(tmp_path):
+    training, path = new_training(0), tmp_path / "checkpoint.pt"
+    save(training, path)
+    former = path.read_bytes()
+    training.update()
+    with largest_file(KILOBYTE), pytest.raises(OSError) as raised:
+        save(training, path)
+    assert raised.value.errno == errno.EFBIG and raised.value.filename == str(path)
+    assert path.read_bytes() == former and os.listdir(tmp_path) == ["checkpoint.pt"]
+
+
+def read_only_store(store: Store, forbid: contextmanager, peace: dict[str, dict]) -> tuple[int, int, bool]:
+    "Finished runs are found there, others fail with the place that is read-only; nothing changes."
+    assert do(store, specs(1)) == {}
+    before = results(store)
+    with forbid:
+        assert do(store, specs(1)) == {}, "what is finished needs no writing"
+        failures = do(store, specs(3))
+        assert list(failures) == [spec.id for spec in specs(3)[1:]]
+        for said in failures.values():
+            assert str(store.runs) in said and ("Read-only file system" in said or "Permission denied" in said)
+    believed = len(results(store)) - 1
+    lost = sum(results(store).get(run) != record for run, record in before.items())
+    assert do(store, specs(3)) == {}
+    return lost, believed, results(store) == peace
+
+
+def test_a_store_that_may_not_be_written_to_is_named(peace, tally, open_folder):
+    lost, believed, equal = read_only_store(store_in(open_folder), read_only(open_folder), peace)
+    tally("read-only store (permissions)", lost=lost, believed=believed, equal=equal)
+
+
+def test_a_read_only_disk_is_named(peace, tally, tmp_path):
+    @contextmanager
+    def forbid():
+        remount(tmp_path / "runs", "ro")
+        yield
+        remount(tmp_path / "runs", "rw")
+
+    with small_disk(tmp_path / "runs", 2048 * KILOBYTE):
+        lost, believed, equal = read_only_store(store_in(tmp_path), forbid(), peace)
+        tally("read-only disk", lost=lost, believed=believed, equal=equal)

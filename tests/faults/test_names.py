@@ -1,0 +1,52 @@
+"A name that there is not: said at once, with what came and what there is, before anything is done."
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.data.load import main as make_data
+from disentangle_repro.tables.cost import main as make_plan
+from disentangle_repro.tables.runner import main as make_tables
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = {"tables": make_tables, "plan": make_plan, "data": make_data}
+UNKNOWN = {
+    "PAPERS": ("qale", "'tripod'"),
+    "MODELS": ("qale", "'beta_vae'"),
+    "DATASETS": ("shapes4d", "'shapes3d'"),
+    "SCALE": ("huge", "'smoke'"),
+    "SOURCE": ("drawn", "'official'"),
+    "PROTOCOL": ("text", "'code'"),
+}  # fmt: skip
+ASKED = [("tables", name, *of) for name, of in UNKNOWN.items()]
+ASKED += [("plan", name, *of) for name, of in UNKNOWN.items()]
+ASKED += [("tables", "ENGINE", "slurm", "tcp://"), ("tables", "ENGINE", "local:0", "tcp://")]
+ASKED += [("tables", "SEEDS", "0", ""), ("tables", "UPDATES", "many", "")]
+ASKED += [("data", "DATASETS", "shapes4d", "shapes3d"), ("data", "ENGINE", "slurm", "tcp://")]
+SAID = {("data", "DATASETS"): "name"}  # what an argument is called where not as the variable
+
+
+def command_of(target: str, variable: str) -> list[str]:
+    "What `make` would execute, without the program."
+    make = ["make", "-n", target, variable]
+    printed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in printed.replace("\\\n", " ").splitlines() if f"disentangle_{target}" in line]
+    return shlex.split(line.partition(";")[0])[1:]
+
+
+@pytest.mark.parametrize(("target", "name", "given", "there_is"), ASKED)
+def test_an_unknown_name_is_told(target, name, given, there_is, tally, tmp_path, monkeypatch, capsys):
+    arguments = command_of(target, f"{name}={given}")
+    assert given in arguments
+    (tmp_path / "settings.ini").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "data"))
+    with pytest.raises(SystemExit) as ended:
+        COMMANDS[target](arguments)
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and repr(given) in said and there_is in said
+    assert SAID.get((target, name), name.lower()) in said.lower()
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.ini"], "something was done"
+    tally(f"make {target} {name}={given}")

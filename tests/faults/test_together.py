@@ -1,0 +1,84 @@
+"Two drivers on one store: each run is done once, and one that a dead driver held is taken over."
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from small_runs import at, results, specs, store_in, train, undisturbed
+
+from disentangle_repro.core.engine import executor
+from disentangle_repro.tables.runner import do_runs
+
+DRIVER = """
+import sys
+from pathlib import Path
+from small_runs import specs, store_in, train
+from disentangle_repro.core.engine import executor
+from disentangle_repro.tables.runner import do_runs
+with executor("local", at_once=1) as pool:
+    assert do_runs(specs(6), store_in(Path(sys.argv[1])), pool, train) == {}
+"""
+
+
+def begun(folder: Path) -> list[str]:
+    return sorted(line.split()[0] for line in (folder / "runs" / "begun").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory) -> dict[str, dict]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"), specs(6))
+
+
+def test_two_drivers_do_every_run_once(peace, tally, tmp_path):
+    path = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    environment = {**os.environ, "PYTHONPATH": path}
+    drivers = [subprocess.Popen([sys.executable, "-c", DRIVER, tmp_path], env=environment) for _ in range(2)]
+    assert [driver.wait() for driver in drivers] == [0, 0]
+    assert begun(tmp_path) == sorted(spec.id for spec in specs(6))
+    tally("two drivers at once", equal=results(store_in(tmp_path)) == peace)
+
+
+def test_a_run_that_somebody_else_holds_is_waited_for_and_not_done_again(peace, tally, tmp_path):
+    store, (held, *others) = store_in(tmp_path), specs(3)
+    ours, done = threading.Event(), threading.Event()
+
+    def somebody() -> None:
+        with store.hold(held) as mine:
+            assert mine
+            ours.set()
+            done.wait(30)
+            train(held, store)
+
+    def train_and_tell(spec, store):
+        train(spec, store)
+        if spec == others[-1]:
+            done.set()
+
+    other = threading.Thread(target=somebody)
+    other.start()
+    assert ours.wait(30)
+    with executor("local", at_once=1) as pool:
+        assert do_runs([held, *others], store, pool, train_and_tell) == {}
+    other.join()
+    assert begun(tmp_path) == sorted(spec.id for spec in specs(3))
+    expected = {spec.id: peace[spec.id] for spec in specs(3)}
+    tally("a run held by another thread", equal=results(store) == expected)
+
+
+def test_the_run_of_a_driver_that_was_killed_is_taken_over(peace, tally, tmp_path):
+    store, (spec, *_) = store_in(tmp_path), specs(1)
+    driver = os.fork()
+    if driver == 0:  # the driver: it dies in the middle of its run, holding it
+        with store.hold(spec):
+            train(spec, store, at(25, lambda training: os.kill(os.getpid(), signal.SIGKILL)))
+    assert os.WTERMSIG(os.waitpid(driver, 0)[1]) == signal.SIGKILL
+    resumed_from = []
+    with executor("local", at_once=1) as pool:
+        first = lambda training: resumed_from or resumed_from.append(training.updates)  # noqa: E731
+        assert do_runs([spec], store, pool, lambda spec, store: train(spec, store, first)) == {}
+    assert resumed_from == [20], "it goes on from the checkpoint"
+    tally("a driver killed while it held a run", equal=results(store)[spec.id] == peace[spec.id])

@@ -1,0 +1,136 @@
+"Runs on threads and on the workers of Dask: the same runs, each once, whoever dies."
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.core.engine import check_engine, executor
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.tables.plan import TABLES, Request, table_specs
+from disentangle_repro.tables.runner import do_runs
+from disentangle_repro.train.store import RunSpec, Store
+
+
+def specs(n: int) -> list[RunSpec]:
+    return [RunSpec("qlae", "ae", "shapes3d", "rendered", "smoke", seed, "paper", {}) for seed in range(n)]
+
+
+def store_in(folder: Path) -> Store:
+    return Store(folder / "runs", folder / "results")
+
+
+def finish(spec: RunSpec, store: Store) -> None:
+    store.finish(spec, {"scores": {"seed": spec.seed}, "process": os.getpid()})
+
+
+def kill_the_first_time(spec: RunSpec, store: Store) -> None:
+    "Takes its worker with it, unless somebody has tried before."
+    tried = store.folder(spec) / "tried"
+    if not tried.exists():
+        tried.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    finish(spec, store)
+
+
+def kill_always(spec: RunSpec, store: Store) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def linger(spec: RunSpec, store: Store) -> None:
+    time.sleep(30)
+
+
+@pytest.mark.parametrize("engine", ["local", "local:2"])
+def test_a_run_costs_less_than_20_ms_to_hand_out(engine, tmp_path):
+    store = store_in(tmp_path)
+    with executor(engine) as pool:
+        do_runs(specs(4), store, pool, finish)  # every worker has imported what it needs
+        start = time.process_time(), time.perf_counter()
+        assert do_runs(specs(1_004), store, pool, finish) == {}
+        busy, seconds = time.process_time() - start[0], time.perf_counter() - start[1]
+    records, faults = store.everything()
+    assert len(records) == 1_004 and not faults
+    assert (len({record["process"] for record in records}) > 1) == (engine == "local:2")
+    assert busy < 20, f"{busy:.1f} ms of processor time a run ({seconds:.1f} of clock)"
+
+
+def test_a_run_is_resumed_elsewhere_when_its_worker_dies(tmp_path):
+    store = store_in(tmp_path)
+    with executor("local:2") as pool:
+        assert do_runs(specs(2), store, pool, kill_the_first_time) == {}
+    assert all(store.record(spec)["scores"] == {"seed": spec.seed} for spec in specs(2))
+
+
+def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("disentangle_repro.core.engine.LIVES", 1)
+    store, (deadly, *others) = store_in(tmp_path), specs(3)
+    with executor("local:1") as pool:
+        assert do_runs(others, store, pool, finish) == {}
+        failures = do_runs([deadly], store, pool, kill_always)
+    assert list(failures) == [deadly.id] and "KilledWorker" in failures[deadly.id]
+    assert "KilledWorker" in store.failure(deadly)["error"] and store.record(others[0])
+
+
+def start_dask(tmp_path: Path) -> tuple[list[subprocess.Popen], str]:
+    "A scheduler and a worker, as one starts them by hand, on this machine alone."
+    address = tmp_path / "scheduler.json"
+    dask, quiet = [sys.executable, "-m", "dask"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet["env"] = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}  # where this module is
+    here = ["--host", "127.0.0.1", "--no-dashboard"]
+    scheduler = subprocess.Popen([*dask, "scheduler", *here, "--port", "0", "--scheduler-file", address], **quiet)
+    end = time.monotonic() + 60
+    while not (address.exists() and (text := address.read_text()).rstrip().endswith("}")):
+        assert scheduler.poll() is None and time.monotonic() < end
+        time.sleep(0.1)
+    worker = subprocess.Popen([*dask, "worker", "--scheduler-file", address, *here, "--nthreads", "1"], **quiet)
+    return [scheduler, worker], text.split('"address": "')[1].split('"')[0]
+
+
+def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
+    store = store_in(tmp_path)
+    processes, address = start_dask(tmp_path)
+    try:
+        with pytest.raises(ConnectionError, match="scheduler was lost.*same command again"), executor(address) as pool:
+            assert do_runs(specs(3), store, pool, finish) == {}
+            processes[0].send_signal(signal.SIGKILL)
+            do_runs(specs(5), store, pool, linger)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    records, faults = store.everything()
+    assert len(records) == 3 and not faults
+    with executor("local") as pool:
+        assert do_runs(specs(5), store, pool, finish) == {}
+
+
+def test_no_scheduler_at_the_address():
+    with pytest.raises(ConnectionError, match="'tcp://127.0.0.1:9'.*no Dask scheduler answers"):
+        with executor("tcp://127.0.0.1:9"):
+            pass
+
+
+def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"'local:2' needs Dask: pip install 'disentangle_repro\[dask\]'"):
+        with executor("local:2"):
+            pass
+
+
+def test_runs_of_a_table_can_be_sent(tmp_path):
+    store = store_in(tmp_path)
+    some = table_specs(TABLES["psa"][0], Request(SCALES["smoke"]), store)[:5]
+    with executor("local:2") as pool:
+        assert do_runs(some, store, pool, finish) == {}
+    assert len(store.everything()[0]) == 5
+
+
+@pytest.mark.parametrize("engine", ["local:0", "local:-1", "dask", "tcp://", "tcp://somewhere", "http://host:80"])
+def test_an_unknown_engine_is_refused(engine):
+    with pytest.raises(ValueError, match="engine is .* but must be 'local', 'local:N'.*'tcp://host:8786'"):
+        check_engine(engine)

@@ -1,0 +1,506 @@
+"""The report in a browser, opened from files: links, console, sorting, filters, keyboard, axe-core, phone, print, size.
+
+By default a small report is made of a store with made-up scores. `REPORT=paper_tables/report` tests one that is there,
+and `SHOTS=folder` has each kind of page photographed at both widths, light and dark.
+"""
+
+import os
+import random
+import re
+import shutil
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+try:
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:
+    sync_playwright = None
+NEEDS = "apt-get install chromium, or CHROMIUM=/path/to/it; pip install playwright axe-playwright-python"
+THERE = sync_playwright and CHROMIUM
+in_a_browser = pytest.mark.skipif(not THERE, reason=f"no browser to open the report in: {NEEDS}")
+
+REPORT = os.environ.get("REPORT")
+SHOTS = os.environ.get("SHOTS")
+WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
+FOLDERS = {"tables": "table", "runs": "run", "compare": "compare"}  # what the pages of a folder are
+PATIENCE = 2_000  # ms for what a click sets going
+FEW = 10  # pages of a kind that are opened of a report that is not small
+KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences")
+
+
+def kind_of(path):
+    "What a page is, by its place in the site."
+    parts = path.split("/")
+    return FOLDERS.get(parts[0], parts[0]) if len(parts) > 1 else {"index.html": "overview"}.get(path, Path(path).stem)
+
+
+class Parsed(HTMLParser):
+    "Addresses and ids of a page."
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.ids, self.fetched = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "src", "poster", "xlink:href") and value and not value.startswith("data:"):
+                self.links.append(value)
+                if tag != "a":
+                    self.fetched.append(value)
+
+
+class Site:
+    "A report on disk."
+
+    def __init__(self, folder):
+        self.folder = Path(folder).resolve()
+        self.read = {}
+        self.pages = sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.html"))
+
+    def parsed(self, page):
+        if page not in self.read:
+            self.read[page] = Parsed((self.folder / page).read_text(encoding="utf-8"))
+        return self.read[page]
+
+    def of_kind(self, kind, some=None):
+        "Pages of a kind; of many, some by chance."
+        pages = [page for page in self.pages if kind_of(page) == kind]
+        return sorted(random.Random(0).sample(pages, some)) if some and len(pages) > some else pages
+
+    def copy(self, folder, page, old, new):
+        "A copy in which one file is changed; `old` must be there."
+        shutil.copytree(self.folder, folder)
+        text = (folder / page).read_text(encoding="utf-8")
+        assert re.search(old, text), f"{page} has no {old}"
+        (folder / page).write_text(re.sub(old, lambda _: new, text, count=1), encoding="utf-8")
+        return Site(folder)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    if REPORT:
+        return Site(REPORT)
+    from report_fixture import small_report
+
+    return Site(small_report(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(chromium, site, path, width=1400, scheme="light", height=900, **how):
+    "A page of the site in a window; what it asked for and complained about is in `page.asked` and `page.complaints`."
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **how)
+    page = context.new_page()
+    page.asked, page.complaints = [], []  # of all pages that it goes to
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("requestfailed", lambda request: page.complaints.append(f"{request.failure}: {request.url}"))
+    page.on("pageerror", lambda error: page.complaints.append(f"uncaught: {error}"))
+    page.on("console", lambda said: said.type in ("error", "warning") and page.complaints.append(said.text))
+    try:
+        page.goto((site.folder / path).as_uri(), wait_until="load")
+        yield page
+    finally:
+        context.close()
+
+
+# what must hold of a page, a site
+
+
+def broken_links(site):
+    "Addresses that lead to no file or no id; (page, address)."
+    broken = []
+    for page in site.pages:
+        for link in dict.fromkeys(site.parsed(page).links):
+            address = urlsplit(link)
+            if address.scheme:
+                continue
+            path = unquote(address.path)
+            target = (site.folder / page).parent / path if path else site.folder / page
+            inside = target.resolve()
+            if path.startswith("/") or not inside.exists() or inside.is_dir():
+                broken.append((page, link))
+            elif address.fragment and inside.suffix == ".html" and inside.is_relative_to(site.folder):
+                if unquote(address.fragment) not in site.parsed(inside.relative_to(site.folder).as_posix()).ids:
+                    broken.append((page, link))
+    return broken
+
+
+def check_links(site):
+    "Every address within the report leads somewhere, and nothing is fetched from elsewhere."
+    assert broken_links(site) == []
+    fetched = [(page, link) for page in site.pages for link in site.parsed(page).fetched if urlsplit(link).scheme]
+    assert fetched == [], "fetched from elsewhere"
+    doubled = {page: [i for i in set(ids) if ids.count(i) > 1] for page in site.pages if (ids := site.parsed(page).ids)}
+    assert {page: ids for page, ids in doubled.items() if ids} == {}, "an id occurs twice"
+
+
+def check_quiet(page):
+    "No word on the console, no request that fails or leaves the machine."
+    page.wait_for_timeout(20)
+    left = "net::ERR_ABORTED: file:"  # what a page was about to show when it was left
+    assert [words for words in page.complaints if not words.startswith(left)] == []
+    assert [url for url in page.asked if urlsplit(url).scheme not in ("file", "data", "blob")] == []
+
+
+ROWS = "table => [...table.tBodies[0].rows].filter(r => r.offsetParent !== null)"
+COLUMN = f"(table, i) => ({ROWS})(table).map(r => r.cells[i].dataset.order ?? r.cells[i].textContent.trim())"
+
+
+def is_sorted(values):
+    "Whether values ascend: as numbers where all are numbers."
+    numbers = [value for value in values if re.fullmatch(r"[-−]?\d+(\.\d+)?(e-?\d+)?", value)]
+    if len(numbers) < len(values):
+        return values == sorted(values, key=str.lower) or len(numbers) > 0 or not all(map(str.isascii, values))
+    return [float(v.replace("−", "-")) for v in values] == sorted(float(v.replace("−", "-")) for v in values)
+
+
+def headings(table):
+    "The headings of single columns: where each is among all headings, and which column it heads."
+    return table.evaluate("""table => [...table.tHead.querySelectorAll("th, td")]
+        .map((cell, i) => [i, Number(cell.dataset.dtColumn ?? cell.cellIndex), cell.colSpan])
+        .filter(([i, column, span]) => span === 1).map(([i, column]) => [i, column])""")
+
+
+def sorter(table, place):
+    "A heading, and what is clicked in it."
+    heading = table.locator("thead").locator("th, td").nth(place)
+    button = heading.locator("button, [role=button]")
+    return heading, button.first if button.count() else heading
+
+
+def check_sorting(page):
+    "A click on a heading sorts by its column, a second one the other way round; the heading says which."
+    tables = page.locator("table.sortable, table.lean")
+    assert tables.count(), "there is no table to sort"
+    for number in range(tables.count()):
+        table = tables.nth(number)
+        for place, column in headings(table):
+            before = table.evaluate(COLUMN, column)
+            if len(set(before)) < 2:
+                continue
+            heading, button = sorter(table, place)
+            button.scroll_into_view_if_needed()
+            button.click()
+            expect(heading).to_have_attribute("aria-sort", "ascending", timeout=PATIENCE)
+            up = table.evaluate(COLUMN, column)
+            assert sorted(up) == sorted(before) and is_sorted(up), f"column {column} is not in order: {up[:9]}"
+            button.click()
+            expect(heading).to_have_attribute("aria-sort", "descending", timeout=PATIENCE)
+            down = table.evaluate(COLUMN, column)
+            assert down != up and sorted(down) == sorted(up), f"column {column} does not turn round"
+
+
+def shown_rows(page):
+    "Rows of the filtered tables that are to be seen, as their data and text."
+    return page.evaluate(f"""() => [...document.querySelectorAll("table.sortable")].flatMap({ROWS})
+        .filter(r => !r.querySelector(".dt-empty")).map(r => ({{...r.dataset,
+            text: [...r.cells].map(c => c.textContent).join(" ").toLowerCase()}}))""")
+
+
+def check_filters(page):
+    "Each choice leaves the rows that fit it, all of them, and is kept in the address; so does the search."
+    every = shown_rows(page)
+    selects = page.locator("select[data-filter]")
+    assert every and selects.count(), "there is nothing to filter"
+    for number in range(selects.count()):
+        select = selects.nth(number)
+        name = select.get_attribute("data-filter")
+        values = select.evaluate("s => [...s.options].map(o => o.value).filter(v => v)")
+        assert {row.get(name) for row in every} & set(values), f"no row fits any choice of {name}"
+        for value in values:
+            select.select_option(value)
+            assert shown_rows(page) == [row for row in every if row.get(name) == value], f"{name}={value}"
+            assert f"{name}=" in page.url
+        select.select_option("")
+    assert shown_rows(page) == every
+    select.select_option(value)
+    page.reload()
+    assert shown_rows(page) == [row for row in every if row.get(name) == value], "a choice is not kept"
+    select.select_option("")
+    word = max(re.findall(r"[a-z_]{3,}", every[-1]["text"]), key=len)
+    page.locator("input[type=search]").first.fill(word)
+    found = shown_rows(page)
+    assert 0 < len(found) and all(word in row["text"] for row in found)
+    assert len(found) == sum(word in row["text"] for row in every)
+
+
+def check_focus(page):
+    "The element that has the focus shows it."
+    outline = page.evaluate("""() => { const look = getComputedStyle(document.activeElement);
+        return [look.outlineStyle, parseFloat(look.outlineWidth), look.boxShadow]; }""")
+    assert (outline[0] != "none" and outline[1] >= 2) or outline[2] != "none", f"the focus is not to be seen: {outline}"
+
+
+def tab_to(page, wanted, limit=400):
+    "Press Tab until the focus is on an element of that selector."
+    for _ in range(limit):
+        page.keyboard.press("Tab")
+        if page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+            return
+    raise AssertionError(f"{limit} presses of Tab do not reach {wanted}")
+
+
+def check_keyboard(page):
+    "With the keyboard alone: skip the navigation, choose, sort, scroll, and open a run."
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.matches('a.skip')"), "the first stop is not the skip link"
+    check_focus(page)
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.matches('main')"), "the skip link does not lead to the content"
+    if page.locator("select[data-filter]").count():
+        tab_to(page, "select[data-filter]")
+        check_focus(page)
+    sorts = "thead th [role=button], thead th button, thead th[tabindex='0']"
+    tab_to(page, sorts)
+    check_focus(page)
+    page.keyboard.press("Enter")
+    expect(page.locator("th[aria-sort=ascending]")).to_have_count(1, timeout=PATIENCE)
+
+
+def check_keyboard_opens_a_run(page):
+    tab_to(page, "td a[href*='runs/']", 2_000)
+    check_focus(page)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/**")
+    assert page.locator("h1").count() == 1
+
+
+def check_axe(page):
+    "No violation that axe-core calls serious or critical."
+    found = Axe().run(page).response["violations"]
+    worse = {v["id"]: [node["html"][:160] for node in v["nodes"]][:3] for v in found
+             if v["impact"] in ("serious", "critical")}  # fmt: skip
+    assert worse == {}
+
+
+def check_width(page):
+    "The page is no wider than the window: what is wide scrolls by itself."
+    wide = page.evaluate("""() => { const root = document.documentElement;
+        if (root.scrollWidth <= innerWidth) return [];
+        return [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1
+            && !e.parentElement.closest(".scroll")).map(e => e.outerHTML.slice(0, 120)).slice(0, 5)
+            .concat(root.scrollWidth + " of " + innerWidth); }""")
+    assert wide == []
+
+
+def weight(site, page):
+    "Bytes of a page and of all that it loads."
+    files = {(site.folder / page).parent / unquote(urlsplit(link).path) for link in site.parsed(page).fetched}
+    return (site.folder / page).stat().st_size + sum(file.resolve().stat().st_size for file in files)
+
+
+def check_overview(chromium, site):
+    "The overview is small and is there at once."
+    assert weight(site, "index.html") < 300_000, f"the overview weighs {weight(site, 'index.html'):,} bytes"
+    with opened(chromium, site, "index.html") as page:
+        paints = "() => performance.getEntriesByType('paint').map(p => p.startTime)"
+        page.wait_for_function(f"({paints})().length > 0", timeout=5_000)
+        assert max(page.evaluate(paints)) < 1_000
+        assert page.locator("main h1").is_visible() and page.locator("main table").first.is_visible()
+
+
+def check_print(page):
+    "On paper: tables but no controls, light, and nothing hidden that can be scrolled to on the screen."
+    page.emulate_media(media="print", color_scheme="dark")
+    hidden = page.evaluate("""() => [...document.querySelectorAll("main table")].filter(t => t.offsetParent === null
+        && !t.closest("details:not([open])")).map(t => t.outerHTML.slice(0, 100))""")
+    assert hidden == [], "tables are not printed"
+    left = page.evaluate("""() => [...document.querySelectorAll("nav, .controls, .dt-search, .skip")]
+        .filter(e => e.offsetParent !== null).map(e => e.outerHTML.slice(0, 100))""")
+    assert left == [], "controls are printed"
+    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert min(map(int, re.findall(r"\d+", ground)[:3])) > 200, f"printed on {ground}"
+    cut = page.evaluate("""() => [...document.querySelectorAll("main .scroll")].filter(e =>
+        getComputedStyle(e).overflowX !== "visible").length""")
+    assert cut == 0, "a region that scrolls is cut off on paper"
+
+
+def check_smoke(page):
+    """A number that leads to a run of scale smoke is marked, and the page says what the mark means.
+
+    But for what is measured in full at every scale.
+    """
+    bare = page.evaluate("""() => [...document.querySelectorAll("td a[href*='-smoke-']")].filter(a =>
+        !/-(mixture|iteration_times)-/.test(a.href) && /^[-−]?[0-9]/.test(a.textContent.trim())
+        && !a.closest(".smoke") && !a.querySelector(".smoke"))
+        .map(a => a.parentElement.outerHTML.slice(0, 160))""")
+    assert bare == [], "numbers that mean nothing are not marked"
+    if page.locator("main .smoke >> visible=true").count():
+        assert re.search(r"mean(s)? nothing", page.locator("main").inner_text())
+
+
+# the report
+
+
+def test_every_kind_of_page_is_there(site):
+    assert {kind_of(page) for page in site.pages} == set(KINDS)
+
+
+def test_links_resolve(site):
+    check_links(site)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_open_quietly_and_fit_a_phone(chromium, site, kind):
+    pages = site.of_kind(kind, FEW if REPORT and kind == "run" else None)
+    with opened(chromium, site, pages[0], width=390) as page:
+        for path in pages:
+            page.goto((site.folder / path).as_uri(), wait_until="load")
+            check_quiet(page)
+            check_width(page)
+            assert page.locator("h1").count() == 1 and page.title()
+            check_smoke(page)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
+def test_tables_sort(chromium, site, kind):
+    for path in site.of_kind(kind, 2):
+        with opened(chromium, site, path) as page:
+            check_sorting(page)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
+def test_tables_are_filtered(chromium, site, kind):
+    for path in site.of_kind(kind, 2):
+        with opened(chromium, site, path) as page:
+            check_filters(page)
+
+
+def test_tables_are_filtered_by_scale_source_and_protocol(site):
+    for path in site.of_kind("table"):
+        filters = re.findall(r'<select data-filter="(\w+)"', (site.folder / path).read_text(encoding="utf-8"))
+        assert {"scale", "source", "protocol"} <= set(filters), path
+
+
+@in_a_browser
+def test_a_number_leads_to_its_run(chromium, site):
+    number = re.compile(r'<td[^>]*>(?:<span[^>]*>)?<a href="\.\./runs/[^>]*>(?:<span[^>]*>)?[-−]?\d')
+    pages = [path for path in site.of_kind("table") if number.search((site.folder / path).read_text(encoding="utf-8"))]
+    for path in {"tables/qlae_1.html", *random.Random(0).sample(pages, 2)}:
+        with opened(chromium, site, path) as page:
+            numbers = page.locator("td a[href*='runs/']").filter(has_text=re.compile(r"^\s*[-−]?\d"))
+            numbers.first.click()
+            page.wait_for_url("**/runs/**/index.html*")
+            assert page.locator("h1").count() == 1
+            assert page.locator("a[href='run.json']").count(), "the page of a run does not lead to its record"
+            check_quiet(page)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
+def test_the_keyboard_is_enough(chromium, site, kind):
+    with_runs = [p for p in site.of_kind(kind) if any("runs/" in link for link in site.parsed(p).links)]
+    path = (with_runs or site.of_kind(kind))[0]
+    with opened(chromium, site, path) as page:
+        check_keyboard(page)
+        if kind == "table":
+            check_keyboard_opens_a_run(page)
+
+
+@in_a_browser
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_serious_for_axe(chromium, site, kind, width, scheme):
+    path = max(site.of_kind(kind, 5), key=lambda page: (site.folder / page).stat().st_size)
+    with opened(chromium, site, path, width, scheme) as page:
+        check_width(page)
+        if SHOTS:
+            page.screenshot(path=Path(SHOTS) / f"{kind}-{width}-{scheme}.png", full_page=True)
+        if not REPORT:  # rows are alike, and axe takes its time over each
+            page.evaluate("() => document.querySelectorAll('tbody tr:nth-child(n+25)').forEach(row => row.remove())")
+        check_axe(page)
+
+
+@in_a_browser
+def test_the_overview_is_small_and_there_at_once(chromium, site):
+    check_overview(chromium, site)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_can_be_printed(chromium, site, kind):
+    with opened(chromium, site, site.of_kind(kind)[0], scheme="dark") as page:
+        check_print(page)
+
+
+@in_a_browser
+@pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
+def test_nothing_is_missing_without_scripts(chromium, site, kind):
+    path = site.of_kind(kind)[0]
+    with opened(chromium, site, path) as page:
+        rows = len(shown_rows(page))
+    with opened(chromium, site, path, java_script_enabled=False) as page:
+        assert page.locator("table.sortable tbody tr").count() == rows > 0
+
+
+# that each of these checks can fail
+
+SPOILED = {
+    "a link to nowhere": (r"</main>", '<a href="tables/none.html">x</a></main>', "links"),
+    "a fragment of nowhere": (r"</main>", '<a href="proofs.html#none">x</a></main>', "links"),
+    "a picture from elsewhere": (r"</main>", '<img alt="" src="https://example.org/x.png"></main>', "links"),
+    "an id twice": (r"</main>", '<p id="content"></p></main>', "links"),
+    "an error": (r"</main>", '<script>console.error("broken")</script></main>', "quiet"),
+    "an exception": (r"</main>", "<script>undefined_name()</script></main>", "quiet"),
+    "a missing picture": (r"</main>", '<img alt="" src="none.png"></main>', "quiet"),
+    "a request": (r"</main>", '<script>fetch("https://example.org").catch(() => 0)</script></main>', "quiet"),
+    "a picture without words": (r"</main>", '<img src="assets/none.png"></main>', "axe"),
+    "grey on grey": (r"</main>", '<p style="color:#777;background:#888">hardly to be read</p></main>', "axe"),
+    "something wide": (r"</main>", '<p style="width:1500px">x</p></main>', "width"),
+    "no table that sorts": (r'class="sortable', 'class="other', "sorting"),
+    "a heading that does not sort": (r"</main>", "<script>addEventListener('click', e => e.stopImmediatePropagation(),"
+                                     " true)</script></main>", "sorting"),
+    "a choice that does nothing": (r"<select data-filter", '<select data-other', "filters"),
+    "a choice of what no row has": (r"<select data-filter=.paper", '<select data-filter="other', "filters"),
+    "a search that does nothing": (r"</main>", "<script>addEventListener('input', e => e.stopImmediatePropagation(),"
+                                   " true)</script></main>", "filters"),
+    "a stop before the skip link": (r'<a class="skip"', '<a href="proofs.html">x</a><a class="skip"', "keyboard"),
+    "no sign of the focus": (r"</head>", "<style>*{outline:none !important}</style></head>", "keyboard"),
+    "tables not printed": (r"</head>", "<style>@media print{table{display:none}}</style></head>", "print"),
+    "a dark print": (r"</head>", "<style>body{background:#000 !important}</style></head>", "print"),
+    "a bare number": (r"</main>", '<table><tr><td><a href="runs/x-smoke-y/">0.5</a></td></tr></table></main>', "smoke"),
+}
+CHECKS = {"axe": check_axe, "width": check_width, "sorting": check_sorting, "filters": check_filters,
+          "keyboard": check_keyboard, "print": check_print, "smoke": check_smoke, "quiet": check_quiet}  # fmt: skip
+
+
+@in_a_browser
+@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
+def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
+    old, new, check = SPOILED[how]
+    spoiled = site.copy(tmp_path / "site", "differences.html", old, new)
+    with pytest.raises(AssertionError):
+        if check == "links":
+            check_links(spoiled)
+        else:
+            width = 390 if check == "width" else 1400
+            with opened(chromium, spoiled, "differences.html", width) as page:
+                CHECKS[check](page)
+
+
+@in_a_browser
+@pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
+def test_a_heavy_overview_is_noticed(chromium, site, tmp_path):
+    with pytest.raises(AssertionError, match="weighs"):
+        check_overview(chromium, site.copy(tmp_path / "site", "index.html", "</main>", "x" * 300_000 + "</main>"))
