@@ -43,13 +43,13 @@ class WholeFiles:
     def pretty_path(self, path: str) -> str:
         return path.removeprefix(WHOLE)
 
-# %% ../../nbs/tables/04_runner.ipynb #61e5f149
+# %% ../../nbs/tables/04_runner.ipynb #9df8f8f0
 def execute(
     notebook: str,  # its name in nbs/tables/
     output: Path,  # where the executed copy goes
     **parameters: Any,
 ) -> None:
-    "Execute a notebook of `nbs/tables/`; the exception of a cell that fails is raised here, `DataError` where it is missing."
+    "Execute a notebook of `nbs/tables/`; raises what a cell of it raises, and `DataError` where it is not there."
     import papermill
     from papermill.iorw import papermill_io
 

@@ -1,6 +1,7 @@
 "SIGKILL at random moments of a table: the driver alone, or everything at once as when the power fails."
 
 import random
+from itertools import count
 
 from project import start_and_kill
 
@@ -8,8 +9,10 @@ from project import start_and_kill
 def test_a_table_killed_at_random_moments_ends_as_an_undisturbed_one(undisturbed, tally, whole, tmp_path):
     (expected, seconds), chance = undisturbed, random.Random(0)
     kills, n, lost, believed, equal = (50 if whole else 3), 0, 0, 0, True
-    while n < kills:
-        project = expected.another(tmp_path / str(n))
+    for table in count():
+        if n == kills:
+            break
+        project = expected.another(tmp_path / str(table))
         while n < kills:
             harm = start_and_kill(project, chance.uniform(0.5, seconds), power_cut=chance.random() < 0.5)
             if harm is None:
