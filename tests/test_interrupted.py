@@ -1,11 +1,5 @@
-"A run that is killed and taken up again ends with the numbers of an undisturbed one."
+"What a training and a store do with what an interruption leaves; runs that are killed are in tests/faults."
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,57 +12,11 @@ from disentangle_repro.train import RunSpec, Store, Training, fit, make_optimize
 from disentangle_repro.train.loop import Replayed
 from disentangle_repro.train.optimizer import SCHEDULES
 
-HYPERPARAMETERS = {
-    "width": 0.125, "updates": 300, "batch_size": 8, "images": 300, "evaluation_samples": 200,
-    "learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "clip": None, "decay_biases": True,
-    "n_values": 10, "quantize": 0.01, "commit": 0.01,
-}  # fmt: skip
-SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", HYPERPARAMETERS)
-ROOT = Path(__file__).parents[1]
-
-
-def start_run(folder: Path) -> subprocess.Popen:
-    "The run in a process group of its own, as `make tables` does it."
-    code = f"""
-from pathlib import Path
-from disentangle_repro.tables.runner import execute_run
-from disentangle_repro.train.store import RunSpec, Store
-execute_run(RunSpec(**{SPEC.__dict__!r}), Store(Path({str(folder / "runs")!r}), Path({str(folder / "results")!r})))
-"""
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
-
-
-def wait_for(condition, process: subprocess.Popen, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < end, "the run did not come so far"
-        time.sleep(0.01)
+SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"updates": 300})
 
 
 def updates_in(checkpoint: Path) -> int:
     return torch.load(checkpoint)["updates"] if checkpoint.exists() else 0
-
-
-def record(folder: Path) -> dict:
-    return json.loads((folder / "runs" / SPEC.id / "run.json").read_text())
-
-
-def test_a_run_killed_twice_ends_as_an_undisturbed_one(tmp_path):
-    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    checkpoint = disturbed / "runs" / SPEC.id / "checkpoint.pt"
-    for updates in (1, 100):
-        process = start_run(disturbed)
-        wait_for(lambda at_least=updates: updates_in(checkpoint) >= at_least, process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        assert not (checkpoint.parent / "run.json").exists()
-        assert updates_in(checkpoint) < 300, "killed too late to show anything"
-    for folder in (disturbed, undisturbed):
-        assert start_run(folder).wait() == 0
-    for part in ("scores", "probes", "nmi", "active"):
-        assert record(disturbed)[part] == record(undisturbed)[part]
-    assert not (disturbed / "results").exists(), "a rehearsal was kept"
 
 
 def test_a_damaged_checkpoint_is_said_to_be_so_and_put_aside(tmp_path):

@@ -45,7 +45,7 @@ def tally(record_property):
     "Notes a fault for the table at the end, and asserts that it did no harm."
 
     def count(fault: str, *, times: int = 1, lost: int = 0, believed: int = 0, equal: bool | None = None) -> None:
-        record_property(FAULT, (fault, times, lost, believed, equal))
+        record_property(FAULT, (fault, times, int(lost), int(believed), equal))
         assert lost == 0, f"{lost} finished runs lost: {fault}"
         assert believed == 0, f"{believed} half-written or altered results believed: {fault}"
         assert equal is not False, f"other scores than undisturbed: {fault}"

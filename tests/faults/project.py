@@ -126,7 +126,8 @@ def start_and_kill(project: Project, moment: float, power_cut: bool) -> dict[str
         return None
     except subprocess.TimeoutExpired:
         before |= project.finished()
-        everybody = family(process)
+    if not (everybody := family(process)):
+        return None
     kill(everybody if power_cut else everybody[:1])
     process.wait()
     half_written = project.half_written()
