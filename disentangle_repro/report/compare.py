@@ -18,10 +18,11 @@ from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES
 from ..tables.plan import MEASUREMENTS, TABLES
 
 # %% auto #0
-__all__ = ['COMPARED', 'SCRIPT', 'STYLE', 'Entry', 'setting_of', 'entries', 'marks', 'caption', 'picture', 'picture_rows',
-           'score_row', 'score_section', 'choice', 'comparison', 'seen_first', 'write_comparisons']
+__all__ = ['COMPARED', 'SCRIPT', 'STYLE', 'LEAD', 'Entry', 'setting_of', 'first_seeds', 'entries', 'marks', 'caption', 'image',
+           'picture', 'picture_section', 'picture_rows', 'score_cell', 'score_row', 'score_section', 'choice_boxes',
+           'choice', 'comparison', 'seen_first', 'by_dataset', 'write_comparisons']
 
-# %% ../../nbs/report/06_compare.ipynb #a764f77d
+# %% ../../nbs/report/06_compare.ipynb #10b10ff6
 class Entry(NamedTuple):
     "A model that can be compared."
 
@@ -40,7 +41,7 @@ class Entry(NamedTuple):
     def name(self) -> str:
         return MODEL_NAMES.get(self.model, self.model)
 
-
+# %% ../../nbs/report/06_compare.ipynb #5663a27c
 def setting_of(run: Run) -> str:
     "What a run stands on, in words; nothing for one that cannot be compared."
     basis = basis_of(run.spec) if run.record and run.spec and run.spec.model not in MEASUREMENTS else None
@@ -49,72 +50,84 @@ def setting_of(run: Run) -> str:
     shortened = f", {basis.updates:,} updates" if basis.updates else ""
     return f"scale {basis.scale}, {basis.source} data, protocol {basis.protocol}{shortened}"
 
-# %% ../../nbs/report/06_compare.ipynb #c27d9ae5
-def entries(seen: Snapshot) -> list[Entry]:
-    "What can be compared, the first seed of each: the largest scale first, then as in the tables."
-    papers, models = list(TABLES), list(MODEL_NAMES)
+# %% ../../nbs/report/06_compare.ipynb #f3f348ed
+def first_seeds(seen: Snapshot) -> list[Entry]:
+    "What can be compared, the first seed of each that there is."
     found: dict[tuple[str, ...], Entry] = {}
     for run in sorted((run for run in seen.found.values() if run.spec), key=lambda run: run.spec.seed):
         if setting := setting_of(run):
             where = run.spec.dataset, setting, run.spec.paper, run.spec.model
             found.setdefault(where, Entry(*where, run))
-    known = (entry for entry in found.values() if entry.model in models)
-    scales = list(SCALES)[::-1]
+    return list(found.values())
+
+# %% ../../nbs/report/06_compare.ipynb #e3aeb7ec
+def entries(seen: Snapshot) -> list[Entry]:
+    "What can be compared, the first seed of each: the largest scale first, then as in the tables."
+    papers, models, scales = list(TABLES), list(MODEL_NAMES), list(SCALES)[::-1]
+    known = (entry for entry in first_seeds(seen) if entry.model in models)
     return sorted(known, key=lambda entry: (scales.index(entry.run.spec.scale), entry.setting,
                                             papers.index(entry.paper), models.index(entry.model)))  # fmt: skip
 
-# %% ../../nbs/report/06_compare.ipynb #d1122c5b
+# %% ../../nbs/report/06_compare.ipynb #657499e8
 def marks(entry: Entry) -> str:
     "The attributes by which something belongs to a model and a setting."
     return f'data-model="{escape(entry.key)}" data-setting="{escape(entry.setting)}"'
 
-
+# %% ../../nbs/report/06_compare.ipynb #0248e73f
 def caption(entry: Entry, path: str) -> str:
     "A model's name, which leads to its run, its paper, and the badge where it means nothing."
     badge = f" {SMOKE_BADGE}" if is_rehearsal(entry.run.spec) else ""
     return f'<a href="{href(path, run_path(entry.run.id))}">{escape(entry.name)}</a>, {entry.paper}{badge}'
 
-
-def picture(entry: Entry, figure: str, path: str, site: Path) -> str:
-    "One of `FIGURES` of a model, as the page of its run has it; nothing where it has none."
+# %% ../../nbs/report/06_compare.ipynb #989321ae
+def image(entry: Entry, figure: str, path: str, site: Path) -> str:
+    "A picture with its size and what it shows; it leads to itself in full size."
     file = f"runs/{entry.run.id}/{figure}.png"
-    if not (site / file).exists():
-        return ""
     with (site / file).open("rb") as png:
         width, height = png_size(png.read(24))
     alt = escape(f"{FIGURES[figure].shows}: {entry.name}, {entry.paper}")
-    image = f'<img src="{href(path, file)}" alt="{alt}" loading="lazy" width="{width}" height="{height}">'
-    link = f'<a href="{href(path, file)}">{image}</a>'
-    return f"<figure {marks(entry)}>{link}<figcaption>{caption(entry, path)}</figcaption></figure>"
+    shown = f'<img src="{href(path, file)}" alt="{alt}" loading="lazy" width="{width}" height="{height}">'
+    return f'<a href="{href(path, file)}">{shown}</a>'
 
-# %% ../../nbs/report/06_compare.ipynb #3dd20e5f
+# %% ../../nbs/report/06_compare.ipynb #9b1b8ef1
+def picture(entry: Entry, figure: str, path: str, site: Path) -> str:
+    "One of `FIGURES` of a model, as the page of its run has it; nothing where it has none."
+    if not (site / "runs" / entry.run.id / f"{figure}.png").exists():
+        return ""
+    caption_of = f"<figcaption>{caption(entry, path)}</figcaption>"
+    return f"<figure {marks(entry)}>{image(entry, figure, path, site)}{caption_of}</figure>"
+
+# %% ../../nbs/report/06_compare.ipynb #08588f43
 COMPARED = ("reconstructions", "segments", "nmi", "interventions", "swaps", "jacobians", "attention", "weights",
             "compositions", "curve")  # fmt: skip
 
+# %% ../../nbs/report/06_compare.ipynb #bf11f523
+def picture_section(figure: str, html: str) -> str:
+    "A kind of picture: its name, what it shows, and the pictures side by side."
+    head = f'<section id="{figure}"><h2>{FIGURES[figure].title}</h2><p>{FIGURES[figure].shows}.</p>'
+    return f'{head}<div class="side-by-side">{html}</div></section>'
 
+# %% ../../nbs/report/06_compare.ipynb #aee862cb
 def picture_rows(shown: Sequence[Entry], path: str, site: Path) -> dict[str, str]:  # sections by the figure's name
     "For each kind of picture that a model has, a section with one of each."
     rows = {figure: "".join(picture(entry, figure, path, site) for entry in shown) for figure in COMPARED}
-    return {
-        figure: f'<section id="{figure}"><h2>{FIGURES[figure].title}</h2><p>{FIGURES[figure].shows}.</p>'
-        f'<div class="side-by-side">{html}</div></section>'
-        for figure, html in rows.items()
-        if html
-    }
+    return {figure: picture_section(figure, html) for figure, html in rows.items() if html}
 
-# %% ../../nbs/report/06_compare.ipynb #f6469973
+# %% ../../nbs/report/06_compare.ipynb #575415bb
+def score_cell(entry: Entry, metric: str) -> str:
+    "One of a model's scores, as a cell."
+    scores, mark = entry.run.record["scores"], smoke if is_rehearsal(entry.run.spec) else str
+    if metric not in scores:
+        return '<td class="number quiet">not scored</td>'
+    return f'<td class="number">{mark(f"{scores[metric]:.{DECIMALS.get(metric, 2)}f}")}</td>'
+
+# %% ../../nbs/report/06_compare.ipynb #588efbdc
 def score_row(entry: Entry, metrics: Iterable[str], path: str) -> str:
     "A model's scores as a row."
-    scores, mark = entry.run.record["scores"], smoke if is_rehearsal(entry.run.spec) else str
-    numbers = "".join(
-        f'<td class="number">{mark(f"{scores[m]:.{DECIMALS.get(m, 2)}f}")}</td>'
-        if m in scores
-        else '<td class="number quiet">not scored</td>'
-        for m in metrics
-    )
+    numbers = "".join(score_cell(entry, metric) for metric in metrics)
     return f'<tr {marks(entry)}><th scope="row">{caption(entry, path)}</th>{numbers}</tr>'
 
-
+# %% ../../nbs/report/06_compare.ipynb #17c1224f
 def score_section(shown: Sequence[Entry], path: str) -> str:
     "All scores, in a table that can be sorted."
     metrics = [m for m in METRIC_NAMES if any(m in entry.run.record["scores"] for entry in shown)]
@@ -124,18 +137,19 @@ def score_section(shown: Sequence[Entry], path: str) -> str:
     table = scroll(f'<table class="lean">{head}<tbody>{body}</tbody></table>', "Scores")
     return f'<section id="scores"><h2>Scores</h2>{table}</section>'
 
-# %% ../../nbs/report/06_compare.ipynb #49b634e4
+# %% ../../nbs/report/06_compare.ipynb #1c43864f
+def choice_boxes(shown: Sequence[Entry], paper: str) -> str:
+    "A box for each model of a paper."
+    models = dict.fromkeys((entry.key, entry.name) for entry in shown if entry.paper == paper)
+    boxes = (f'<label><input type="checkbox" name="model" value="{escape(key)}"> {escape(name)}</label>'
+             for key, name in models)  # fmt: skip
+    return f"<fieldset><legend>{paper}</legend>{''.join(boxes)}</fieldset>"
+
+# %% ../../nbs/report/06_compare.ipynb #3b65cecc
 def choice(shown: Sequence[Entry]) -> str:
     "The form to choose a setting and models with; hidden until a script shows it."
     settings = "".join(f"<option>{escape(name)}</option>" for name in dict.fromkeys(entry.setting for entry in shown))
-    boxes = {
-        paper: "".join(
-            f'<label><input type="checkbox" name="model" value="{escape(key)}"> {escape(name)}</label>'
-            for key, name in dict.fromkeys((entry.key, entry.name) for entry in shown if entry.paper == paper)
-        )
-        for paper in dict.fromkeys(entry.paper for entry in shown)
-    }
-    fields = "".join(f"<fieldset><legend>{paper}</legend>{html}</fieldset>" for paper, html in boxes.items())
+    fields = "".join(choice_boxes(shown, paper) for paper in dict.fromkeys(entry.paper for entry in shown))
     select = f'<label>what they stand on<select id="setting">{settings}</select></label>'
     buttons = '<button type="button" id="all">all models</button><button type="button" id="none">none</button>'
     return f'<form class="choice" hidden><div class="controls">{select}{buttons}</div>{fields}</form>'
@@ -198,29 +212,32 @@ STYLE = """
 @media print{.choice{display:none}}
 """
 
-# %% ../../nbs/report/06_compare.ipynb #0113375b
+# %% ../../nbs/report/06_compare.ipynb #599196cc
+LEAD = """<p>A picture leads to itself in full size, the name below it to the run that made it.</p>
+{form}
+<p id="nothing" hidden>No model is chosen.</p>
+<p id="bare" hidden>Of these runs only the records are here. Pictures stay where a run was made.</p>"""
+
+# %% ../../nbs/report/06_compare.ipynb #83d57d9c
 def comparison(dataset: str, shown: Sequence[Entry], path: str, site: Path) -> str:
     "The body of a data set's page."
+    sheets = (f'<link rel="stylesheet" href="{href(path, f"assets/{name}.css")}">' for name in ("runs", "compare"))
     sections = [*picture_rows(shown, path, site).values(), score_section(shown, path)]
-    return "\n".join(
-        (
-            *(f'<link rel="stylesheet" href="{href(path, f"assets/{name}.css")}">' for name in ("runs", "compare")),
-            "<p>A picture leads to itself in full size, the name below it to the run that made it.</p>",
-            choice(shown),
-            '<p id="nothing" hidden>No model is chosen.</p>',
-            '<p id="bare" hidden>Of these runs only the records are here. Pictures stay where a run was made.</p>',
-            *sections,
-            f"<script>{SCRIPT}</script>",
-        )
-    )
+    return "\n".join((*sheets, LEAD.format(form=choice(shown)), *sections, f"<script>{SCRIPT}</script>"))
 
-
+# %% ../../nbs/report/06_compare.ipynb #b0adae82
 def seen_first(shown: Sequence[Entry], site: Path) -> list[Entry]:
     "Settings that have pictures before those of which only records are here."
     with_pictures = {entry.setting for entry in shown if any((site / "runs" / entry.run.id).glob("*.png"))}
     return sorted(shown, key=lambda entry: entry.setting not in with_pictures)
 
+# %% ../../nbs/report/06_compare.ipynb #a672cd51
+def by_dataset(found: Sequence[Entry], site: Path) -> dict[str, list[Entry]]:
+    "What can be compared on each data set that has two models or more."
+    of = {name: [entry for entry in found if entry.dataset == name] for name in dict.fromkeys(e.dataset for e in found)}
+    return {name: seen_first(shown, site) for name, shown in of.items() if len({entry.key for entry in shown}) > 1}
 
+# %% ../../nbs/report/06_compare.ipynb #9713dac6
 def write_comparisons(
     seen: Snapshot,
     site: Path,  # the report's folder, with the pages of runs in it
@@ -228,10 +245,8 @@ def write_comparisons(
     "Write `compare/<dataset>.html` for each data set with runs of at least two models."
     (site / "assets").mkdir(parents=True, exist_ok=True)
     (site / "assets" / "compare.css").write_text(STYLE, encoding="utf-8")
-    found, pages = entries(seen), {}
-    for dataset in dict.fromkeys(entry.dataset for entry in found):
-        shown = seen_first([entry for entry in found if entry.dataset == dataset], site)
-        if len({entry.key for entry in shown}) > 1:
-            path = f"compare/{dataset}.html"
-            pages[dataset] = write_page(site, path, f"Models on {dataset}", comparison(dataset, shown, path, site))
+    pages = {}
+    for dataset, shown in by_dataset(entries(seen), site).items():
+        path = f"compare/{dataset}.html"
+        pages[dataset] = write_page(site, path, f"Models on {dataset}", comparison(dataset, shown, path, site))
     return pages

@@ -39,10 +39,11 @@ from ..tables.layout import PRINTED_AS
 from ..tables.plan import TABLES
 
 # %% auto #0
-__all__ = ['PROGRESS', 'NO_CELLS', 'CLAIMS', 'UNASKED', 'INTRODUCTION', 'bar', 'progress_row', 'progress_section',
-           'judged_numbers', 'Judgement', 'is_vignette', 'margin', 'judge_vignette', 'judge_ours', 'page_of',
-           'verdict_cells', 'claim_row', 'claims_section', 'link_list', 'tables_section', 'compare_section',
-           'checks_section', 'trouble_section', 'write_overview']
+__all__ = ['PROGRESS_NUMBERS', 'PROGRESS_COLUMNS', 'PROGRESS', 'NO_CELLS', 'CLAIMS', 'CLAIM_COLUMNS', 'UNASKED', 'INTRODUCTION',
+           'bar', 'progress_row', 'heads', 'progress_section', 'judged_cells', 'as_claims_name', 'judged_numbers',
+           'Judgement', 'is_vignette', 'margin', 'judge_vignette', 'judge_ours', 'page_of', 'verdict_cells',
+           'claim_name', 'claim_row', 'claims_section', 'link_list', 'paper_links', 'tables_section', 'compare_section',
+           'proof_counts', 'checks_section', 'wrong_runs', 'unasked_runs', 'trouble_section', 'write_overview']
 
 # %% ../../nbs/report/03_overview.ipynb #e0ca6908
 def bar(counts: Mapping[str, int]) -> str:
@@ -56,7 +57,7 @@ def bar(counts: Mapping[str, int]) -> str:
     shape = 'viewBox="0 0 100 10" preserveAspectRatio="none"'
     return f'<svg class="bar" {shape} role="img" aria-label="{label}">{boxes}</svg>'
 
-# %% ../../nbs/report/03_overview.ipynb #40012582
+# %% ../../nbs/report/03_overview.ipynb #cc8b1882
 def progress_row(basis: Basis, found: Survey) -> str:
     "How far a paper is on a basis."
     counts = progress(basis, found.needed[basis], found.seen)
@@ -69,40 +70,56 @@ def progress_row(basis: Basis, found: Survey) -> str:
     rest = "".join(f"<td>{text}</td>" for text in (basis.source, basis.protocol, updates))
     return f"<tr>{head}{numbers}{of}{rest}</tr>"
 
+# %% ../../nbs/report/03_overview.ipynb #aa42cf6a
+def heads(
+    names: Sequence[str],
+    numbers: Sequence[str],  # those among them whose columns hold numbers
+) -> str:
+    "A table's headings; those over numbers stand where numbers do."
+    return "".join(f'<th scope="col"{" class=number" * (name in numbers)}>{name}</th>' for name in names)
 
+# %% ../../nbs/report/03_overview.ipynb #3c281b4e
+PROGRESS_NUMBERS = (*(state.capitalize() for state in STATES), "Out of reach", "Runs done")
+PROGRESS_COLUMNS = ("Paper", "Scale", "Cells", *PROGRESS_NUMBERS, "Source", "Protocol", "Updates")
+
+# %% ../../nbs/report/03_overview.ipynb #5b43d871
+PROGRESS = """A cell is a model on a data set in a table, with all its metrics; several may stand on the same runs.
+Out of reach are cells that need what is not to be had, such as pretrained features."""
+
+# %% ../../nbs/report/03_overview.ipynb #27afcc33
 def progress_section(found: Survey) -> str:
     "How far every paper is, on every basis that the store has."
     rows = [progress_row(basis, found) for basis in found.needed]
     nothing = '<td colspan="11">nothing has been run</td>'
     untouched = [paper for paper in TABLES if not found.of(paper)]
     rows += [f'<tr><th scope="row">{paper}</th>{nothing}</tr>' for paper in untouched]
-    counted = (*(state.capitalize() for state in STATES), "Out of reach", "Runs done")
-    names = ("Paper", "Scale", "Cells", *counted, "Source", "Protocol", "Updates")
-    head = "".join(f'<th scope="col"{" class=number" * (name in counted)}>{name}</th>' for name in names)
-    table = f"<table class=\"wide\"><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    head = f"<thead><tr>{heads(PROGRESS_COLUMNS, PROGRESS_NUMBERS)}</tr></thead>"
+    table = f"<table class=\"wide\">{head}<tbody>{''.join(rows)}</tbody></table>"
     return f'<h2 id="progress">How far it is</h2><p>{PROGRESS}</p>{scroll(table, "Cells done, failed and waiting")}'
 
-
-PROGRESS = """A cell is a model on a data set in a table, with all its metrics; several may stand on the same runs.
-Out of reach are cells that need what is not to be had, such as pretrained features."""
-
-# %% ../../nbs/report/03_overview.ipynb #973341b2
-def judged_numbers(paper: str, found: Survey) -> list[tuple[Basis, pd.DataFrame]]:
-    "Our numbers that claims can be judged on, basis by basis."
-    numbers = []
-    for basis in found.of(paper):
-        tables = [table for table in found.cells[basis] if table in IN_FULL or SCALES[basis.scale].judges]
-        cells = pd.concat([found.cells[basis][table].query("ours == ours") for table in tables] or [NO_CELLS])
-        cells = cells[(cells.metric != "s_ratio") & ((cells.metric != "s") | (cells.protocol == "paper"))]
-        cells = cells.replace({"metric": {"s": "seconds_per_iteration"}})
-        named = cells.replace({"dataset": PRINTED_AS}) if paper == "psa" else cells
-        numbers.append((basis, measured_numbers(named)))
-    return numbers
-
-
+# %% ../../nbs/report/03_overview.ipynb #12fc2c78
 NO_CELLS = pd.DataFrame(columns=["paper", "model", "dataset", "metric", "protocol", "ours", "ours_ci95"])
 
+# %% ../../nbs/report/03_overview.ipynb #aead34f8
+def judged_cells(basis: Basis, found: Survey) -> pd.DataFrame:
+    "The cells of a basis that have a number of ours which is large enough to judge by."
+    tables = [table for table in found.cells[basis] if table in IN_FULL or SCALES[basis.scale].judges]
+    return pd.concat([found.cells[basis][table].query("ours == ours") for table in tables] or [NO_CELLS])
 
+# %% ../../nbs/report/03_overview.ipynb #3351a5ef
+def as_claims_name(cells: pd.DataFrame, paper: str) -> pd.DataFrame:
+    "Cells under the names that the claims of a paper use."
+    cells = cells[(cells.metric != "s_ratio") & ((cells.metric != "s") | (cells.protocol == "paper"))]
+    cells = cells.replace({"metric": {"s": "seconds_per_iteration"}})
+    return cells.replace({"dataset": PRINTED_AS}) if paper == "psa" else cells
+
+# %% ../../nbs/report/03_overview.ipynb #2626fd23
+def judged_numbers(paper: str, found: Survey) -> list[tuple[Basis, pd.DataFrame]]:
+    "Our numbers that claims can be judged on, basis by basis."
+    named = ((basis, as_claims_name(judged_cells(basis, found), paper)) for basis in found.of(paper))
+    return [(basis, measured_numbers(cells)) for basis, cells in named]
+
+# %% ../../nbs/report/03_overview.ipynb #00eef144
 class Judgement(NamedTuple):
     "A verdict with its margin, and what it stands on."
 
@@ -110,17 +127,17 @@ class Judgement(NamedTuple):
     margin: float  # NaN where the claim is not a comparison
     basis: Basis | None
 
-
+# %% ../../nbs/report/03_overview.ipynb #c8195d44
 def is_vignette(claim: dict[str, Any]) -> bool:
     "Whether a claim is about a figure and shown by a proof check."
     return claim.get("kind") == "vignette"
 
-
+# %% ../../nbs/report/03_overview.ipynb #b4c2116e
 def margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
     "By how much the closest comparison of a claim succeeds, or the worst fails; NaN where there is none."
     return comparisons(claim, numbers).margin.min() if "op" in claim else math.nan
 
-
+# %% ../../nbs/report/03_overview.ipynb #c54b5e9d
 def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
     "A claim by how its proof checks ended."
     shown = checks[checks.proposition == claim["shown_by"]]
@@ -131,7 +148,7 @@ def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
     said = shown.statement if failed.empty else failed.statement + ": " + failed.message
     return Verdict(failed.empty, "; ".join(said))
 
-
+# %% ../../nbs/report/03_overview.ipynb #72a495a3
 def judge_ours(
     claim: dict[str, Any],
     numbers: Sequence[tuple[Basis, pd.DataFrame]],  # from `judged_numbers`
@@ -145,14 +162,14 @@ def judge_ours(
             return Judgement(verdict, margin(claim, measured), basis)
     return Judgement(Verdict(None, "no runs that are large enough"), math.nan, None)
 
-# %% ../../nbs/report/03_overview.ipynb #16cfeece
+# %% ../../nbs/report/03_overview.ipynb #ccc44bd5
 def page_of(claim: dict[str, Any]) -> str:
     "The page of the table that a claim is about; empty where it has none."
     place = str(claim["table"]).replace(" ", "_").replace("section6", "section_6")
     pages = (table_path(table) for table in reported_tables(claim["paper"]) if table.number == place)
     return next(pages, "")
 
-
+# %% ../../nbs/report/03_overview.ipynb #504ced41
 def verdict_cells(verdict: Verdict, margin: float) -> str:
     "A verdict with its reason, and its margin."
     tint = {True: "good", False: "bad", None: "quiet"}[verdict.holds]
@@ -161,112 +178,127 @@ def verdict_cells(verdict: Verdict, margin: float) -> str:
     said = f'<td class="{tint}">{WORDS[verdict.holds]}{reason}</td>'
     return f'{said}<td class="number" data-order="{shown[0]}">{shown[1]}</td>'
 
+# %% ../../nbs/report/03_overview.ipynb #56e98036
+def claim_name(claim: dict[str, Any]) -> str:
+    "A row's heading: the claim's number, which leads to its table."
+    paper, number = claim["id"].rsplit("-", 1)
+    page = page_of(claim)
+    name = f'<a href="{href("index.html", page)}">{claim["id"]}</a>' if page else claim["id"]
+    return f'<th scope="row" data-order="{paper} {int(number):03}">{name}</th>'
 
+# %% ../../nbs/report/03_overview.ipynb #4400478d
 def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> str:
     "A claim with both verdicts."
-    figure, page = is_vignette(claim), page_of(claim)
+    figure = is_vignette(claim)
     on_paper = Verdict(None, "a figure") if figure else judge(claim, printed)
-    name = f'<a href="{href("index.html", page)}">{claim["id"]}</a>' if page else claim["id"]
     scale = ours.basis.scale if ours.basis else "proof check" if figure else "–"
-    paper, number = claim["id"].rsplit("-", 1)
     return (
-        f'<tr><th scope="row" data-order="{paper} {int(number):03}">{name}</th>'
-        f'<td>{escape(claim["says"])}<br><span class="note">{escape(claim["where"])}</span></td>'
+        f'<tr>{claim_name(claim)}<td>{escape(claim["says"])}<br><span class="note">{escape(claim["where"])}</span></td>'
         f"{verdict_cells(on_paper, math.nan if figure else margin(claim, printed))}"
         f"{verdict_cells(ours.verdict, ours.margin)}"
         f"<td>{scale}</td><td>{ours.basis.source if ours.basis else '–'}</td></tr>"
     )
 
+# %% ../../nbs/report/03_overview.ipynb #1f60cc05
+CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours. The margin is how far the
+comparison that is closest to failing is from it, intervals included; below zero the claim fails. Claims about scores
+are not judged on scales too small for them."""
+CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On ours", "Margin", "Scale", "Source")
 
+# %% ../../nbs/report/03_overview.ipynb #85bec068
 def claims_section(found: Survey, checks: pd.DataFrame) -> str:
     "The ledger of all papers."
     rows = []
     for paper in TABLES:
         printed, numbers = printed_numbers(paper), judged_numbers(paper, found)
         rows += [claim_row(claim, printed, judge_ours(claim, numbers, checks)) for claim in read_claims(paper)]
-    names = ("Claim", "It says", "On the printed numbers", "Margin", "On ours", "Margin", "Scale", "Source")
-    head = "".join(f'<th scope="col"{" class=number" * (name == "Margin")}>{name}</th>' for name in names)
-    table = f'<table class="lean ledger prose"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    head = f'<thead><tr>{heads(CLAIM_COLUMNS, ["Margin"])}</tr></thead>'
+    table = f'<table class="lean ledger prose">{head}<tbody>{"".join(rows)}</tbody></table>'
     return f'<h2 id="claims">Do the claims hold?</h2><p>{CLAIMS}</p>{scroll(table, f"{len(rows)} claims")}'
 
-
-CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours. The margin is how far the
-comparison that is closest to failing is from it, intervals included; below zero the claim fails. Claims about scores
-are not judged on scales too small for them."""
-
-# %% ../../nbs/report/03_overview.ipynb #ec7d4a7d
+# %% ../../nbs/report/03_overview.ipynb #0b864f57
 def link_list(links: Sequence[tuple[str, str]]) -> str:  # pairs of a path in the site and words
     "Links from the overview, as a list."
     items = (f'<li><a href="{href("index.html", to)}">{escape(name)}</a></li>' for to, name in links)
     return f"<ul>{''.join(items)}</ul>"
 
+# %% ../../nbs/report/03_overview.ipynb #c92c5ac0
+def paper_links(paper: str) -> str:
+    "Links to the tables of a paper, under its name."
+    links = [(table_path(table), f"{table_name(table)}: {table.title}") for table in reported_tables(paper)]
+    return f"<section><h3>{paper}</h3>{link_list(links)}</section>"
 
+# %% ../../nbs/report/03_overview.ipynb #be34c6a6
 def tables_section() -> str:
     "Links to the tables of every paper."
-    parts = "".join(
-        f"<section><h3>{paper}</h3>"
-        + link_list([(table_path(table), f"{table_name(table)}: {table.title}") for table in reported_tables(paper)])
-        + "</section>"
-        for paper in TABLES
-    )
-    return f'<h2 id="tables">Tables</h2><div class="columns">{parts}</div>'
+    return f'<h2 id="tables">Tables</h2><div class="columns">{"".join(map(paper_links, TABLES))}</div>'
 
-
+# %% ../../nbs/report/03_overview.ipynb #fe50a202
 def compare_section(pages: Sequence[tuple[str, str]]) -> str:  # paths in the site and data sets
     "Links to the comparisons of models."
     text = "Models side by side, on one data set: pictures and scores." if pages else "Nothing to compare yet."
     return f'<h2 id="compare">Compare</h2><p>{text}</p>{link_list(pages) if pages else ""}'
 
-
-def checks_section(checks: pd.DataFrame, differences: int) -> str:
-    "Proof checks in number, and how many differences between text and code are known."
+# %% ../../nbs/report/03_overview.ipynb #c26d3c5f
+def proof_counts(checks: pd.DataFrame) -> str:
+    "How many proof checks of each paper ended how, as a table."
     proofs = pd.crosstab(checks.paper, checks.state)
     names = [f'<th scope="col" class="number">{escape(str(name))}</th>' for name in proofs.columns]
     rows = "".join(
         f'<tr><th scope="row">{paper}</th>{"".join(f"<td class=number>{n or chr(8211)}</td>" for n in counts)}</tr>'
         for paper, counts in zip(proofs.index, proofs.to_numpy(), strict=True)
     )
-    head = f'<thead><tr><th scope="col">Paper</th>{"".join(names)}</tr></thead>'
+    return f'<table><thead><tr><th scope="col">Paper</th>{"".join(names)}</tr></thead><tbody>{rows}</tbody></table>'
+
+# %% ../../nbs/report/03_overview.ipynb #a0874851
+def checks_section(checks: pd.DataFrame, differences: int) -> str:
+    "Proof checks in number, and how many differences between text and code are known."
     return (
         '<h2 id="checks">Propositions and code</h2><div class="columns"><section><p>Each proposition is a small program'
         ' that can fail: <a href="proofs.html">all proof checks</a>.</p>'
-        f"<table>{head}<tbody>{rows}</tbody></table></section>"
+        f"{proof_counts(checks)}</section>"
         "<section><p>Where a paper says one thing and its released code does another:"
         f' <a href="differences.html">{differences} differences</a>.</p></section></div>'
     )
 
-
-def trouble_section(found: Survey) -> str:
-    "Damaged records, failed runs, and runs that no table asks for; empty where there are none."
+# %% ../../nbs/report/03_overview.ipynb #2a1b1ea0
+def wrong_runs(found: Survey) -> list[str]:
+    "Runs that failed or have a damaged record, each with the last line of what it says."
     runs = found.seen.found.values()
     why = {run.id: (run.state, run.damage or run.failure["error"]) for run in runs if run.damage or run.failure}
     here = f"{found.seen.runs.parent}/"
-    wrong = [
+    return [
         f'<li>{badge(state, "bad")} <a href="{href("index.html", run_path(run))}">{run}</a>: '
         f"{escape(str(error).strip().splitlines()[-1].replace(here, ''))}</li>"
         for run, (state, error) in why.items()
     ]
-    unasked = [
-        f'<li><a href="{href("index.html", run_path(run.id))}">{run.id}</a></li>'
-        for run in strangers(found.seen, found.needed)
-    ]
+
+# %% ../../nbs/report/03_overview.ipynb #90352753
+def unasked_runs(found: Survey) -> list[str]:
+    "Runs that no table asks for."
+    ids = (run.id for run in strangers(found.seen, found.needed))
+    return [f'<li><a href="{href("index.html", run_path(run))}">{run}</a></li>' for run in ids]
+
+# %% ../../nbs/report/03_overview.ipynb #ceded3fc
+UNASKED = "They were made with other settings than the plan has now, and are in no table."
+
+# %% ../../nbs/report/03_overview.ipynb #0f5ab5e7
+def trouble_section(found: Survey) -> str:
+    "Damaged records, failed runs, and runs that no table asks for; empty where there are none."
     parts = ""
-    if wrong:
+    if wrong := wrong_runs(found):
         listed = f'<summary>{len(wrong)} runs failed or have a damaged record</summary><ul>{"".join(wrong)}</ul>'
         unfolded = " open" if len(wrong) <= 10 else ""
         parts += f'<h2 id="trouble">What went wrong</h2><details class="trouble"{unfolded}>{listed}</details>'
-    if unasked:
+    if unasked := unasked_runs(found):
         summary = f"<summary>{len(unasked)} runs that no table asks for today</summary>"
         parts += f'<details id="unasked">{summary}<p>{UNASKED}</p><ul>{"".join(unasked)}</ul></details>'
     return parts
 
-
-UNASKED = "They were made with other settings than the plan has now, and are in no table."
-
-# %% ../../nbs/report/03_overview.ipynb #5ff711a0
+# %% ../../nbs/report/03_overview.ipynb #5dfecf3e
 INTRODUCTION = "Papers on disentangled and object-centric representations, with their tables made anew."
 
-
+# %% ../../nbs/report/03_overview.ipynb #45cf737c
 def write_overview(
     found: Survey,
     site: Path,  # the report's folder

@@ -20,14 +20,23 @@ from ..core.proofs import CheckRecord, proof_checks
 from .page import badge, chooser, scroll, write_page
 
 # %% auto #0
-__all__ = ['PASSED', 'FAILED', 'NOT_RUN', 'STATES', 'TINTS', 'PROOFS', 'DIFFERENCE', 'DIFFERENCES', 'proof_rows',
-           'proofs_summary', 'chapter_link', 'moment', 'Cell', 'row', 'sortable_table', 'proof_cells', 'short_commit',
-           'tally', 'write_proofs', 'read_differences', 'id_order', 'difference_cells', 'write_differences']
+__all__ = ['PASSED', 'FAILED', 'NOT_RUN', 'STATES', 'TINTS', 'PROOFS', 'DIFFERENCE', 'DIFFERENCES', 'how_it_ended', 'proof_rows',
+           'proofs_summary', 'chapter_link', 'moment', 'Cell', 'cell_html', 'row', 'sortable_table', 'short_commit',
+           'proof_cells', 'tally', 'proofs_lead', 'proofs_table', 'write_proofs', 'read_differences', 'id_order',
+           'difference_cells', 'difference_row', 'write_differences']
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #b2362ade
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #37d334fd
 PASSED, FAILED, NOT_RUN = STATES = ("passed", "failed", "not run yet")
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #a69a90c3
+def how_it_ended(record: CheckRecord | None) -> dict[str, object]:
+    "State, when, seconds, message and commit of a check, from its record if there is one."
+    if record is None:
+        return {"state": NOT_RUN, "when": "", "seconds": None, "message": "", "commit": None}
+    how = {"state": PASSED if record.passed else FAILED, "when": record.when, "seconds": record.seconds}
+    return how | {"message": record.message, "commit": record.commit}
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #c58a43fb
 def proof_rows(
     records: Iterable[CheckRecord],  # as `read_checks` has them
     checks: pd.DataFrame | None = None,  # paper, proposition, statement, notebook; the package's when left out
@@ -35,16 +44,8 @@ def proof_rows(
     "A row for each check: paper, proposition, statement, notebook, state, when, seconds, message, commit."
     checks = proof_checks() if checks is None else checks
     known = {record.key: record for record in records}
-    rows = []
-    for check in checks.to_dict("records"):
-        record = known.get((check["paper"], check["proposition"], check["statement"]))
-        if record is None:
-            how = {"state": NOT_RUN, "when": "", "seconds": None, "message": "", "commit": None}
-        else:
-            how = {"state": PASSED if record.passed else FAILED, "when": record.when, "seconds": record.seconds}
-            how |= {"message": record.message, "commit": record.commit}
-        rows.append(check | how)
-    return pd.DataFrame(rows, dtype=object)
+    keyed = (((c["paper"], c["proposition"], c["statement"]), c) for c in checks.to_dict("records"))
+    return pd.DataFrame([check | how_it_ended(known.get(key)) for key, check in keyed], dtype=object)
 
 # %% ../../nbs/report/08_proofs_and_differences.ipynb #3bac4397
 def proofs_summary(
@@ -54,7 +55,7 @@ def proofs_summary(
     counts = pd.crosstab(rows["paper"], rows["state"]).reindex(columns=STATES, fill_value=0)
     return counts.rename_axis(columns=None)
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #babaf21b
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #d43e0791
 def chapter_link(
     site: Path,  # the report's folder; the page is at its top
     notebook: str,  # path from the top of the project
@@ -68,12 +69,12 @@ def chapter_link(
     shown = escape(words or short).replace("/", "/<wbr>")  # where a line may break
     return f'<a href="{escape(relative)}">{shown}</a>'
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #8c3007c8
 def moment(when: str) -> str:
     "A moment in UTC, to the minute."
     return f'<time datetime="{escape(when)}">{escape(when[:16].replace("T", " "))}</time>' if when else ""
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #95b435c5
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #792053f1
 class Cell(NamedTuple):
     "A cell of such a table."
 
@@ -81,7 +82,14 @@ class Cell(NamedTuple):
     order: str | None = None  # what the column is sorted by; the text when left out
     kind: str = ""  # a class of the style sheet
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #3478073f
+def cell_html(heading: str, cell: Cell) -> str:
+    "A cell of such a table, with the heading that a phone shows beside it."
+    order = "" if cell.order is None else f' data-order="{escape(cell.order)}"'
+    kind = f' class="{cell.kind}"' if cell.kind else ""
+    return f'<td{kind} data-heading="{escape(heading)}"{order}>{cell.html}</td>'
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #36b4c286
 def row(
     data: dict[str, str],  # what the row can be filtered by
     cells: dict[str, Cell],  # by heading
@@ -89,15 +97,11 @@ def row(
 ) -> str:
     "A row of such a table."
     attributes = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items())
-    made = []
-    for heading, cell in cells.items():
-        order = "" if cell.order is None else f' data-order="{escape(cell.order)}"'
-        kind = f' class="{cell.kind}"' if cell.kind else ""
-        made.append(f'<td{kind} data-heading="{escape(heading)}"{order}>{cell.html}</td>')
     identity = f' id="{escape(name)}"' if name else ""
-    return f"<tr{identity}{attributes}>{''.join(made)}</tr>"
+    made = "".join(cell_html(heading, cell) for heading, cell in cells.items())
+    return f"<tr{identity}{attributes}>{made}</tr>"
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #7601530d
 def sortable_table(
     caption: str,  # text, what the table is
     headings: Iterable[str],
@@ -108,10 +112,15 @@ def sortable_table(
     table = f'<table class="sortable prose"><caption class="unseen">{escape(caption)}</caption>'
     return scroll(f"{table}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>", caption)
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #107b3ffd
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #b64adec5
 TINTS = {PASSED: "good", FAILED: "bad", NOT_RUN: "waiting"}
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #3e732d2c
+def short_commit(commit: str | None) -> str:
+    "Seven digits, and a plus where files differed from the commit."
+    return "" if commit is None else escape(commit[:7] + ("+" if commit.endswith("+changes") else ""))
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #fab7f2e2
 def proof_cells(
     site: Path,
     check: dict[str, object],  # a row of `proof_rows`
@@ -130,42 +139,46 @@ def proof_cells(
         "Commit": Cell(f"<code>{short_commit(check['commit'])}</code>"),
     }
 
-
-def short_commit(commit: str | None) -> str:
-    "Seven digits, and a plus where files differed from the commit."
-    return "" if commit is None else escape(commit[:7] + ("+" if commit.endswith("+changes") else ""))
-
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #c3eae04a
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #d0620dbc
 PROOFS = """<p>A proposition of a paper is a sentence that can be wrong. Here each is a small program that can fail, in
 the chapter that argues it. <em>When</em> is the last time it was run, in UTC; a plus behind a commit says that files
 differed from it. <code>make proofs</code> runs all of them again.</p>"""
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #3c267fa4
 def tally(counts: dict[str, int]) -> str:
     "Numbers in words, those that are not zero; failed ones come first."
     kinds = {FAILED: "bad", NOT_RUN: "waiting", PASSED: "good"}
     return " ".join(badge(f"{counts[state]} {state}", kind) for state, kind in kinds.items() if counts[state])
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #cc3c2824
+def proofs_lead(rows: pd.DataFrame) -> str:
+    "What the page says above its table: what a check is, and how those of each paper ended."
+    summary = proofs_summary(rows)
+    lines = [f"<li>{escape(paper)}: {tally(counts)}</li>" for paper, counts in summary.to_dict("index").items()]
+    total = f"<p><strong>All {len(rows)}:</strong> {tally(summary.sum().to_dict())}</p>"
+    return f'{PROOFS}{total}<ul>{"".join(lines)}</ul>'
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #9e20eb2a
+def proofs_table(site: Path, rows: pd.DataFrame) -> str:
+    "All checks, a row each."
+    checks = rows.to_dict("records")
+    lines = [row({"paper": c["paper"], "state": c["state"]}, proof_cells(site, c)) for c in checks]
+    return sortable_table("Proof checks", proof_cells(site, checks[0]), lines)
+
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #85792350
 def write_proofs(
     site: Path,  # the report's folder
     rows: pd.DataFrame,  # from `proof_rows`
 ) -> Path:  # the page
     "Write `proofs.html`."
-    summary = proofs_summary(rows)
-    lines = [f"<li>{escape(paper)}: {tally(counts)}</li>" for paper, counts in summary.to_dict("index").items()]
-    total = f"<p><strong>All {len(rows)}:</strong> {tally(summary.sum().to_dict())}</p>"
     choices = chooser("paper", "Paper", rows["paper"]) + chooser("state", "State", STATES)
-    checks = rows.to_dict("records")
-    lines_of = [row({"paper": c["paper"], "state": c["state"]}, proof_cells(site, c)) for c in checks]
-    table = sortable_table("Proof checks", proof_cells(site, checks[0]), lines_of)
-    body = f'{PROOFS}{total}<ul>{"".join(lines)}</ul><div class="controls">{choices}</div>{table}'
+    body = f'{proofs_lead(rows)}<div class="controls">{choices}</div>{proofs_table(site, rows)}'
     return write_page(site, "proofs.html", "Proof checks", body, sortable=True)
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #a2ba43ac
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #56f5ad86
 DIFFERENCE = ("id", "paper", "about", "text", "code", "ours", "chapter", "where")
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #3f4d42a4
 def read_differences(path: Path) -> list[dict[str, object]]:
     "The lines of `paper_vs_code.yaml`; `DataError` where one has other fields, or a name occurs twice."
     lines = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -177,19 +190,19 @@ def read_differences(path: Path) -> list[dict[str, object]]:
         raise DataError(path, f"holds more than once: {', '.join(twice)}.")
     return lines
 
-# %% ../../nbs/report/08_proofs_and_differences.ipynb #7430a00b
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #30bb77a7
 def id_order(identifier: str) -> str:
     "A key that sorts `Q2` before `Q10`, and `R1` after both."
     return f"{identifier[0] == 'R':d}{int(identifier[1:]):03}"
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #d77a0557
 DIFFERENCES = """<p>Every place known to us where a paper says one thing and its released code does another, or where
 the code decides what the text leaves open. <em>By protocol</em> means that <code>protocol="paper"</code> follows the
 text and <code>protocol="code"</code> the code. The number leads to the chapter that shows and measures the difference;
 the last column has the chapters in which this package does its part. Lines numbered R were found in the repositories
 alone.</p>"""
 
-
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #7bbf40dc
 def difference_cells(
     site: Path,
     line: dict[str, object],  # of `read_differences`
@@ -205,17 +218,19 @@ def difference_cells(
         "Where here": Cell(", ".join(chapter_link(site, notebook) for notebook in line["where"])),
     }
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #b8b2599c
+def difference_row(site: Path, line: dict[str, object]) -> str:
+    "One difference, under its name."
+    return row({"paper": line["paper"]}, difference_cells(site, line), f"{line['paper']}-{line['id']}")
 
+# %% ../../nbs/report/08_proofs_and_differences.ipynb #4dd91dde
 def write_differences(
     site: Path,  # the report's folder
     differences: Sequence[dict[str, object]],  # from `read_differences`
 ) -> Path:  # the page
     "Write `differences.html`."
     choices = chooser("paper", "Paper", [line["paper"] for line in differences])
-    rows = [
-        row({"paper": line["paper"]}, difference_cells(site, line), f"{line['paper']}-{line['id']}")
-        for line in differences
-    ]
+    rows = [difference_row(site, line) for line in differences]
     table = sortable_table("Paper against code", difference_cells(site, differences[0]), rows)
     body = f'{DIFFERENCES}<div class="controls">{choices}</div>{table}'
     return write_page(site, "differences.html", "Paper against code", body, sortable=True)

@@ -17,9 +17,19 @@ from .layout import METRIC_NAMES, MODEL_NAMES
 from .plan import LIKE, OWN, SETTINGS, TABLES, TRAININGS, Table
 
 # %% auto #0
-__all__ = ['add_row', 'add_table', 'add_paper']
+__all__ = ['NEEDED', 'models_of', 'with_row', 'add_row', 'check_table', 'add_table', 'check_settings', 'name_models', 'add_paper']
 
-# %% ../../nbs/tables/13_extend.ipynb #e1af427d
+# %% ../../nbs/tables/13_extend.ipynb #93d12862
+def models_of(paper: str) -> list[str]:
+    "The models that the tables of a paper can have: its own, and those that were added to it."
+    return [*SETTINGS[paper].SETTINGS, *(name for of, name in LIKE if of == paper)]
+
+# %% ../../nbs/tables/13_extend.ipynb #09a80395
+def with_row(table: Table, model: str, like: str) -> Table:
+    "A table with a model at its end, if it has the model that this one is like."
+    return replace(table, models=(*table.models, model)) if like in table.models else table
+
+# %% ../../nbs/tables/13_extend.ipynb #00727601
 def add_row(
     paper: str,
     model: str,  # a name that `create_model` takes
@@ -31,14 +41,22 @@ def add_row(
     "Add a model to the tables of a paper that have `like`; `ValueError` where one of the names will not do."
     known = SETTINGS[check_choice("paper", paper, SETTINGS)].SETTINGS
     check_choice("like", like, known), check_choice("model", model, list_models())
-    check_new("model", model, {*known, *(name for of, name in LIKE if of == paper)})
+    check_new("model", model, models_of(paper))
     LIKE[paper, model], OWN[paper, model] = like, own
     MODEL_NAMES.setdefault(model, title or model)
-    TABLES[paper] = tuple(
-        replace(table, models=(*table.models, model)) if like in table.models else table for table in TABLES[paper]
-    )
+    TABLES[paper] = tuple(with_row(table, model, like) for table in TABLES[paper])
 
-# %% ../../nbs/tables/13_extend.ipynb #951bf512
+# %% ../../nbs/tables/13_extend.ipynb #865213ab
+def check_table(table: Table) -> None:
+    "`ValueError` where a table's number is taken, or one of its models or metrics is not known."
+    check_new("number", table.number, [other.number for other in TABLES[table.paper]])
+    known = models_of(table.paper)
+    for model in table.models:
+        check_choice("models", model, known)
+    for metric in table.metrics:
+        check_choice("metrics", metric, METRIC_NAMES)
+
+# %% ../../nbs/tables/13_extend.ipynb #a333cbb5
 def add_table(
     table: Table,  # of a paper that there is
     *,
@@ -46,18 +64,30 @@ def add_table(
 ) -> None:
     "Add a table to a paper; `ValueError` where a number is taken, or a model, data set or metric is not known."
     paper = check_choice("paper", table.paper, TABLES)
-    settings, numbers = SETTINGS[paper], [other.number for other in TABLES[paper]]
-    check_new("number", table.number, numbers)
-    for model in table.models:
-        check_choice("models", model, [*settings.SETTINGS, *(name for of, name in LIKE if of == paper)])
-    for metric in table.metrics:
-        check_choice("metrics", metric, METRIC_NAMES)
+    check_table(table)
+    known = SETTINGS[paper].DATASETS
     for dataset in table.run_on:
-        if check_choice("datasets", dataset, NAMES) not in settings.DATASETS:
-            LIKE[paper, dataset] = check_choice("like", like, settings.DATASETS)
+        if check_choice("datasets", dataset, NAMES) not in known:
+            LIKE[paper, dataset] = check_choice("like", like, known)
     TABLES[paper] = (*TABLES[paper], table)
 
-# %% ../../nbs/tables/13_extend.ipynb #cad22589
+# %% ../../nbs/tables/13_extend.ipynb #4af5682a
+NEEDED = ("DATASETS", "SEEDS", "SETTINGS", "hyperparameters")
+
+# %% ../../nbs/tables/13_extend.ipynb #4b5df09f
+def check_settings(paper: str, settings: Any) -> None:
+    "`ValueError` for settings that lack something."
+    for name in NEEDED:
+        if not hasattr(settings, name):
+            raise ValueError(f"settings of {paper} have no {name}.")
+
+# %% ../../nbs/tables/13_extend.ipynb #1e1bfa35
+def name_models(tables: Sequence[Table], titles: Mapping[str, str]) -> None:
+    "Give models that have no name in tables yet the one that is given, or else their own."
+    for model in dict.fromkeys(model for table in tables for model in table.models):
+        MODEL_NAMES.setdefault(model, titles.get(model, model))
+
+# %% ../../nbs/tables/13_extend.ipynb #8f919456
 def add_paper(
     paper: str,  # its key
     settings: Any,  # with `DATASETS`, `SEEDS`, `SETTINGS` and `hyperparameters`
@@ -68,9 +98,7 @@ def add_paper(
 ) -> None:
     "Add a paper with its tables; `ValueError` for a key that is taken or settings that lack something."
     check_new("paper", paper, TABLES)
-    for name in ("DATASETS", "SEEDS", "SETTINGS", "hyperparameters"):
-        if not hasattr(settings, name):
-            raise ValueError(f"settings of {paper} have no {name}.")
+    check_settings(paper, settings)
     SETTINGS[paper], TABLES[paper], TRAININGS[paper] = settings, (), training
     try:
         for table in tables:
@@ -78,5 +106,4 @@ def add_paper(
     except ValueError:
         del SETTINGS[paper], TABLES[paper], TRAININGS[paper]
         raise
-    for model in dict.fromkeys(model for table in tables for model in table.models):
-        MODEL_NAMES.setdefault(model, (titles or {}).get(model, model))
+    name_models(tables, titles or {})
