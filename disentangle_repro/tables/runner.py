@@ -28,7 +28,7 @@ from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
 __all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',
-           'do_runs', 'make_tables', 'positive', 'known_engine', 'parser', 'main']
+           'do_runs', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request', 'main']
 
 # %% ../../nbs/tables/04_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -213,7 +213,13 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     return options
 
-# %% ../../nbs/tables/04_runner.ipynb #26231030
+# %% ../../nbs/tables/04_runner.ipynb #e291d4df
+def asked_request(options: argparse.Namespace) -> Request:
+    "How the options ask for runs to be made."
+    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
+    return Request(pick_scale(options.scale), **how)
+
+# %% ../../nbs/tables/04_runner.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_tables`, which `make tables` calls; the exit status is 1 after a failure."
     try:
@@ -222,10 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(str(error))
     options = parser().parse_args(arguments)
     papers = options.papers or list(TABLES)
-    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
-    request = Request(pick_scale(options.scale), **how)
     try:
-        failures = make_tables(papers, request, options.models or (), options.datasets or (), options.engine)
+        only = options.models or (), options.datasets or ()
+        failures = make_tables(papers, asked_request(options), *only, options.engine)
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")
         return 1
