@@ -4,6 +4,7 @@ By default a small report is made of a store with made-up scores. `REPORT=paper_
 and `SHOTS=folder` has each kind of page photographed at both widths, light and dark.
 """
 
+import json
 import os
 import random
 import re
@@ -405,6 +406,25 @@ def test_a_number_leads_to_its_run(chromium, site):
             check_quiet(page)
 
 
+NUMBER = re.compile(r'data-order="([^"]+)">(?:<span[^>]*>)?<a href="\.\./runs/([^/"]+)/index\.html">')
+SEEDS = re.compile(r'<td class="number" data-order="(\d+)">\d')
+
+
+def numbers_of_one_run(text):
+    "Numbers of ours in rows that one training stands behind, each with the run that it leads to."
+    rows = [row for row in text.split("<tr")[1:] if NUMBER.search(row) and SEEDS.findall(row)[-1:] == ["1"]]
+    return [found for row in rows for found in NUMBER.findall(row) if "-iteration_times-" not in found[1]]
+
+
+def test_a_number_is_a_score_of_the_run_that_it_leads_to(site):
+    texts = [(site.folder / path).read_text(encoding="utf-8") for path in site.of_kind("table")]
+    found = [number for text in texts for number in numbers_of_one_run(text)]
+    assert len(found) > 100
+    for number, run in found:
+        scores = json.loads((site.folder / "runs" / run / "run.json").read_text())["scores"].values()
+        assert any(float(number) == float(f"{score:.6g}") for score in scores), f"{number} is no score of {run}"
+
+
 @in_a_browser
 @pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
 def test_the_keyboard_is_enough(chromium, site, kind):
@@ -499,8 +519,12 @@ def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
                 CHECKS[check](page)
 
 
+WAIT = "<script>for (const end = performance.now() + 1200; performance.now() < end;);</script>"
+
+
 @in_a_browser
+@pytest.mark.parametrize(("old", "new", "said"), [("</main>", "x" * 300_000, "weighs"), ("<body>", WAIT, "1000")])
 @pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
-def test_a_heavy_overview_is_noticed(chromium, site, tmp_path):
-    with pytest.raises(AssertionError, match="weighs"):
-        check_overview(chromium, site.copy(tmp_path / "site", "index.html", "</main>", "x" * 300_000 + "</main>"))
+def test_an_overview_too_heavy_or_too_late_is_noticed(chromium, site, tmp_path, old, new, said):
+    with pytest.raises(AssertionError, match=said):
+        check_overview(chromium, site.copy(tmp_path / "site", "index.html", old, new + old))

@@ -45,3 +45,9 @@ def test_a_downward_import_would_be_found(tmp_path, monkeypatch):
     assert imported_rooms(wrong) == {"train"}
     with pytest.raises(AssertionError, match="lies below"):
         test_imports_point_upwards(wrong)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_module_says_in_a_whole_sentence_what_it_is_for(path):
+    said = ast.get_docstring(ast.parse(path.read_text()))
+    assert path.stem == "__init__" or (said and said.endswith((".", "?"))), f"cut off: {said!r}"
