@@ -338,11 +338,13 @@ def table_head(table: Table) -> str:
     return f"<thead><tr>{both_rows(BEFORE)}{metrics}{both_rows(AFTER)}</tr><tr>{halves}</tr></thead>"
 
 # %% ../../nbs/report/04_table_pages.ipynb #91247312
+BY = ("scale", "source", "protocol")
+
+
 def controls(bases: Sequence[Basis]) -> str:
     "What the rows of a page can be filtered by."
     of = ((name, name.capitalize(), [getattr(basis, name) for basis in bases]) for name in BY)
     return f'<div class="controls">{"".join(chooser(*one) for one in of)}</div>'
-BY = ("scale", "source", "protocol")
 
 # %% ../../nbs/report/04_table_pages.ipynb #7b91bb03
 def table_page(table: Table, found: Survey, title: str) -> str:
