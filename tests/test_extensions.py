@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import pandas as pd
 import pytest
 import torch
@@ -15,6 +16,7 @@ import torch
 from disentangle_repro import models
 from disentangle_repro.base.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
+from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
@@ -153,7 +155,8 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     assert spec.hyperparameters == lent | {"images": 96}
 
 
-def test_a_generator_in_a_file_is_drawn_by_several_processes(registries, tmp_path, monkeypatch):
+@pytest.mark.parametrize("engine", ["local", "local:1"])
+def test_a_generator_in_a_file_is_drawn_by_processes_that_were_there_before(registries, tmp_path, monkeypatch, engine):
     (tmp_path / "my_scene.py").write_text(
         "from dataclasses import replace\nfrom disentangle_repro.data.shapes3d import SHAPES3D\n"
         "from disentangle_repro.data import add_dataset\nimport torch\n"
@@ -161,13 +164,16 @@ def test_a_generator_in_a_file_is_drawn_by_several_processes(registries, tmp_pat
         "    return torch.zeros(len(values), image_size, image_size, 3) + values[:, 4, None, None, None] / 3\n"
         "add_dataset(replace(SHAPES3D, name='grey', draw=draw, image_size=8))\n"
     )
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "my_scene", raising=False)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
-    monkeypatch.setenv(extensions.VARIABLE, f"{tmp_path}/my_scene.py")
     monkeypatch.setattr(hdf5, "WORTH_HELPERS", 0)
-    extensions.load_extensions()
-    with hdf5.opened(load.rendered_file(load.SCENES["grey"], 9_000, workers=2)) as file:
-        assert len(file["images"]) == 9_000 and set(file["images"][:].ravel()) == {0, 85, 170, 255}
+    with joblib_on(engine):
+        assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]  # now there are helpers
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.setenv(extensions.VARIABLE, f"{tmp_path}/my_scene.py")
+        extensions.load_extensions()
+        with hdf5.opened(load.rendered_file(load.SCENES["grey"], 9_000, workers=2)) as file:
+            assert len(file["images"]) == 9_000 and set(file["images"][:].ravel()) == {0, 85, 170, 255}
 
 
 def test_slots_and_scenes_of_ones_own(registries):

@@ -13,7 +13,10 @@ import shutil
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from cloudpickle import register_pickle_by_value
 
 from .files import data_folder, project_root
 
@@ -30,23 +33,22 @@ def extension_names() -> list[str]:
     return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 # %% ../../nbs/core/07_extensions.ipynb #ea97c852
-def import_file(path: Path) -> Path:
+def import_file(path: Path) -> ModuleType:
     "Import a file as a module; `ValueError` where it is not there, or where another module has its name."
     if not path.is_file():
         raise ValueError(f"there is no file {path}.")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
-    found = getattr(importlib.import_module(path.stem), "__file__", None)
+    module = importlib.import_module(path.stem)
+    found = getattr(module, "__file__", None)
     if found is None or not path.samefile(found):
         raise ValueError(f"there is another module {path.stem!r} ({found or 'of Python itself'}): rename the file.")
-    return path
+    return module
 
 
-def import_extension(name: str) -> Path:
-    "Import a module, or a file whose name ends in `.py`, and say where it is."
-    if name.endswith(".py"):
-        return import_file(project_root() / name)
-    return Path(importlib.import_module(name).__file__)
+def import_extension(name: str) -> ModuleType:
+    "Import a module, or a file whose name ends in `.py`."
+    return import_file(project_root() / name) if name.endswith(".py") else importlib.import_module(name)
 
 # %% ../../nbs/core/07_extensions.ipynb #9cda2983
 LOADED: dict[str, str] = {}  # extensions of this process, each with the first digits of its file's SHA-256
@@ -57,10 +59,12 @@ def load_extensions() -> dict[str, str]:
     for name in extension_names():
         if name not in LOADED:
             try:
-                path = import_extension(name)
+                module = import_extension(name)
+                content = Path(module.__file__).read_bytes()
             except Exception as error:  # whatever a module may raise
                 raise ValueError(f"{VARIABLE} names {name!r}: {type(error).__name__}: {error}") from error
-            LOADED[name] = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+            register_pickle_by_value(module)
+            LOADED[name] = hashlib.sha256(content).hexdigest()[:12]
     return LOADED
 
 # %% ../../nbs/core/07_extensions.ipynb #71d82506

@@ -8,9 +8,10 @@ from __future__ import annotations
 import shutil
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -297,8 +298,8 @@ def torch_threads(n: int) -> Iterator[None]:
 # %% ../../nbs/data/13_hdf5.ipynb #d9397be4
 def draw_part(
     part: Path,
-    scene: Scene | ObjectScene,
     sources: Tensor,  # of this block
+    scene: Scene | ObjectScene,
     n: int,  # pictures in the whole file
     says: dict[str, Any],  # its attributes
     device: torch.device,
@@ -331,21 +332,19 @@ def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, says: dic
 # %% ../../nbs/data/13_hdf5.ipynb #703cb390
 def draw_parts(
     todo: list[tuple[Path, Tensor]],  # parts and their sources
-    workers: int | None,  # processes; as many as there are cores when left out
-    *arguments: Any,  # what `draw_part` takes between and after
+    workers: int,  # processes
+    draw: Callable[[Path, Tensor], int],  # a part
 ) -> Iterator[int]:  # pictures drawn, as parts are finished
     "Draws parts, in this process or in several."
-    scene, n, says, device = arguments
-    workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
     start = time.perf_counter()
     for i, (part, sources) in enumerate(todo):
         left = (time.perf_counter() - start) * (len(todo) - i)  # seconds, after one block
         if i == 1 and workers > 1 and left > WORTH_HELPERS:
-            draw = joblib.delayed(draw_part)
-            tasks = (draw(part, scene, sources, n, says, device) for part, sources in todo[1:])
+            there = joblib.delayed(joblib.wrap_non_picklable_objects(draw))
+            tasks = (there(part, sources) for part, sources in todo[1:])
             yield from joblib.Parallel(workers, return_as="generator_unordered")(tasks)
             return
-        yield draw_part(part, scene, sources, n, says, device)
+        yield draw(part, sources)
 
 
 WORTH_HELPERS = 10  # seconds of drawing in one process
@@ -402,8 +401,10 @@ def draw_file(
     blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(block_length(scene)))}
     todo = [(part, block) for part, block in blocks.items() if not is_usable(part, scene, block, says)]
     done = len(sources) - sum(len(block) for _, block in todo)
+    draw = partial(draw_part, scene=scene, n=len(sources), says=says, device=device)
+    workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
     with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images") as bar:
-        for drawn in draw_parts(todo, workers, scene, len(sources), says, device):
+        for drawn in draw_parts(todo, workers, draw):
             bar.update(drawn)
     rows = scene.sources.index(sources).numpy() if "grid_size" in says else None
     join_parts(path, list(blocks), scene, len(sources), labels_of(scene, sources), says, rows)
