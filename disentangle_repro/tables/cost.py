@@ -129,11 +129,19 @@ SAMPLES = (200, 800)  # that scoring is measured with
 FEW_SCENES = {"cpu": 2, "cuda": 50}
 
 # %% ../../nbs/tables/12_cost.ipynb #f9f364b9
-def on_line(seconds: Callable[[int], float], small: int, large: int, n: int) -> float:
+def on_line(
+    seconds: Callable[[int], float],
+    small: int,
+    large: int,
+    n: int,
+    longest: float = 10.0,  # that the smaller number may take if the larger is to be tried
+) -> float:
     "What `seconds` would be at `n`, by a straight line through two smaller numbers; measured where there are none."
     if n <= large:
         return seconds(n)
-    low, high = seconds(small), seconds(large)
+    if (low := seconds(small)) > longest:
+        return low * n / small
+    high = seconds(large)
     return high + max(0.0, high - low) * (n - large) / (large - small)
 
 # %% ../../nbs/tables/12_cost.ipynb #30c7422c
