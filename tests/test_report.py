@@ -381,7 +381,10 @@ def test_tables_sort(chromium, site, kind):
 @in_a_browser
 @pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
 def test_tables_are_filtered(chromium, site, kind):
-    for path in site.of_kind(kind, 2):
+    a_choice = re.compile('<option value="[^"]')
+    pages = [path for path in site.of_kind(kind) if a_choice.search((site.folder / path).read_text(encoding="utf-8"))]
+    assert pages, "nowhere is there a choice"
+    for path in random.Random(0).sample(pages, min(2, len(pages))):
         with opened(chromium, site, path) as page:
             check_filters(page)
 

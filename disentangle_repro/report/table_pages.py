@@ -44,7 +44,7 @@ __all__ = ['TIME_NAMES', 'TIME_DECIMALS', 'NAMES', 'PLACES', 'RULE', 'SIGNS', 'T
            'reported_half', 'missing_half', 'our_half', 'seeds_cell', 'halves', 'row_head', 'updates_of', 'behind',
            'row_data', 'basis_row', 'bare_row', 'tried', 'laid_out', 'table_rows', 'inline_svg', 'comparable',
            'name_furthest', 'in_ink', 'draw_agreement', 'agreement_figure', 'notes', 'both_rows', 'table_head',
-           'controls', 'table_page', 'write_table_page', 'write_table_pages']
+           'bases_with_rows', 'controls', 'table_page', 'write_table_page', 'write_table_pages']
 
 # %% ../../nbs/report/04_table_pages.ipynb #25e0141b
 TIME_NAMES, TIME_DECIMALS = {"s": "Seconds", "s_ratio": "Seconds / QLAE"}, {"s": 3}
@@ -337,6 +337,12 @@ def table_head(table: Table) -> str:
     halves = WHOSE * len(table.metrics)
     return f"<thead><tr>{both_rows(BEFORE)}{metrics}{both_rows(AFTER)}</tr><tr>{halves}</tr></thead>"
 
+# %% ../../nbs/report/04_table_pages.ipynb #b4f0a1c7
+def bases_with_rows(table: Table, found: Survey) -> list[Basis]:
+    "The bases on which a table has a number, a failure or a damaged record."
+    laid = ((basis, cells, sum(needed.values(), [])) for basis, needed, cells in laid_out(table, found))
+    return [basis for basis, cells, specs in laid if tried(cells, specs, found.seen)]
+
 # %% ../../nbs/report/04_table_pages.ipynb #91247312
 BY = ("scale", "source", "protocol")
 
@@ -353,7 +359,7 @@ def table_page(table: Table, found: Survey, title: str) -> str:
     return (
         f"{''.join(f'<p>{escape(note)}</p>' for note in notes(table, found))}"
         f"<details><summary>Tints and signs</summary><p>{RULE}</p>{key()}</details>"
-        + controls(found.of(table.paper))
+        + controls(bases_with_rows(table, found))
         + scroll(f'<table class="sortable wide">{table_head(table)}{rows}</table>', title)
         + agreement_figure(table, found)
     )
