@@ -31,7 +31,7 @@ def qvae(
     n_values: int = 64,  # K, codes in the codebook (appendix A.3)
     dim: int = 1,  # numbers a code; above one this is table 2's VQVAE
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
-    protocol: str = "paper",  # "paper" or "code": F1, F8 and what the networks make of it
+    protocol: str = "paper",  # "paper" or "code": F1 and what the networks make of it
     **nets: Any,  # as `networks_around` takes them
 ) -> Autoencoder:
     "QVAE: codes are the likelier the nearer they are to what is said (factorqvae, equations 3 and 4)."
@@ -57,7 +57,7 @@ class FactorQVAE(Factorised):
     """Scalar codes of one codebook, drawn by their distance and pressed to be independent (factorqvae, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents): values of the codebook, or their
-    indices where `dim` is above one. `protocol` chooses between the text and the released code (F1, F8, F9).
+    indices where `dim` is above one. `protocol` chooses between the text and the released code (F1, F9).
     """
 
     quantizer = ScalarQuantizer

@@ -131,7 +131,7 @@ def temperature_at(
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #ae5acdc4
 class CategoricalLatent(PlainLatent):
-    """Each latent a relaxed draw from one codebook, with the penalty `kl` in nats (factorqvae, section 4).
+    """Each latent a relaxed draw from one codebook, with the penalty `kl`, mean nats per latent (factorqvae, section 4).
 
     Classes made of it say what `logits` (batch, n_latents, n_values) an encoder's numbers stand for, and `n_said`. The
     decoder hears (batch, n_latents * dim) numbers. The code is (batch, n_latents): values where `dim` is one, else
@@ -144,7 +144,7 @@ class CategoricalLatent(PlainLatent):
         self,
         n_values: int = 64,  # K, codes in the codebook (appendix A.3)
         dim: int = 1,  # numbers a code
-        protocol: str = "paper",  # "paper": `kl` is summed over latents; "code": averaged (F8)
+        protocol: str = "paper",  # "paper" or "code": which distances, where logits are made of them (F1)
     ):
         super().__init__()
         if n_values < 2 or dim < 1:
@@ -167,8 +167,7 @@ class CategoricalLatent(PlainLatent):
     ) -> tuple[Float[Tensor, "batch latents values"], LatentOutput]:
         "Relaxed one-hots, and what calling the layer returns."
         logits = self.logits(continuous)
-        relaxed, nats = relax(logits, self.temperature, random), uniform_kl(logits).mean(0)
-        kl = nats.sum() if self.protocol == "paper" else nats.mean()
+        relaxed, kl = relax(logits, self.temperature, random), uniform_kl(logits).mean()
         return relaxed, LatentOutput((relaxed @ self.codebooks).flatten(1), {"kl": kl})
 
     def forward(self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None) -> LatentOutput:
