@@ -149,7 +149,7 @@ def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     "For each pair of trainings that was compared a record as of a run of the model."
     return [
         {
-            "spec": {**spec, "model": spec["hyperparameters"]["measurement"].get("of", "psa"), "seed": pair},
+            "spec": {**spec, "model": spec["hyperparameters"].get("measurement", {}).get("of", "psa"), "seed": pair},
             "scores": {name: values[pair] for name, values in record["pairs"].items()},
             "environment": record["environment"],
         }
