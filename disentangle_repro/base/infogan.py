@@ -284,7 +284,7 @@ def _():
         assert len(step.parameters) == sum(part in parts for part in of_part.values())
 
 # %% ../../nbs/base/05_infogan.ipynb #c41d9e06
-@proof_check("qlae", "equation 3", "with table 10's weight both steps descend a Gaussian's -log p(z | z-hat)")
+@proof_check("qlae", "equation 3", "with table 10's weight both steps descend a Gaussian's negative log-likelihood")
 def _():
     networks, images = small_networks(n_latents=12)
     model = InfoGAN(**networks, latent=UniformLatent(12))
