@@ -41,7 +41,8 @@ def test_terms_weigh_what_they_weigh_in_the_released_code(paper, name, protocol)
     expected = {term: released.of_sum(N_LATENTS, dim=64) for term, released in RELEASED[paper, name].items()}
     if "reconstruction" in weights:
         expected["reconstruction"] = 1.0
-    assert weights == pytest.approx(expected, rel=1e-3)
+    assert {term: weights[term] for term in expected} == pytest.approx(expected, rel=1e-3)
+    assert set(weights) - set(expected) <= {"multiinformation", "hessian"}  # tuned with Tripod's kin, not released
 
 
 def test_the_table_says_what_the_configurations_say():

@@ -4,15 +4,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.nets.style import ImageEncoder, StyleDecoder
 
 SLOPE, EPSILON = {"paper": 0.3, "code": 0.2}, {"paper": 1e-5, "code": 1e-6}
 
 
-def with_random_weights(network):
-    "In float64, all parameters drawn at random, so that none is where it started."
-    network, random = network.double(), generator(0)
+def with_random_weights(make, protocol):
+    "A narrow network for five latents in float64, all parameters moved at random, so that none is where it started."
+    with seeded(0):
+        network = make(5, width=0.1, protocol=protocol).double()
+    random = generator(0)
     for parameter in network.parameters():
         parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=random, dtype=torch.float64))
     return network
@@ -82,7 +84,7 @@ def decode(w, latents, protocol):
 
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_the_encoder_agrees_with_an_independent_listing(protocol):
-    encoder = with_random_weights(ImageEncoder(5, width=0.1, protocol=protocol))
+    encoder = with_random_weights(ImageEncoder, protocol)
     images = torch.rand(3, 3, 64, 64, generator=generator(1), dtype=torch.float64)
     listing = {"paper": encode_by_the_text, "code": encode_by_the_code}[protocol]
     with torch.no_grad():
@@ -91,7 +93,7 @@ def test_the_encoder_agrees_with_an_independent_listing(protocol):
 
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_the_decoder_agrees_with_an_independent_listing(protocol):
-    decoder = with_random_weights(StyleDecoder(5, width=0.1, protocol=protocol))
+    decoder = with_random_weights(StyleDecoder, protocol)
     latents = torch.randn(3, 5, generator=generator(1), dtype=torch.float64)
     with torch.no_grad():
         listed = decode(decoder.state_dict(), latents, protocol)
