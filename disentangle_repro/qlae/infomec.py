@@ -211,12 +211,12 @@ class Procedure:
     neighbors: int = 3  # of the KSG estimate of continuous latents (section 4.1)
     pruning: str = "range"  # what makes a latent active, one of `PRUNING`
     encoding: str = "values"  # of discrete latents for InfoE, one of `ENCODINGS`; an index is always one-hot
-    iterations: int | str = CONVERGED  # of InfoE's regression; a number is the released fit: balanced, and stopped there
+    iterations: int | str = CONVERGED  # of InfoE's regression; a number: the released fit, balanced, stopped there
     latents: str = "mean"  # what is scored of a variational model, "mean" or "sample", for those who encode
 
 
 ENCODINGS = ("values", "one_hot")
-PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}  # explained where latents are pruned
+PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}
 PROCEDURES = {
     "paper": Procedure(),
     "code": Procedure(neighbors=10, encoding="one_hot", iterations=100),  # qlae's stand-alone file
@@ -459,7 +459,9 @@ def regression_inputs(
     return whiten(latents) if converged else StandardScaler().fit_transform(latents)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #65359c7f
-def determination(inputs: Float[np.ndarray | csr_array, "samples inputs"], source: Float[np.ndarray, " samples"]) -> float:
+def determination(
+    inputs: Float[np.ndarray | csr_array, "samples inputs"], source: Float[np.ndarray, " samples"]
+) -> float:
     "R², the share of a source's variance that least squares explains (qlae, section 4.2)."
     with threadpool_limits(1):
         return LinearRegression().fit(inputs, source).score(inputs, source)
@@ -512,7 +514,7 @@ def explicit_indices(
     size: int = 160,  # vectors in the codebook, at least 150
     seed: int = 0,
 ) -> tuple[Int[np.ndarray, "n 3"], dict[str, Int[np.ndarray, "n 3"]]]:
-    "Sources of 10, 8 and 15 values, and indices that determine them, by synonyms and in pairs; and indices at random."
+    "Sources of 10, 8 and 15 values; indices that determine them, by synonyms or in pairs; and indices at random."
     rng, counts = np.random.default_rng(seed), np.array([10, 8, 15])
     sources = rng.integers(counts, size=(n, 3))
     codes = {
@@ -524,7 +526,7 @@ def explicit_indices(
     return sources, {kind: np.take_along_axis(names, code, axis=0) for kind, code in codes.items()}
 
 
-@proof_check("qlae", "section 5, indices", "explicit indices have InfoE 1, by synonyms or in pairs; as numbers they do not")
+@proof_check("qlae", "section 5, indices", "explicit indices have InfoE 1, by synonyms or in pairs; as numbers not")
 def _():
     sources, codes = explicit_indices()
     for kind in ("synonyms", "pairs"):
