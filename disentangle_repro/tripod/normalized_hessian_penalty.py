@@ -5,6 +5,7 @@
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #b974ab5d
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from itertools import permutations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core.device import generator
 from ..core.errors import check_choice
@@ -45,7 +46,8 @@ from .kernel_multiinformation import latent_scales
 # %% auto #0
 __all__ = ['rescaled', 'squares', 'ratio', 'aggregate_layers', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment',
            'expectation', 'covariance', 'blocks', 'directions', 'rounding_floor', 'normalized_hessian_penalty',
-           'one_layer_each', 'estimates']
+           'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable',
+           'regularized']
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #de36d6af
 def rescaled(
@@ -395,3 +397,43 @@ def _():
     assert 1 < of_sums < 5, f"the ratio of sums is {of_sums:.2f} times the exact value"
     assert of_ratios > 100, f"the mean of ratios is {of_ratios:.2f} times the exact value"
     assert 0.9 < many < 1.1, f"at 64 perturbations the ratio of sums is {many:.2f} times the exact value"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #730c00c3
+def second_derivative(
+    decoder: Decoder,  # twice differentiable, see `twice_differentiable`
+    latents: Float[Tensor, "batch latents"],
+    directions: Float[Tensor, "batch latents"],
+) -> Activations | Sequence[Activations]:  # of the shapes that `decoder` returns
+    "The exact v'Hv of every activation, one direction v for each row: forward-mode differentiation, twice."
+
+    def along(function: Decoder) -> Decoder:
+        return lambda rows: torch.func.jvp(function, (rows,), (directions,))[1]
+
+    return along(along(decoder))(latents)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b26de80
+class WrittenLayerNorm(nn.LayerNorm):
+    "Layer normalisation over the last dimension in elementary operations, which can be differentiated any number of times."
+
+    def forward(self, features: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        centred = features - features.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight + self.bias
+
+
+def twice_differentiable(network: nn.Module) -> nn.Module:
+    "A copy in double precision that computes the same and that `second_derivative` differentiates correctly."
+    network = copy.deepcopy(network).double().requires_grad_(False)
+    for module in network.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.__class__ = WrittenLayerNorm
+    return network
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d90b4997
+def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor a layer
+    "The activations of a network that Tripod's penalty looks at, the last layer without its bias (T4)."
+
+    def made(latents: Float[Tensor, "rows latents"]) -> list[Activations]:
+        *whole, before = decoder.activations(latents)
+        return [*whole, decoder.doubled(before)]
+
+    return made
