@@ -413,7 +413,7 @@ def second_derivative(
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b26de80
 class WrittenLayerNorm(nn.LayerNorm):
-    "Layer normalisation over the last dimension in elementary operations, which can be differentiated any number of times."
+    "Layer normalisation over the last dimension in elementary operations: differentiable any number of times."
 
     def forward(self, features: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
         centred = features - features.mean(-1, keepdim=True)

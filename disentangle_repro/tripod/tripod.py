@@ -133,7 +133,7 @@ def curvature_agreement(
     return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in pairs]
 
 # %% ../../nbs/tripod/05_tripod.ipynb #d09a7fcf
-@proof_check("tripod", "equation 9, networks", "on Tripod's decoder equation 9 follows v'Hv, on leaky rectifiers it does not")
+@proof_check("tripod", "equation 9, networks", "equation 9 follows v'Hv on Tripod's decoder, not on leaky rectifiers")
 def _():
     with seeded(0):
         decoders = [Tripod(6, width=0.125, protocol=protocol).decoder for protocol in ("paper", "code")]
@@ -410,7 +410,7 @@ def qlae_klm(
     return model
 
 # %% ../../nbs/tripod/05_tripod.ipynb #b3311332
-@proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses and the multi-information of Algorithm 1, no Hessian penalty")
+@proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
 def _():
     pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
     weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
