@@ -105,7 +105,8 @@ class NotQuantised(LatentQuantizer):
 
 class CodebooksGetGradients(LatentQuantizer):
     def forward(self, continuous, random=None):
-        return LatentOutput(self.code(continuous) + continuous - continuous.detach(), super().forward(continuous).penalties)
+        penalties = super().forward(continuous).penalties
+        return LatentOutput(self.code(continuous) + continuous - continuous.detach(), penalties)
 
 
 class Exchanged(LatentQuantizer):
