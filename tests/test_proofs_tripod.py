@@ -90,14 +90,6 @@ class NothingWeighted(Tripod):
         return loss + sum(penalties.values())
 
 
-class OtherImages(Tripod):
-    "The reconstruction is compared with other images."
-
-    def loss(self, images, random=None):
-        loss, terms = super().loss(images, random)
-        return loss, terms | {"reconstruction": super().loss(images.flip(0))[1]["reconstruction"]}
-
-
 class NotQuantised(LatentQuantizer):
     def forward(self, continuous, random=None):
         return LatentOutput(continuous, super().forward(continuous).penalties)
@@ -159,7 +151,6 @@ BROKEN = [
     ("Algorithm 1", "", "Tripod", SpreadWithoutGradient),
     ("Algorithm 1", "", "Tripod", Faint),
     ("Algorithm 1", "", "Tripod", NothingWeighted),
-    ("Algorithm 1", "", "Tripod", OtherImages),
     ("equation 9, networks", "", "networks_around", rectified),
     ("equation 9, networks", "", "second_derivative", first_derivative),
     ("section 4.1", "", "LatentQuantizer", NotQuantised),
