@@ -15,8 +15,9 @@ from ..core.hyperparameters import Hyperparameters, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'PROTOCOLS', 'BETAS', 'DECAYS', 'WEIGHTS', 'LEGS',
-           'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation', 'hyperparameters']
+__all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'PROTOCOLS', 'BETAS', 'DECAYS',
+           'WEIGHTS', 'LEGS', 'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation',
+           'hyperparameters']
 
 # %% ../../nbs/tripod/06_settings.ipynb #e52a4b2d
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
@@ -28,13 +29,15 @@ TRAINING = {
 }  # table 4
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
+# %% ../../nbs/tripod/06_settings.ipynb #5cba4a15
+NETWORKS: Hyperparameters = {"model": {"family": "residual"}}  # T6, of all models
+
 # %% ../../nbs/tripod/06_settings.ipynb #e547f75f
 PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None}, "model": {"family": "style"}},
+    "paper": {"training": {"clip": None}},
     "code": {
         "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
         "training": {"steps": 250_000, "clip": 1.0},
-        "model": {"family": "residual"},
         "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},  # T2, R7, R9
     },
 }
@@ -95,6 +98,7 @@ def hyperparameters(
         EVALUATION,
         {"training": {"psnr_threshold": PSNR_THRESHOLDS[place]}},
         TRAINING,
+        NETWORKS,
         PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)],
         {"optimizer": decay, "model": {**strengths, **setting.model}},
     )
