@@ -154,6 +154,11 @@ class CategoricalLatent(PlainLatent):
         self.codebooks = nn.Parameter(torch.randn(n_values, dim))
         self.register_buffer("temperature", torch.ones(()), persistent=False)
 
+    @property
+    def categorical(self) -> bool:
+        "Whether the code is an index: a vector has no other, a scalar stands for itself."
+        return self.n_heard > 1
+
     def anneal(self, done: float) -> None:
         "Set the temperature for this share of the training, from 0 to 1."
         self.temperature.fill_(temperature_at(done))
