@@ -15,6 +15,7 @@ import stand_ins
 import torch
 from parity_asymmetry import (
     BATCH,
+    BROADCAST_FILTERS,
     DIM,
     FILTERS,
     ITERATIONS,
@@ -22,6 +23,7 @@ from parity_asymmetry import (
     LEARNING_RATE,
     SIZE,
     SLOTS,
+    SMALL,
     WEIGHTS,
     bytes_of,
     jacobians_and_masks,
@@ -45,11 +47,11 @@ COMMIT = "88de3ce15ce615dd6bc70e5229f9ed4fd40c55f8"
 
 
 def filled(model):
-    "A released module with drawn weights; tables that it keeps outside of its state become float64, too."
+    "A released module with drawn weights; its grids, which are float32, become what they round."
     for part in model.modules():
-        for table in ("grid", "enc_coords"):
-            if hasattr(part, table):
-                setattr(part, table, getattr(part, table).double())
+        if hasattr(part, "grid"):
+            steps = part.grid.shape[1] - 1
+            part.grid = (part.grid.double() * steps).round() / steps
     model.load_state_dict(draw_weights(shapes_of(model)), strict=True)
     return model
 
@@ -59,9 +61,10 @@ def encoder(kind: str, dim: int):
     return make(resolution=(SIZE, SIZE), num_slots=SLOTS, slot_dim=dim, chan_dim=FILTERS, enc_type=kind, data="sprites")
 
 
-def transformer_decoder(dim: int, size: int, lifted: int = 516, queried: int = 180):
+def transformer_decoder(dim: int, size: int):
     make = import_module("models.decoders").TransformerDecoder
-    return make(num_slots=SLOTS, slot_dim=dim, im_shape=(size, size), proj_dim=lifted, query_dim=queried, n_layers=2)
+    sizes = {"proj_dim": SMALL["lifted"], "query_dim": SMALL["queried"]}
+    return make(num_slots=SLOTS, slot_dim=dim, im_shape=(size, size), n_layers=2, **sizes)
 
 
 def images_of() -> torch.Tensor:
@@ -100,11 +103,11 @@ def model_of(kind: str):
 def broadcast() -> dict:
     "The broadcast decoder on its full map, and what is cut from it where images have 64 pixels a side."
     make = import_module("models.decoders").SpatialBroadcastDecoder
-    decoder = filled(make(slot_dim=DIM, resolution=(128, 128), chan_dim=32))
+    decoder = filled(make(slot_dim=DIM, resolution=(128, 128), chan_dim=BROADCAST_FILTERS))
     slots = slots_of("broadcast", 2, DIM)[:1].requires_grad_()
     picture = decoder(slots)
     (picture**2).sum().backward()
-    cut = filled(make(slot_dim=DIM, resolution=(64, 64), chan_dim=32))(slots)
+    cut = filled(make(slot_dim=DIM, resolution=(64, 64), chan_dim=BROADCAST_FILTERS))(slots)
     return {"shapes": shapes_of(decoder), "picture": record(picture), "of slots": record(slots.grad),
             "gradient": recorded(gradients(decoder)), "cut": record(cut)}  # fmt: skip
 
@@ -113,14 +116,14 @@ def slot_jacobians() -> dict:
     metrics, make = import_module("eval.eval_metrics"), import_module("models.decoders").SpatialBroadcastDecoder
     size, dim = JACOBIAN["size"], JACOBIAN["dim"]
     decoders = {
-        "transformer": filled(transformer_decoder(dim, size, JACOBIAN["lifted"], JACOBIAN["queried"])),
-        "spatial-broadcast": filled(make(slot_dim=dim, resolution=(128, 128), chan_dim=8)),
+        "transformer": filled(transformer_decoder(dim, size)),
+        "spatial-broadcast": filled(make(slot_dim=dim, resolution=(128, 128), chan_dim=BROADCAST_FILTERS)),
     }
     found = {}
     for kind, decoder in decoders.items():
         data = {"transformer": "sprites", "spatial-broadcast": "clevr"}[kind]
         args = SimpleNamespace(data=data, decoder=kind, num_slots=SLOTS, slot_dim=dim)
-        slots = slots_of("jacobian", SLOTS, dim)
+        slots = slots_of("jacobian", SLOTS, dim)[:1]
         model = SimpleNamespace(decoder=decoder)
         of = {norm: metrics.compute_decoder_jacobian(args, model, slots, norm=norm) for norm in (False, True)}
         found[kind] = {"shapes": shapes_of(decoder), "jacobian": record(of[False]), "normalised": record(of[True])}

@@ -3,10 +3,12 @@
 import torch
 from parity_torch import draw, draw_images
 
-SIZE, SLOTS, DIM, FILTERS, BATCH = 24, 3, 8, 8, 2
+SIZE, SLOTS, DIM, FILTERS, BATCH = 20, 3, 8, 8, 2
+SMALL = {"lifted": 48, "queried": 36}  # of the decoder, for 516 and 180
+BROADCAST_FILTERS = 8  # for 32
 WEIGHTS = {"sigma": 5.0, "beta": 30.0, "alpha": 20.0}  # of reconstruction, KL divergence and interaction
 LEARNING_RATE = 5e-4
-JACOBIAN = {"size": 64, "dim": 4, "lifted": 24, "queried": 36}  # of a decoder small enough for all its derivatives
+JACOBIAN = {"size": 64, "dim": 2}  # of decoders small enough for all their derivatives
 ITERATIONS = (1, 2, 1000, 2500, 9_999, 10_000, 10_001, 24_999, 25_001, 29_999, 30_001, 30_002, 100_000, 400_000, 500_000)
 
 

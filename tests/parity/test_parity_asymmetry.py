@@ -6,12 +6,14 @@ The same weights, images and noise go through both, in float64; `make_asymmetry.
 import pytest
 import torch
 from parity_asymmetry import (
+    BROADCAST_FILTERS,
     DIM,
     FILTERS,
     JACOBIAN,
     LEARNING_RATE,
     SIZE,
     SLOTS,
+    SMALL,
     WEIGHTS,
     bytes_of,
     jacobians_and_masks,
@@ -121,10 +123,10 @@ def float64():
 
 def build(encoder: str):
     weights = {"reconstruction": WEIGHTS["sigma"], "kl": WEIGHTS["beta"], "interaction": WEIGHTS["alpha"]}
-    return transformer_vae(
-        n_slots=SLOTS, image_size=SIZE, slot_dim=DIM, filters=FILTERS, strides=(1, 1, 1, 1), encoder=encoder,
-        protocol="code", **weights,
-    )  # fmt: skip
+    sizes = {"n_slots": SLOTS, "image_size": SIZE, "slot_dim": DIM, "filters": FILTERS, "strides": (1, 1, 1, 1)}
+    model = transformer_vae(encoder=encoder, protocol="code", **sizes, **weights)
+    model.decoder = TransformerDecoder(DIM, image_size=SIZE, protocol="code", **SMALL)  # the same, with less in it
+    return model
 
 
 def compare(model: nn.Module, kept: dict, part: str, without: tuple[str, ...] = ()) -> None:
@@ -209,7 +211,8 @@ def test_broadcast_decoder():
     quarter, with four doublings; ours has the three that 64 needs.
     """
     kept = FIXTURE["broadcast"]
-    decoder, slots = SpatialBroadcastDecoder(DIM, image_size=128, width=0.5), slots_of("broadcast", 2, DIM)[:1]
+    decoder = SpatialBroadcastDecoder(DIM, image_size=128, width=BROADCAST_FILTERS / 64)
+    slots = slots_of("broadcast", 2, DIM)[:1]
     decoder.load_state_dict(broadcast_weights(kept["shapes"], decoder), strict=True)
     assert difference(decoder(slots).picture, kept["picture"]) > 1e-3, "the rectifier does not matter"
     picture = rectified(decoder, nn.GELU)(slots.requires_grad_()).picture
@@ -221,13 +224,12 @@ def test_broadcast_decoder():
 
 def test_slot_jacobians():
     kept, dim = FIXTURE["jacobians"], JACOBIAN["dim"]
-    sizes = {name: JACOBIAN[name] for name in ("lifted", "queried")}
-    transformer = TransformerDecoder(dim, image_size=JACOBIAN["size"], protocol="code", **sizes)
+    transformer = TransformerDecoder(dim, image_size=JACOBIAN["size"], protocol="code", **SMALL)
     shapes = kept["transformer"]["shapes"]
     transformer.load_state_dict(to_ours(draw_weights(shapes), decoder_names("", "")), strict=True)
-    broadcast = SpatialBroadcastDecoder(dim, image_size=128, width=8 / 64)
+    broadcast = SpatialBroadcastDecoder(dim, image_size=128, width=BROADCAST_FILTERS / 64)
     broadcast.load_state_dict(broadcast_weights(kept["spatial-broadcast"]["shapes"], broadcast), strict=True)
-    slots = slots_of("jacobian", SLOTS, dim)
+    slots = slots_of("jacobian", SLOTS, dim)[:1]
     for name, decoder in {"transformer": transformer, "spatial-broadcast": rectified(broadcast, nn.GELU)}.items():
         jacobian = slot_jacobian(decoder, slots)
         check(f"slot Jacobian, {name}", jacobian, kept[name]["jacobian"], SCORE)
