@@ -1,8 +1,8 @@
 """Write `fixtures/asymmetry.json`: what github.com/JackBrady/interaction-asymmetry computes.
 
-Run in a clone of it at `COMMIT`, in an environment with torch, numpy, scikit-learn and einops:
+In a clone of it at `COMMIT`, in an environment with torch, numpy, scikit-learn and einops:
 
-    PYTHONPATH=CLONE:tests/parity python tests/parity/make_asymmetry.py
+    cd CLONE && PYTHONPATH=.:PROJECT/tests/parity python PROJECT/tests/parity/make_asymmetry.py
 
 wandb is replaced by a stand-in. Learning rates come from the released training loop, run with parts that do nothing.
 """
@@ -11,6 +11,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import stand_ins
 import torch
 from parity_asymmetry import (
@@ -162,7 +163,9 @@ class Loss:
 
 def timing(dataset: str) -> dict:
     "Learning rate and weight of the interaction at some iterations of the released training loop."
-    loop, seen = import_module("train_model"), {}
+    with mock.patch.object(np, "VisibleDeprecationWarning", DeprecationWarning, create=True):  # gone from numpy
+        loop = import_module("train_model")
+    seen = {}
 
     class Optimizer:
         def __init__(self, parameters, lr):
@@ -212,9 +215,6 @@ def timing(dataset: str) -> dict:
 
 if __name__ == "__main__":
     stand_ins.install()
-    import numpy
-
-    numpy.VisibleDeprecationWarning = DeprecationWarning
     stand_ins.module("data.dataloader", get_dataloader=None)
     torch.set_num_threads(1)
     assert BATCH == 2

@@ -1,8 +1,8 @@
 """Write `fixtures/factorqvae.json`: what github.com/ituvisionlab/FactorQVAE computes.
 
-Run in a clone of it at `COMMIT`, in an environment with torch, numpy, scipy and scikit-learn of `constraints.txt`:
+In a clone of it at `COMMIT`, in an environment with torch, numpy, scipy, scikit-learn and yaml of `constraints.txt`:
 
-    PYTHONPATH=CLONE:tests/parity python tests/parity/make_factorqvae.py
+    cd CLONE && PYTHONPATH=.:PROJECT/tests/parity python PROJECT/tests/parity/make_factorqvae.py
 
 Lightning, torchvision and omegaconf are replaced by stand-ins; `device="cuda"` in an evaluation and the argument
 `multi_class`, which scikit-learn has dropped, are taken out on the way, and
@@ -10,16 +10,17 @@ arrays of one number become that number, as numpy once let them. Boosted trees, 
 break ties at random, get a seed.
 """
 
-import sys
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import stand_ins
 import torch
-from parity_factorqvae import DISCRETE, METRICS, MODELS, SIZES, attribute_codes, images_of
+import yaml
+from parity_factorqvae import BATCHES, DISCRETE, METRICS, MODELS, SIZES, attribute_codes, images_of
 from parity_torch import (
     changes,
     double_precision,
@@ -33,11 +34,14 @@ from parity_torch import (
     write,
 )
 
+CLONE = Path.cwd()
 COMMIT = "7d74cea8176efca66ca5aa40a94dbd738dc90d21"
 
 
 def space(**entries):
-    return SimpleNamespace(**{key: space(**value) if isinstance(value, dict) else value for key, value in entries.items()})
+    return SimpleNamespace(
+        **{key: space(**value) if isinstance(value, dict) else value for key, value in entries.items()}
+    )
 
 
 def config(name: str) -> SimpleNamespace:
@@ -89,7 +93,10 @@ def two_steps(model, images) -> dict:
             loss.backward(inputs=judge)
         else:
             loss.backward(retain_graph=retain_graph)
-        kept[of] = {"loss": record(loss), "gradient": recorded(gradients(model if of == "model" else model.discriminator))}
+        kept[of] = {
+            "loss": record(loss),
+            "gradient": recorded(gradients(model if of == "model" else model.discriminator)),
+        }
 
     with same_noise():
         optimizers = optimizers_of(model)
@@ -143,26 +150,76 @@ def metric_fixture(kind: str) -> dict:
     information = infomec.feature_selection.mutual_info_classif
     given = (latents.T, sources.T)
     with (
-        mock.patch.object(infomec.feature_selection, "mutual_info_classif", lambda *a, **k: information(*a, **k).item()),
+        mock.patch.object(
+            infomec.feature_selection, "mutual_info_classif", lambda *a, **k: information(*a, **k).item()
+        ),
         mock.patch.object(infomec, "generate_batch_factor_code", lambda *_: given),
         mock.patch.object(infomec.linear_model, "LogisticRegression", without_multi_class),
-        mock.patch.object(dci.ensemble, "GradientBoostingClassifier", partial(dci.ensemble.GradientBoostingClassifier, random_state=0)),
+        mock.patch.object(
+            dci.ensemble, "GradientBoostingClassifier", partial(dci.ensemble.GradientBoostingClassifier, random_state=0)
+        ),
     ):
         nmi, scores = infomec.compute_infomec(None, model, None, np.random.RandomState(1), len(sources))
         found = {f"infomec {name}": record(scores[name]) for name in ("infom", "infoe", "infoc", "active_latents")}
         train = 2 * len(sources) // 3
-        importance, scores = dci._compute_dci(latents[:train].T, sources[:train].T, latents[train:].T, sources[train:].T)
+        importance, scores = dci._compute_dci(
+            latents[:train].T, sources[:train].T, latents[train:].T, sources[train:].T
+        )
     of_dci = {f"dci {name}": record(value) for name, value in scores.items()}
     return {**found, "infomec nmi": record(nmi), **of_dci, "dci importance": record(importance)}
 
 
+def settings() -> dict:
+    "What the released configurations have beside sizes of networks, by data set and model."
+    files = {"shapes3d": "Shapes3D", "isaac3d": "Isaac3D", "mpi3d": "MPI3DComplex"}
+    found = {dataset: {} for dataset in files}
+    for dataset, folder in files.items():
+        for path in sorted((CLONE / "configs" / folder).glob("*.yaml")):
+            read = yaml.safe_load(path.read_text())
+            parts = {**read["model"].get("codebook", {}), **read["model"]["quantizer"]}
+            parts |= {
+                **read["model"].get("discriminator", {}),
+                **read["train"],
+                "batch_size": read["data"]["batch_size"],
+            }
+            numbers = {
+                name: value for name, value in parts.items() if name not in ("name", "optimizer", "reconst_loss")
+            }
+            found[dataset][read["model"]["name"]] = {
+                name: float(value) for name, value in numbers.items() if name not in ("init_type", "temp")
+            }
+    return found
+
+
+def timing() -> dict:
+    "Learning rate before a batch, and temperature by the number of steps that all optimisers have made."
+    model = import_module("models.ae").AE(config("AE"), None)
+    made = model.configure_optimizers()
+    optimizer, scheduler = made["optimizer"], made["lr_scheduler"]["scheduler"]
+    rates = {}
+    for batch in range(BATCHES[-1] + 1):
+        if batch in BATCHES:
+            rates[str(batch)] = optimizer.param_groups[0]["lr"]
+        scheduler.step()
+    module, temperatures = SimpleNamespace(quantizer=SimpleNamespace()), {}
+    for step in BATCHES:
+        trainer = SimpleNamespace(global_step=step)
+        import_module("train").DecayTemperature().on_train_batch_start(trainer, module, None, 0)
+        temperatures[str(step)] = float(module.quantizer.temp)
+    return {"rates": rates, "temperatures": temperatures}
+
+
 if __name__ == "__main__":
     stand_ins.install()
+    stand_ins.module("pytorch_lightning", Callback=object)
+    stand_ins.module("pytorch_lightning.callbacks", ModelCheckpoint=None)
+    stand_ins.module("pytorch_lightning.loggers", TensorBoardLogger=None)
     for dataset in ("shapes3d.Shapes3D", "isaac3d.Isaac3D", "mpi3d_complex.MPI3DComplex"):
         stand_ins.module("data." + dataset.split(".")[0], **{dataset.split(".")[1] + "DataModule": None})
     torch.set_num_threads(1)
     with double_precision():
         found = {name: model_fixture(name) for name in MODELS}
-    write("factorqvae", {"repository": "ituvisionlab/FactorQVAE", "commit": COMMIT, "models": found,
-                         "metrics": {kind: metric_fixture(kind) for kind in METRICS}})  # fmt: skip
-    sys.exit()
+        of_time = timing()
+    of_metrics = {kind: metric_fixture(kind) for kind in METRICS}
+    content = {"models": found, "metrics": of_metrics, "settings": settings(), "timing": of_time}
+    write("factorqvae", {"repository": "ituvisionlab/FactorQVAE", "commit": COMMIT, **content})

@@ -1,8 +1,8 @@
 """Write `fixtures/object_centric.json`: what github.com/addtt/object-centric-library computes.
 
-Run in a clone of it at `COMMIT`, in an environment with torch, numpy and scikit-learn:
+In a clone of it at `COMMIT`, in an environment with torch, numpy and scikit-learn:
 
-    PYTHONPATH=CLONE:tests/parity python tests/parity/make_object_centric.py
+    cd CLONE && PYTHONPATH=.:PROJECT/tests/parity python PROJECT/tests/parity/make_object_centric.py
 
 omegaconf, hydra and ignite are replaced by stand-ins. Slot attention is built as its configuration for CLEVR has it,
 with maps half and then a quarter as large as the image; MONet as the configuration for images of 64 pixels a side.

@@ -9,7 +9,8 @@ BROADCAST_FILTERS = 8  # for 32
 WEIGHTS = {"sigma": 5.0, "beta": 30.0, "alpha": 20.0}  # of reconstruction, KL divergence and interaction
 LEARNING_RATE = 5e-4
 JACOBIAN = {"size": 64, "dim": 2}  # of decoders small enough for all their derivatives
-ITERATIONS = (1, 2, 1000, 2500, 9_999, 10_000, 10_001, 24_999, 25_001, 29_999, 30_001, 30_002, 100_000, 400_000, 500_000)
+ITERATIONS = (1, 2, 1000, 2500, 9_999, 10_000, 10_001, 24_999, 25_001, 29_999)
+ITERATIONS += (30_001, 30_002, 100_000, 400_000, 500_000)
 
 
 def bytes_of() -> torch.Tensor:

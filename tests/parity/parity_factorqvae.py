@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from parity_torch import draw_images
 
-SIZES = {"channel": 16, "n_latents": 4, "n_values": 8, "discriminator": 125, "temperature": math.exp(-0.3), "batch": 3}
+SIZES = {"channel": 16, "n_latents": 4, "n_values": 8, "discriminator": 125, "temperature": math.exp(-0.3), "batch": 2}
 MODELS = {
     "AE": ("Continuous", {}),
     "VAE": ("Continuous", {"kl_weight": 0.5}),
@@ -18,6 +18,7 @@ MODELS = {
     "FactorDVAE": ("GumbelQuantizer", {"kl_weight": 0.5, "gamma": 0.4}),
     "FactorQVAE": ("RelaxedVQQuantizer", {"kl_weight": 0.5, "gamma": 0.4}),
 }  # the released name of what makes the latents, and weights that matter
+BATCHES = (0, 1, 1_000, 25_000, 49_999, 50_000, 50_001, 75_000, 99_999)
 DISCRETE = {"codes": True, "numbers": False}
 METRICS = tuple(DISCRETE)
 

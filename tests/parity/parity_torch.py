@@ -104,7 +104,11 @@ def record(values) -> dict:
     values = to_array(values)
     if values.size <= 16:
         return {"values": rounded(values.ravel())}
-    return {"shape": list(values.shape), "norm": rounded([np.linalg.norm(values)])[0], "sums": rounded(projections(values))}
+    return {
+        "shape": list(values.shape),
+        "norm": rounded([np.linalg.norm(values)])[0],
+        "sums": rounded(projections(values)),
+    }
 
 
 def rounded(values) -> list[float]:
@@ -119,7 +123,10 @@ def difference(values, kept: dict, floor: float = 0.0) -> float:
         scale = max(np.linalg.norm(expected), floor)
     else:
         assert list(values.shape) == kept["shape"], f"{values.shape} but the released code has {kept['shape']}"
-        expected, found = np.array([kept["norm"], *kept["sums"]]), np.array([np.linalg.norm(values), *projections(values)])
+        expected, found = (
+            np.array([kept["norm"], *kept["sums"]]),
+            np.array([np.linalg.norm(values), *projections(values)]),
+        )
         scale = max(kept["norm"], floor)
     assert expected.shape == found.shape, f"{found.shape} but the released code has {expected.shape}"
     return float(np.abs(found - expected).max() / (scale or 1.0))

@@ -3,24 +3,33 @@
 The same weights, images and noise go through both, in float64; `make_factorqvae.py` wrote the released side.
 """
 
+import math
+
 import numpy as np
 import pytest
 import torch
-from parity_factorqvae import METRICS, MODELS, SIZES, attribute_codes, bytes_of
+from parity_factorqvae import DISCRETE, METRICS, MODELS, SIZES, attribute_codes, bytes_of
 from parity_torch import changes, check, double_precision, draw_weights, gradients, read, same_noise, values_of
 
 from disentangle_repro.base.autoencoder import PIXEL_VALUES
 from disentangle_repro.base.factorvae import discriminator_loss, permute
+from disentangle_repro.factorqvae.scalar_codes import temperature_at
+from disentangle_repro.factorqvae.settings import DATASETS, hyperparameters
 from disentangle_repro.models import MODELS as OURS
+from disentangle_repro.qlae.infomec import infomec, procedure
 from disentangle_repro.scores.dci import completeness, disentanglement, fit_boosting
+from disentangle_repro.tables.evaluate import scored_latents
 from disentangle_repro.train import make_optimizer
+from disentangle_repro.train.optimizer import SCHEDULES
 
 FIXTURE = read("factorqvae")
 OUTPUT, GRADIENT, SCORE = 1e-5, 1e-4, 1e-3
 BUILD = {"AE": "ae", "VAE": "beta_vae", "BioAE": "bioae", "QLAE": "qlae", "DVAE": "dvae", "QVAE": "qvae",
          "FactorVAE": "factorvae", "FactorDVAE": "factordvae", "FactorQVAE": "factorqvae"}  # fmt: skip
+WEIGHTS = {"activity_coeff": "activity", "nonneg_coeff": "nonnegative", "commit_coeff": "commit",
+           "quantize_coeff": "quantize", "kl_weight": "beta", "gamma": "gamma"}  # fmt: skip
+GAUSSIAN = ("VAE", "FactorVAE")
 LAST = {"weight": "discriminator.layers.11.weight", "bias": "discriminator.layers.11.bias"}
-KNOWN = list(MODELS)
 
 
 def network_names() -> dict[str, str]:
@@ -51,17 +60,14 @@ def to_ours(released: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return ours | {name: value[:1] - value[1:] for name, value in ours.items() if name in LAST.values()}
 
 
-def build(name: str, **how):
+def build(name: str):
     "Our model with the weights that the released one was given."
     own = MODELS[name][1]
-    weights = {"activity_coeff": "activity", "nonneg_coeff": "nonnegative", "commit_coeff": "commit",
-               "quantize_coeff": "quantize", "kl_weight": "beta", "gamma": "gamma"}  # fmt: skip
-    own = {weights[key]: value * (PIXEL_VALUES if name.endswith("rVAE") or name == "VAE" else 1) for key, value in own.items()}
-    values = {} if "VAE" not in name[-3:] or name in ("VAE", "FactorVAE") else {"n_values": SIZES["n_values"]}
-    values = {"n_values": SIZES["n_values"]} if name == "QLAE" else values
-    model = OURS[BUILD[name]](
-        SIZES["n_latents"], family="preactivation", width=SIZES["channel"] / 128, protocol="code", **own, **values, **how
-    )
+    own = {WEIGHTS[key]: value * (PIXEL_VALUES if name in GAUSSIAN else 1) for key, value in own.items()}
+    own |= {"deviation": "log_variance"} if name in GAUSSIAN else {}
+    own |= {"n_values": SIZES["n_values"]} if MODELS[name][0] != "Continuous" else {}
+    nets = {"family": "preactivation", "width": SIZES["channel"] / 128, "protocol": "code"}
+    model = OURS[BUILD[name]](SIZES["n_latents"], **nets, **own)
     model.load_state_dict(to_ours(draw_weights(FIXTURE["models"][name]["shapes"])), strict=True)
     model.anneal(0.3)
     return model
@@ -71,7 +77,8 @@ def as_released(values: dict[str, torch.Tensor], shapes) -> dict[str, torch.Tens
     "Our gradients or changes under the released names; the two logits' are opposite."
     named = {theirs: values[NAMES[theirs]] for theirs in shapes if NAMES[theirs] in values}
     return {
-        theirs: torch.cat([value, -value]) if NAMES[theirs] in LAST.values() else value for theirs, value in named.items()
+        theirs: torch.cat([value, -value]) if NAMES[theirs] in LAST.values() else value
+        for theirs, value in named.items()
     }
 
 
@@ -81,8 +88,9 @@ def float64():
         yield
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["AE", "DVAE", "FactorVAE"])
 def test_networks(name):
+    "One network of each size; the others' are part of their losses."
     kept, model = FIXTURE["models"][name], build(name)
     encoded = model.encoder(bytes_of(2 if name.startswith("Factor") else 1).permute(0, 3, 1, 2) / 255.0)
     check(f"{name}, encoder", encoded, kept["encoder"], OUTPUT)
@@ -100,6 +108,7 @@ def weighed(model, terms) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("Factor")])
 def test_one_step(name):
+    "Each term of the loss, the loss, its gradient and one step."
     kept, model = FIXTURE["models"][name], build(name)
     with same_noise():
         loss, terms = model.loss(bytes_of(1), torch.Generator())
@@ -141,12 +150,8 @@ def test_two_steps(name):
         check(f"{name}, total correlation", terms["total_correlation"], logged["vae_tc_loss"], OUTPUT)
         loss.backward()
         check(f"{name}, gradient", as_released(gradients(model), kept["shapes"]), kept["model"]["gradient"], GRADIENT)
-        optimizer.zero_grad()
-        own.loss.__self__  # the model's own step moves no part of the discriminator
-        for parameter in judge.parameters:
+        for parameter in judge.parameters:  # its own step comes later
             parameter.grad = None
-        with same_noise():
-            own.loss(first, torch.Generator())[0].backward(inputs=own.parameters)
         optimizer.step()
         optimizer.zero_grad()
         with torch.no_grad():
@@ -167,10 +172,20 @@ def test_codes(name):
     kept, model = FIXTURE["models"][name], build(name)
     images = bytes_of(2 if name.startswith("Factor") else 1)
     with same_noise():
-        codes = model.encode(images)
+        codes = scored_latents(model, images, procedure("factorqvae").latents)
     if model.discrete:
         codes = model.latent.index(codes)
     check(f"{name}, codes", codes, kept["codes"], OUTPUT)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_infomec(kind):
+    kept, (sources, latents) = FIXTURE["metrics"][kind], attribute_codes(kind)
+    found = infomec(sources, latents, discrete=DISCRETE[kind], protocol="factorqvae")
+    check(f"InfoMEC of {kind}, NMI", found.nmi, kept["infomec nmi"], SCORE)
+    for name in ("infom", "infoe", "infoc"):
+        check(f"InfoMEC of {kind}, {name}", getattr(found, name), kept[f"infomec {name}"], SCORE)
+    assert found.active.tolist() == [bool(value) for value in kept["infomec active_latents"]["values"]]
 
 
 @pytest.mark.parametrize("kind", METRICS)
@@ -184,3 +199,34 @@ def test_dci(kind):
     check(f"DCI of {kind}, D", disentanglement(importance), kept["dci disentanglement"], SCORE)
     check(f"DCI of {kind}, C", completeness(importance), kept["dci completeness"], SCORE)
     check(f"DCI of {kind}, I", np.mean([fit.accuracy for fit in fits]), kept["dci informativeness_test"], SCORE)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_settings(dataset):
+    "Weights against a reconstruction that is a mean, sizes of codebooks, rates and lengths, of all released files."
+    for name, kept in FIXTURE["settings"][dataset].items():
+        found = hyperparameters(BUILD[name], dataset, "code")
+        for key, ours in WEIGHTS.items():
+            if key in kept:
+                scale = PIXEL_VALUES if name in GAUSSIAN else 1
+                assert found["model"][ours] / scale == pytest.approx(kept[key]), f"{ours} of {name}"
+        if "num_embeddings" in kept:
+            assert found["model"]["n_values"] == kept["num_embeddings"]
+        assert found["optimizer"]["learning_rate"] == kept["vae_lr"] == kept.get("disc_lr", kept["vae_lr"])
+        assert found["training"]["steps"] == kept["max_steps"]  # of all optimisers together (F2)
+        halves = 2 if name.startswith("Factor") else 1
+        assert found["training"]["batch_size"] * halves == kept["batch_size"]  # F5
+
+
+def test_learning_rates_and_temperatures():
+    "The half cosine of 50,000 batches and the temperature, by batches of models with one and with two optimisers."
+    kept = FIXTURE["timing"]
+    for batch, rate in kept["rates"].items():
+        for name, batches in (("QVAE", 100_000), ("FactorQVAE", 50_000)):
+            if int(batch) < batches:
+                found = hyperparameters(BUILD[name], "shapes3d", "code")
+                schedule = SCHEDULES[found["training"]["schedule"]]
+                ours = found["optimizer"]["learning_rate"] * schedule(int(batch) / batches)
+                assert math.isclose(ours, rate, rel_tol=1e-5), f"{ours} before batch {batch} of {name}"
+    for step, temperature in kept["temperatures"].items():
+        assert math.isclose(temperature_at(int(step) / 100_000), temperature, rel_tol=1e-5)

@@ -169,7 +169,9 @@ def attention_names(levels: int) -> dict[str, str]:
             names[f"attention.unet.{way}.{k}.conv.weight"] = f"{way}.{k}.convolution.weight"
             for kind in ("weight", "bias"):
                 names[f"attention.unet.{way}.{k}.instance_norm.{kind}"] = f"{way}.{k}.norm.{kind}"
-    return names | {f"attention.unet.mlp.{k}.{kind}": f"bottom.{k}.{kind}" for k in (1, 3, 5) for kind in ("weight", "bias")}
+    return names | {
+        f"attention.unet.mlp.{k}.{kind}": f"bottom.{k}.{kind}" for k in (1, 3, 5) for kind in ("weight", "bias")
+    }
 
 
 def test_monet_attention():
