@@ -17,6 +17,7 @@ import torch
 from parity_asymmetry import (
     BATCH,
     BROADCAST_FILTERS,
+    BROADCAST_GAIN,
     DIM,
     FILTERS,
     ITERATIONS,
@@ -47,13 +48,13 @@ from parity_torch import (
 COMMIT = "88de3ce15ce615dd6bc70e5229f9ed4fd40c55f8"
 
 
-def filled(model):
+def filled(model, gain: float = 1.0):
     "A released module with drawn weights; its grids, which are float32, become what they round."
     for part in model.modules():
         if hasattr(part, "grid"):
             steps = part.grid.shape[1] - 1
             part.grid = (part.grid.double() * steps).round() / steps
-    model.load_state_dict(draw_weights(shapes_of(model)), strict=True)
+    model.load_state_dict(draw_weights(shapes_of(model), gain), strict=True)
     return model
 
 
@@ -104,11 +105,11 @@ def model_of(kind: str):
 def broadcast() -> dict:
     "The broadcast decoder on its full map, and what is cut from it where images have 64 pixels a side."
     make = import_module("models.decoders").SpatialBroadcastDecoder
-    decoder = filled(make(slot_dim=DIM, resolution=(128, 128), chan_dim=BROADCAST_FILTERS))
+    decoder = filled(make(slot_dim=DIM, resolution=(128, 128), chan_dim=BROADCAST_FILTERS), BROADCAST_GAIN)
     slots = slots_of("broadcast", 2, DIM)[:1].requires_grad_()
     picture = decoder(slots)
     (picture**2).sum().backward()
-    cut = filled(make(slot_dim=DIM, resolution=(64, 64), chan_dim=BROADCAST_FILTERS))(slots)
+    cut = filled(make(slot_dim=DIM, resolution=(64, 64), chan_dim=BROADCAST_FILTERS), BROADCAST_GAIN)(slots)
     return {"shapes": shapes_of(decoder), "picture": record(picture), "of slots": record(slots.grad),
             "gradient": recorded(gradients(decoder)), "cut": record(cut)}  # fmt: skip
 
@@ -118,7 +119,9 @@ def slot_jacobians() -> dict:
     size, dim = JACOBIAN["size"], JACOBIAN["dim"]
     decoders = {
         "transformer": filled(transformer_decoder(dim, size)),
-        "spatial-broadcast": filled(make(slot_dim=dim, resolution=(128, 128), chan_dim=BROADCAST_FILTERS)),
+        "spatial-broadcast": filled(
+            make(slot_dim=dim, resolution=(128, 128), chan_dim=BROADCAST_FILTERS), BROADCAST_GAIN
+        ),
     }
     found = {}
     for kind, decoder in decoders.items():

@@ -6,6 +6,7 @@ from parity_torch import draw, draw_images
 SIZE, SLOTS, DIM, FILTERS, BATCH = 20, 3, 8, 8, 2
 SMALL = {"lifted": 48, "queried": 36}  # of the decoder, for 516 and 180
 BROADCAST_FILTERS = 8  # for 32
+BROADCAST_GAIN = 4.0  # of its weights: a step of two pixels leaves a quarter of a kernel
 WEIGHTS = {"sigma": 5.0, "beta": 30.0, "alpha": 20.0}  # of reconstruction, KL divergence and interaction
 LEARNING_RATE = 5e-4
 JACOBIAN = {"size": 64, "dim": 2}  # of decoders small enough for all their derivatives

@@ -33,13 +33,13 @@ def draw_images(name: str, batch: int, size: int) -> Tensor:
     return (noisy.sigmoid() * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
-def draw_weights(shapes: dict[str, list[int]]) -> dict[str, Tensor]:
+def draw_weights(shapes: dict[str, list[int]], gain: float = 1.0) -> dict[str, Tensor]:
     "A value for each parameter: matrices that neither blow up nor fade, gains around one, small biases."
     values = {}
     for name, shape in shapes.items():
         value = draw(name, *shape)
         if len(shape) > 1:
-            values[name] = value / math.sqrt(math.prod(shape[1:]))
+            values[name] = gain * value / math.sqrt(math.prod(shape[1:]))
         else:
             values[name] = 0.1 * value + (1.0 if name.endswith("weight") else 0.0)
     return values

@@ -7,6 +7,7 @@ import pytest
 import torch
 from parity_asymmetry import (
     BROADCAST_FILTERS,
+    BROADCAST_GAIN,
     DIM,
     FILTERS,
     JACOBIAN,
@@ -191,7 +192,7 @@ def test_slot_attention():
 
 def broadcast_weights(shapes: dict, ours: SpatialBroadcastDecoder) -> dict[str, Tensor]:
     "Transposed convolutions with stride 1 are convolutions with the kernel turned around."
-    released, named = draw_weights(shapes), {}
+    released, named = draw_weights(shapes, BROADCAST_GAIN), {}
     for k, place in zip(range(1, 7), range(0, 12, 2), strict=True):
         weight = released[f"conv{k}.weight"]
         turned = isinstance(ours.layers[place], nn.Conv2d)

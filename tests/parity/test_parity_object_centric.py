@@ -27,6 +27,7 @@ from disentangle_repro.base.monet import MONet, cut_out, mask_divergence, mixtur
 from disentangle_repro.base.slot_attention import slot_autoencoder
 from disentangle_repro.scores.segmentation import ari, fg_ari
 from disentangle_repro.train import make_optimizer
+from disentangle_repro.train.optimizer import SCHEDULES
 
 FIXTURE = read("object_centric")
 OUTPUT, GRADIENT, SCORE = 1e-5, 1e-4, 1e-3
@@ -96,17 +97,6 @@ class JointNorm(nn.Module):
         return self.norm(features.mT).mT
 
 
-def rectified(model: nn.Module) -> nn.Module:
-    "The model with ReLUs, which both papers have, wherever there is a leaky one."
-    for part in list(model.modules()):
-        for name, child in part.named_children():
-            if isinstance(child, nn.LeakyReLU):
-                setattr(part, name, nn.ReLU())
-        if hasattr(part, "slope"):
-            part.slope = 0.0
-    return model
-
-
 def slot_model() -> nn.Module:
     """Our slot attention with what the library has in its own way.
 
@@ -114,7 +104,7 @@ def slot_model() -> nn.Module:
     over all places together.
     """
     sizes = {"dim": SLOT_ATTENTION["dim"], "image_size": SIZE, "width": SLOT_ATTENTION["filters"] / 64}
-    model = rectified(slot_autoencoder(SLOTS, mlp_hidden=SLOT_ATTENTION["mlp"], **sizes))
+    model = slot_autoencoder(SLOTS, mlp_hidden=SLOT_ATTENTION["mlp"], **sizes)
     model.encoder.head[0] = JointNorm(SLOT_ATTENTION["filters"])
     for norm in (model.slots.norm_features, model.slots.norm_slots, model.slots.dense[0]):
         norm.eps = 1e-3
@@ -177,7 +167,7 @@ def attention_names(levels: int) -> dict[str, str]:
 def test_monet_attention():
     "Two logits a pixel and a softmax there, their difference and a sigmoid here."
     kept, names = FIXTURE["monet"], attention_names(5)
-    model = rectified(MONet(SLOTS, dim=MONET["dim"], image_size=MONET["size"]))
+    model = MONet(SLOTS, dim=MONET["dim"], image_size=MONET["size"])
     released = {names[name]: value for name, value in draw_weights(kept["shapes"]).items()}
     last = {name: released[name][:1] - released[name][1:] for name in ("last.weight", "last.bias")}
     model.attention.load_state_dict(released | last, strict=True)
@@ -238,6 +228,13 @@ def test_fg_ari():
             assert kept[3] == 1.0
             mean = fg_ari(true, predicted, background=range(ignored))
             check(f"FG-ARI, {ignored} ignored, mean", mean, {"values": [sum(kept[:3]) / 3]}, SCORE)
+
+
+def test_learning_rates():
+    "Slot attention's rise and fall are the library's; its MONet falls by half in the end, the published one not."
+    ours = SCHEDULES["warm_up_exponential"]
+    for step, rate in FIXTURE["rates"]["slot attention"].items():
+        assert ours(int(step) / 500_000) == pytest.approx(rate)
 
 
 def test_bytes_are_what_both_are_given():
