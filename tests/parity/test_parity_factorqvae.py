@@ -132,8 +132,9 @@ def test_two_steps(name):
     """A step of the model and one of its discriminator.
 
     The released code tells codes of the first half of a batch, made before the model's step, from permuted ones of the
-    second half, made after it. `judging_loss` takes both from one batch after the step (F12), so here its parts are put
-    together as the released code has them. Its last layer has two outputs, which Adam moves apart at twice the rate.
+    second half, made after it. `judging_loss` takes both from one batch after the step (R7, F12), so here its parts are
+    put together as the released code has them. The discriminator there has two outputs (R6): Adam moves both, so that
+    what the last layer says of a code changes twice as fast.
     """
     kept, model = FIXTURE["models"][name], build(name)
     first, second = bytes_of(2).chunk(2)
