@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
+from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'PROTOCOLS', 'BETAS', 'DECAYS', 'WEIGHTS', 'LEGS',
@@ -34,7 +35,7 @@ PROTOCOLS: dict[str, Hyperparameters] = {
         "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
         "training": {"steps": 250_000, "clip": 1.0},
         "model": {"family": "residual"},
-        "scoring": {"pruning": "quartiles", "max_depth": 10},
+        "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},  # T2, R7, R9
     },
 }
 

@@ -215,7 +215,7 @@ class NaiveTripod(Tripod):
         protocol: str = "paper",
         **rest: Any,  # as `Tripod` takes them
     ):
-        quantizer = LatentQuantizer(n_latents, n_values, protocol)
+        quantizer = LatentQuantizer(n_latents, n_values)
         super().__init__(n_latents, latent=quantizer, protocol=protocol, **rest)
         self.weights |= {"quantize": quantize, "commit": commit}
 
@@ -248,7 +248,7 @@ def qlae_klm(
     **rest: Any,  # as `Tripod` takes them
 ) -> Tripod:
     "QLAE with kernel multi-information (tripod, table 6)."
-    quantizer = LatentQuantizer(n_latents, n_values, protocol)
+    quantizer = LatentQuantizer(n_latents, n_values)
     legs = {"multiinformation": multiinformation, "hessian": hessian}
     model = Tripod(n_latents, latent=quantizer, protocol=protocol, **legs, **rest)
     model.weights |= {"quantize": quantize, "commit": commit}
