@@ -320,7 +320,7 @@ def all_scores():
     for name, z in kinds.items():
         discrete = name in ("quantized", "index")
         training = scores_of_training_script(sources, z, not discrete)
-        scores[name] = {"training": training, "standalone": scores_of_standalone_file(sources, z, discrete)}
+        scores[name] = {"training": training, "standalone": scores_of_standalone_file(sources, 1.0 * z, discrete)}  # it takes no integers
     return scores
 
 

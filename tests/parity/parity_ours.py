@@ -52,12 +52,12 @@ def batches_of(size):
     return lambda number: torch.from_numpy(numbers.images(size, number))
 
 
-def take_steps(model, batches, draws, betas, settings, monkeypatch, decay_biases):
+def take_steps(model, batches, draws, betas, settings, monkeypatch, decay_biases, **clipping):
     "Change of each parameter by one step for each batch, with the fixture's rate, clipping and decay."
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     rest = {name: settings[name] for name in ("learning_rate", "weight_decay")}
     optimizer = make_optimizer(model, beta1=betas[0], beta2=betas[1], decay_biases=decay_biases, **rest)
-    training = Training(model, optimizer, batches[0], batch_size=1, seed=0, clip=settings["clip"])
+    training = Training(model, optimizer, batches[0], batch_size=1, seed=0, clip=settings["clip"], **clipping)
     queue = iter(batches)
     monkeypatch.setattr(loop, "draw_batch", lambda *rest: next(queue))
     with Draws(*draws):
@@ -72,7 +72,7 @@ class Draws:
     NAMES = ("rand", "randn", "randint")
 
     def __init__(self, *arrays):
-        self.arrays = [torch.tensor(array) for array in arrays]
+        self.arrays = [torch.from_numpy(np.array(array)) for array in arrays]
 
     def next(self, *arguments, **options):
         size = options.get("size") or next((a for a in arguments if isinstance(a, (tuple, list, torch.Size))), arguments)

@@ -109,7 +109,7 @@ def test_terms_loss_and_gradient(name):
     numbers.assert_close(summaries(gradients(model, loss)), released["gradient"], GRADIENTS, "the gradient")
 
 
-trained = partial(take_steps, settings=SETTINGS, decay_biases=False)
+trained = partial(take_steps, settings=SETTINGS, decay_biases=False, clip_only_decaying=True)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -185,7 +185,7 @@ def compare_scores(ours, released, kind):
         assert getattr(ours, score) == pytest.approx(released[score], abs=SCORES), f"{score} of {kind}"
 
 
-@pytest.mark.parametrize("kind", RELEASED["metrics"])
+@pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized", "index"])
 @pytest.mark.parametrize(("procedure", "file"), [("code", "standalone"), ("qlae", "training")])
 def test_infomec(kind, procedure, file):
     "The stand-alone file under `code`, the training script's under `qlae`."

@@ -147,7 +147,7 @@ def test_wrapped_psnr():
     assert wrapped_psnr(near, pair[0]) == pytest.approx(np.mean(RELEASED["psnr"]["near"]), rel=OUTPUTS)
 
 
-@pytest.mark.parametrize("kind", RELEASED["metrics"])
+@pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized"])
 def test_infomec(kind):
     sources, representations = numbers.representations()
     released, latents = RELEASED["metrics"][kind], representations[kind] * (2 if kind == "quantized" else 1)
@@ -158,7 +158,7 @@ def test_infomec(kind):
         assert getattr(ours, score) == pytest.approx(released[score], abs=SCORES), score
 
 
-@pytest.mark.parametrize("kind", RELEASED["metrics"])
+@pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized"])
 def test_dci_of_released_importances(kind):
     released = RELEASED["metrics"][kind]
     importance = np.array(released["importance"])
@@ -166,7 +166,7 @@ def test_dci_of_released_importances(kind):
     assert completeness(importance) == pytest.approx(released["c"], rel=OUTPUTS)
 
 
-@pytest.mark.parametrize("kind", RELEASED["metrics"])
+@pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized"])
 def test_dci(kind):
     "The released split has the seed 42, and so had its forests where the fixture was made."
     sources, representations = numbers.representations()
