@@ -285,7 +285,7 @@ def unasked_runs(found: Survey) -> list[str]:
     return [link(run) for run in strangers(found.seen, found.needed)]
 
 # %% ../../nbs/report/03_overview.ipynb #ceded3fc
-UNASKED = "They have other settings than the plan has now, or are of an older revision of the model, and are in no table."
+UNASKED = "They have other settings than the plan has now, or are of an older revision of a model, and in no table."
 
 # %% ../../nbs/report/03_overview.ipynb #0f5ab5e7
 def trouble_section(found: Survey) -> str:

@@ -26,8 +26,8 @@ __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES
            'BY_TREES', 'FACTORQVAE_TABLES', 'ASYMMETRY_MODELS', 'WITH_ATTENTION', 'OBJECTS', 'BY_JACOBIAN',
            'ASYMMETRY_TABLES', 'PSA_MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'ON_PHOTOGRAPHS', 'USED',
            'PSA_TABLES', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'SETTINGS', 'LIKE', 'OWN', 'MEASUREMENTS', 'ALONE',
-           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'run_spec', 'tuning_specs', 'passing',
-           'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'revision', 'is_older', 'time_specs',
+           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'revision', 'run_spec', 'tuning_specs',
+           'passing', 'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'is_older', 'time_specs',
            'mixture_spec', 'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol', 'Wanted', 'wanted']
 
 # %% ../../nbs/tables/02_plan.ipynb #520bef76
@@ -172,6 +172,12 @@ def setting(paper: str, model: str) -> Any:  # with `grid`, `tuned_as` and `revi
     "What a paper's settings say of a model, or of the one that it is treated like."
     return SETTINGS[paper].SETTINGS[like(paper, model)]
 
+
+def revision(paper: str, model: str) -> int:
+    "The revision of a model's code today; 1 for one that no paper has."
+    known = paper in SETTINGS and like(paper, model) in SETTINGS[paper].SETTINGS
+    return getattr(setting(paper, model), "revision", 1) if known else 1
+
 # %% ../../nbs/tables/02_plan.ipynb #5d3cb34b
 def run_spec(
     paper: str,
@@ -272,12 +278,6 @@ def rounds(spec: RunSpec) -> int:
     return how.get("steps", 0) // how["steps_per_round"]
 
 # %% ../../nbs/tables/02_plan.ipynb #de9d54dc
-def revision(paper: str, model: str) -> int:
-    "The revision of a model's code today; 1 for one that no paper has."
-    known = paper in SETTINGS and like(paper, model) in SETTINGS[paper].SETTINGS
-    return getattr(setting(paper, model), "revision", 1) if known else 1
-
-
 def is_older(spec: RunSpec) -> bool:
     "Whether a run is of an older revision of its model, so that the same settings give other numbers today."
     return spec.revision < revision(spec.paper, str(spec.part("measurement").get("of", spec.model)))
@@ -293,8 +293,8 @@ TRAININGS = {"psa": "slots.ipynb", "asymmetry": "slots.ipynb"}  # of the others 
 
 
 def time_specs(scale: Scale) -> list[RunSpec]:
-    "The measurements of table 6 of tripod, for both families of networks."
-    how = {"measurement": {"batch_size": 64, "width": 1.0, "rounds": 5}}
+    "The measurements of table 6 of tripod, under both protocols."
+    how = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
     where = ("tripod", "iteration_times", "shapes3d", "rendered", scale.name, 0)
     return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
 
