@@ -93,7 +93,7 @@ def test_rmsprop_is_rmsprop():
     by_hand = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     squares = {name: torch.zeros_like(parameter) for name, parameter in by_hand.items()}
     settings = {"learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99, "weight_decay": 0.0}
-    optimizer, random = make_optimizer(model, name="rmsprop", **settings), generator(0)
+    optimizer, random = make_optimizer(model, algorithm="rmsprop", **settings), generator(0)
     for _ in range(5):
         for name, parameter in model.named_parameters():
             parameter.grad = torch.randn(parameter.shape, generator=random)
@@ -105,9 +105,9 @@ def test_rmsprop_is_rmsprop():
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    ({"name": "sgd"}, "name is 'sgd'"),
-    ({"name": "rmsprop", "beta1": 0.9}, "beta1 is 0.9"),
-    ({"name": "rmsprop", "beta1": 0.0, "weight_decay": 0.1}, "weight_decay 0.1"),
+    ({"algorithm": "sgd"}, "algorithm is 'sgd'"),
+    ({"algorithm": "rmsprop", "beta1": 0.9}, "beta1 is 0.9"),
+    ({"algorithm": "rmsprop", "beta1": 0.0, "weight_decay": 0.1}, "weight_decay 0.1"),
 ])  # fmt: skip
 def test_what_an_optimiser_cannot_do_is_refused(wrong, message):
     settings = {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}

@@ -44,7 +44,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "correlation": None,  # between sources; independent ones where None
     },
     "model": {"width": 1.0},
-    "optimizer": {"weight_decay": 0.0, "decay_biases": True},
+    "optimizer": {"weight_decay": 0.0, "decay_biases": True, "algorithm": "adamw"},  # one of `OPTIMIZERS`
     "training": {
         "clip": None,  # bound of every element of every gradient
         "schedule": "constant",  # of the learning rate, one of `SCHEDULES`

@@ -35,19 +35,19 @@ def make_optimizer(
     beta2: float,  # decay of the mean of squared gradients
     weight_decay: float,  # for the parameters that decay
     decay_biases: bool = True,  # False is what qlae's released code does (Q8)
-    name: str = "adamw",  # or "rmsprop", which has no mean of gradients and no decay
+    algorithm: str = "adamw",  # or "rmsprop", which has no mean of gradients and no decay
 ) -> Optimizer:
     """AdamW for the weights and Adam for the codebooks of `model` (qlae, Algorithm 2, lines 8 and 9); or RMSprop.
 
-    `ValueError` for an unknown name, and for `beta1` or `weight_decay` where RMSprop has none.
+    `ValueError` for an unknown algorithm, and for `beta1` or `weight_decay` where RMSprop has none.
     """
     groups: dict[bool, list[nn.Parameter]] = {True: [], False: []}
-    for parameter_name, parameter in model.named_parameters():
-        groups[decays(parameter_name, decay_biases)].append(parameter)
+    for name, parameter in model.named_parameters():
+        groups[decays(name, decay_biases)].append(parameter)
     device = groups[True][0].device
     on_cuda = device.type == "cuda"
     rate = torch.tensor(learning_rate, device=device) if on_cuda else learning_rate
-    if check_choice("name", name, OPTIMIZERS) == "rmsprop":
+    if check_choice("algorithm", algorithm, OPTIMIZERS) == "rmsprop":
         if beta1 or weight_decay:
             raise ValueError(f"beta1 is {beta1} and weight_decay {weight_decay}: rmsprop needs 0 for both.")
         return RMSprop(model.parameters(), lr=rate, alpha=beta2, capturable=on_cuda)
