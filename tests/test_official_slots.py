@@ -1,7 +1,7 @@
 """Object-centric runs on files in the published layout, from the file to the scores, at smoke scale.
 
-The files hold scenes drawn here, written as the published ones are: Objects Room numbers what is in view, so that the first
-object has the number 3 where only one wall is; Sprites and CLEVR6 have latents that nobody has named.
+The files hold scenes drawn here, written as the published ones are: Objects Room numbers what is in view, so that the
+first object has the number 3 where only one wall is; Sprites and CLEVR6 have latents that nobody has named.
 """
 
 import dataclasses
@@ -177,6 +177,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     notebook = json.loads((Path(__file__).parent.parent / "nbs" / "tables" / "slots.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
+    spec.hyperparameters["data"]["images"] = 20
     names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "pictures_needed": pictures_needed}
     names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes}
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
