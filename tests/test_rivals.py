@@ -4,6 +4,10 @@ Sources: Locatello et al. (2020), section 4.1 and appendix E; Burgess et al. (20
 Networks are listed here a second time, layer by layer, and run on the same weights.
 """
 
+import math
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -13,6 +17,9 @@ from disentangle_repro.base.monet import MONet
 from disentangle_repro.base.slot_attention import slot_autoencoder
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.models import create_model
+from disentangle_repro.report.overview import as_claims_name
+from disentangle_repro.tables.layout import reported_cell
+from disentangle_repro.tables.plan import SETTINGS, Table
 from disentangle_repro.train.optimizer import SCHEDULES, make_optimizer, warmed_up
 
 
@@ -113,3 +120,15 @@ def test_what_an_optimiser_cannot_do_is_refused(wrong, message):
     settings = {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}
     with pytest.raises(ValueError, match=message):
         make_optimizer(nn.Linear(2, 2), **settings | wrong)
+
+
+def test_which_printed_data_set_a_rendered_one_stands_for_is_the_papers_own_data():
+    cells = pd.DataFrame({"metric": ["fg_ari"], "protocol": ["paper"], "dataset": ["clevr6"]})
+    assert {paper: as_claims_name(cells, paper).dataset.item() for paper in SETTINGS} == {
+        "qlae": "clevr6", "tripod": "clevr6", "factorqvae": "clevr6", "asymmetry": "clevr6", "psa": "clevr",
+    }  # fmt: skip
+    table = Table("asymmetry", "1", "", ("sa",), ("clevr6",), ("fg_ari",), ("1",))
+    printed = pd.DataFrame([("1", "sa", "clevr", "fg_ari", 0.5, 0.1)],
+                           columns=["table", "model", "dataset", "metric", "value", "ci95"])  # fmt: skip
+    assert reported_cell(printed, replace(table, paper="psa"), "sa", "clevr6", "fg_ari") == (0.5, 0.1)
+    assert math.isnan(reported_cell(printed, table, "sa", "clevr6", "fg_ari")[0]), "another paper's data set"

@@ -13,11 +13,12 @@ from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'TRAINING', 'MONET', 'IMAGE_COST', 'SLOTS', 'SETTINGS', 'Setting',
-           'hyperparameters']
+__all__ = ['DATASETS', 'PRINTED_AS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'TRAINING', 'MONET', 'IMAGE_COST', 'SLOTS', 'SETTINGS',
+           'Setting', 'hyperparameters']
 
 # %% ../../nbs/psa/07_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
+PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints numbers for
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 EVALUATION = {"scoring": {"samples": 1_000}}  # ours
 SEEDS = 3  # ours
