@@ -360,7 +360,7 @@ def slot_autoencoder(
     width: float = 1.0,
     **attention: Any,  # as `SlotAttention` takes them
 ) -> SlotAutoencoder:
-    "SA, rectified as Locatello et al. have it; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
+    "SA, with its own paper's rectifier; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
     sizes = {"image_size": image_size, "channels": channels, "width": width}
     nets = slot_networks(dim, decoder=decoder, rectifier=RELU, **sizes)
     return SlotAutoencoder(slots=SlotAttention(n_slots, dim, **attention), **nets)

@@ -128,7 +128,7 @@ class Dataset:
             return self.objects[..., 1:]
         objects, latents = PUBLISHED[self.name].reader_options["objects"], self.sources.shape[1]
         if not latents or latents % objects:
-            raise ValueError(f"{self.name} ({self.source}) has {latents} latents, which {objects} objects cannot share.")
+            raise ValueError(f"{self.name} ({self.source}) has {latents} latents that {objects} objects cannot share.")
         return self.sources.unflatten(1, (objects, -1))
 
     @property
