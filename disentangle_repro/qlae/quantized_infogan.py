@@ -5,6 +5,7 @@
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #c230ce60
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jaxtyping import UInt8
@@ -27,13 +28,14 @@ def ql_infogan(
     quantize: float = 0.01,  # weight of the quantise loss (table 8)
     commit: float = 0.01,  # weight of the commitment loss (table 8)
     critic_steps: int = 5,  # n_{e:g}; not printed
+    made: Callable[..., InfoGAN] = InfoGAN,  # the class, or what takes its arguments
     **nets: Any,  # `channels`, `width` and `protocol`, as `networks_around` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
     quantizer = LatentQuantizer(n_latents, n_values, nets.get("protocol", "paper"))
     networks = networks_around(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
-    return InfoGAN(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
+    return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
 def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
