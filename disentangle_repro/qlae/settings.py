@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
+from .infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
-           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'part_of', 'Setting',
-           'hyperparameters']
+           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'CODE_STEPS', 'part_of',
+           'Setting', 'hyperparameters']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
 EVALUATION = {"scoring": {"samples": 10_000}}  # section 5
@@ -64,22 +65,27 @@ SETTINGS = {
     "beta_vae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.1, 10.0, 0.3)),
     "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
     "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
-    "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
     "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
     "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
     "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, (0.001, 0.001, 0.0001, 0.001)),
     "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
     "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
-    "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4),
+    "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4, revision=2),
     "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
 }
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
 PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None}, "optimizer": {"decay_biases": True}},
-    "code": {"training": {"clip": 1.0}, "optimizer": {"decay_biases": False}},
-}  # Q8
+    "paper": {"training": {"clip": None, "clip_only_decaying": False}, "optimizer": {"decay_biases": True}},
+    "code": {
+        "training": {"clip": 1.0, "clip_only_decaying": True},
+        "optimizer": {"decay_biases": False},
+        "scoring": asdict(PROCEDURES["qlae"]),  # Q1, Q3, Q13
+    },
+}  # Q8, R3
 CODE_BETA2 = {"optimizer": {"beta2": 0.999}}  # of the autoencoders
+CODE_STEPS = {"training": {"steps": 240_000}}  # of the InfoGANs (R1)
 
 # %% ../../nbs/qlae/03_settings.ipynb #07cb45c6
 def hyperparameters(
@@ -96,7 +102,7 @@ def hyperparameters(
         EVALUATION,
         setting.training,
         as_protocol,
-        CODE_BETA2 if protocol == "code" and setting.training is AUTOENCODERS else {},
+        (CODE_BETA2 if setting.training is AUTOENCODERS else CODE_STEPS) if protocol == "code" else {},
         {"optimizer": {"weight_decay": setting.weight_decay}, "model": setting.model},
         {part_of(setting.tuned): {setting.tuned: known if strength is None else strength}},
     )

@@ -46,8 +46,8 @@ def assemble(
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
-    batches = {"seed": spec.seed, "batch_size": how["batch_size"], "clip": how["clip"]}
-    return Training(model, optimizer, images, schedule=schedule, **batches)
+    given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying")}
+    return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/tables/11_assemble.ipynb #661694f9
 def probe_every(updates: int) -> int:
@@ -67,7 +67,9 @@ def pictures_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all th
 def watch(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
     "The probe of a run, on `data` that it is to be probed with."
     if spec.dataset in GRIDS:
-        return info_probe(data, n=min(2_000, spec.part("scoring")["samples"]))
+        how = spec.part("scoring")
+        alike = {name: how.get(name) for name in ("neighbors", "pruning", "latents")}
+        return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
     return jacobian_probe(data) if spec.paper == "asymmetry" else slot_probe(data)
 
 

@@ -37,8 +37,8 @@ from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..qlae.choices import choices
 from .assemble import assemble, pictures_needed, probe_every, score, watch
-from .plan import MEASUREMENTS, TABLES, Request, wanted
-from .runner import asked_request, parser, positive
+from .plan import MEASUREMENTS, Request, wanted
+from .runner import asked_papers, asked_request, parser, positive
 from .slots import HELD_OUT_SEEDS
 from ..train.loop import Replayed, Training, read_state, run_updates, state_of
 from ..train.speed import elapsed, keep_freed_memory
@@ -161,7 +161,8 @@ def score_samples(spec: RunSpec, model: Autoencoder, n: int, device: torch.devic
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that nothing can be learnt from noise
         evaluation = score(with_samples(spec, n), model, data)
-        choices(data.sources[evaluation.rows].cpu().numpy(), evaluation.latents.cpu().numpy(), model.discrete)
+        sources, latents = data.sources[evaluation.rows].cpu().numpy(), evaluation.latents.cpu().numpy()
+        choices(sources, latents, model.discrete, categorical=model.categorical)
 
 # %% ../../nbs/tables/12_cost.ipynb #9db1bb9e
 def watching_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n: int) -> float:
@@ -197,7 +198,7 @@ class Cost(NamedTuple):
 def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
     "The same for two runs whose scoring takes about equally long."
     times = probes_made(spec.part("training")["steps"])
-    about = [spec.paper, spec.protocol, spec.part("scoring"), times, model.discrete]
+    about = [spec.paper, spec.protocol, spec.part("scoring"), times, model.discrete, model.categorical]
     return json.dumps(about, sort_keys=True) if spec.dataset in GRIDS else step_key(spec)
 
 # %% ../../nbs/tables/12_cost.ipynb #18b80b67
@@ -447,7 +448,7 @@ def runs_and_files(
     options: argparse.Namespace, request: Request, store: Store, device: torch.device | None
 ) -> tuple[pd.DataFrame, dict[Path, int]]:  # of `runs_and_costs`, and files that are to be drawn
     "What the options ask for; `ValueError` where it cannot be planned."
-    which = options.papers or list(TABLES), request, store, options.models or (), options.datasets or ()
+    which = asked_papers(options), request, store, options.models or (), options.datasets or ()
     frame = runs_and_costs(*which, device)
     return frame, {path: size for spec in sum(wanted(*which), []) for path, size in files_needed(spec).items()}
 
