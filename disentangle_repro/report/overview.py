@@ -30,7 +30,7 @@ from disentangle_repro.report.state import (
 from disentangle_repro.tables.claims import (
     WORDS,
     Verdict,
-    comparisons,
+    deciding_margin,
     judge,
     measured_numbers,
     printed_numbers,
@@ -135,8 +135,8 @@ def is_vignette(claim: dict[str, Any]) -> bool:
 
 # %% ../../nbs/report/03_overview.ipynb #b4c2116e
 def margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
-    "By how much the closest comparison of a claim succeeds, or the worst fails; NaN where there is none."
-    return comparisons(claim, numbers).margin.min() if "op" in claim else math.nan
+    "By how much the comparison that decides a claim succeeds or fails; NaN where there is none."
+    return deciding_margin(claim, numbers) if "op" in claim else math.nan
 
 # %% ../../nbs/report/03_overview.ipynb #c54b5e9d
 def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
@@ -202,8 +202,8 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> 
 
 # %% ../../nbs/report/03_overview.ipynb #1f60cc05
 CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours. The margin is how far the
-comparison that is closest to failing is from it, intervals included; below zero the claim fails. Claims about scores
-are not judged on scales too small for them."""
+comparison that decides is from failing, intervals included: the closest to it, or of a claim about most cases the last
+of a majority. Below zero the claim fails. Claims about scores are not judged on scales too small for them."""
 CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On ours", "Margin", "Scale", "Source")
 
 # %% ../../nbs/report/03_overview.ipynb #85bec068
