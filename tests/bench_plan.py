@@ -11,6 +11,7 @@ import torch
 
 from disentangle_repro.core.device import device_name, pick_device
 from disentangle_repro.core.engine import runs_at_once
+from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
 from disentangle_repro.tables.assemble import assemble
@@ -55,7 +56,7 @@ def main():
     print(f"probe: {1e3 * probe.seconds:.2f} ms an update, measured with a batch of {probe.batch_size}", flush=True)
     load = load_dataset if options.dataset in GRIDS else training_scenes
     images = load(options.dataset, "rendered", n=options.images, device=device).images
-    spec = replace(spec, hyperparameters={**spec.hyperparameters, "updates": options.updates})
+    spec = replace(spec, hyperparameters=merged(spec.hyperparameters, {"training": {"steps": options.updates}}))
     clock, wall = trained(spec, images, options.updates)
     print(f"real: {1e3 * clock:.2f} ms an update in {options.updates} updates, {1e3 * wall:.2f} with checkpoints")
     print(f"probe / real: {probe.seconds / clock:.2f}; with checkpoints {probe.seconds / wall:.2f}")

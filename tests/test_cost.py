@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import torch
 
+from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
 from disentangle_repro.tables import cost, runner
-from disentangle_repro.tables.assemble import assemble, pictures_needed, recipe
+from disentangle_repro.tables.assemble import assemble, pictures_needed
 from disentangle_repro.tables.cost import (
     Cost,
     Probe,
@@ -49,7 +50,7 @@ def store(tmp_path, monkeypatch):
 
 def an_hour_a_run(specs, device, progress=True):
     def probe(spec):
-        return Probe(3600 / recipe(spec).updates, spec.hyperparameters["batch_size"], checkpoint=10)
+        return Probe(3600 / spec.part("training")["steps"], spec.part("training")["batch_size"], checkpoint=10)
 
     return {step_key(spec): Cost(probe(spec), scoring=1800) for spec in specs}
 
@@ -121,7 +122,7 @@ def test_stages_wait_for_each_other():
 def test_a_probe_is_of_the_runs_own_update_and_checkpoint(tmp_path):
     spec = run_spec("factorqvae", "factorqvae", "shapes3d", SMOKE)
     probe = probe_training(spec, CPU)
-    assert probe.seconds > 0 and probe.batch_size == spec.hyperparameters["batch_size"]
+    assert probe.seconds > 0 and probe.batch_size == spec.part("training")["batch_size"]
     training = assemble(spec, noise(spec, 20).images)
     for _ in training.steps:
         training.update()
@@ -131,7 +132,7 @@ def test_a_probe_is_of_the_runs_own_update_and_checkpoint(tmp_path):
 
 def test_what_takes_too_long_is_measured_in_part():
     spec = run_spec("qlae", "ae", "shapes3d", SMOKE)
-    assert probe_training(spec, CPU, longest=0).batch_size == 2 == spec.hyperparameters["batch_size"] // 8
+    assert probe_training(spec, CPU, longest=0).batch_size == 2 == spec.part("training")["batch_size"] // 8
 
 
 @pytest.mark.parametrize(("paper", "model", "dataset"), [
@@ -158,7 +159,8 @@ def test_seeds_and_strengths_share_a_probe_and_zero_does_not():
 
 def test_data_sets_are_counted_until_they_are_there(store):
     spec = run_spec("psa", "psa", "sprites", SMOKE)
-    few = replace(spec, hyperparameters={**spec.hyperparameters, "images": 3, "evaluation_samples": 2})
+    small = {"data": {"images": 3}, "scoring": {"samples": 2}}
+    few = replace(spec, hyperparameters=merged(spec.hyperparameters, small))
     assert pictures_needed(few) == {"train": 3, "test": 2}
     files = files_needed(few)
     scene = cost.SCENES["sprites"]

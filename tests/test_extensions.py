@@ -18,6 +18,7 @@ from disentangle_repro.base.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
 from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
+from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -84,7 +85,7 @@ def test_a_toy_model_stands_in_a_table_beside_the_papers(checkout):
     records = {record["spec"]["model"]: record for record in records}
     assert {model: len(record["active"]) for model, record in records.items()} == {"toy": 6, "qlae": 12}
     assert records["toy"]["environment"]["extensions"].keys() == {"my_models.py"}
-    assert "n_values" not in records["toy"]["spec"]["hyperparameters"]
+    assert "n_values" not in records["toy"]["spec"]["hyperparameters"]["model"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_a_row_is_trained_and_tuned_like_another(registries):
     add_row("tripod", "mine", like="beta_tcvae", extra=2.0)
     in_full = Request(SCALES["paper"])
     other, mine = (run_spec("tripod", name, "isaac3d", in_full).hyperparameters for name in ("beta_tcvae", "mine"))
-    assert mine == other | {"extra": 2.0}
+    assert mine == merged(other, {"model": {"extra": 2.0}})
     (table,) = plan.TABLES["tripod"]
     assert table.models[-1] == "mine" and layout.MODEL_NAMES["mine"] == "mine"
     grids = tuning_specs(table, in_full)
@@ -150,9 +151,9 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     add_table(replace(before, number="few", datasets=("few",)), like="falcor3d")
     assert plan.TABLES["qlae"][0] == before, "a paper's mean over its data sets has changed"
     spec = run_spec("qlae", "qlae", "few", Request(SCALES["smoke"]))
-    assert spec.hyperparameters["images"] == 96, "a run asks for more pictures than there are"
+    assert spec.hyperparameters["data"]["images"] == 96, "a run asks for more pictures than there are"
     lent = run_spec("qlae", "qlae", "falcor3d", Request(SCALES["smoke"])).hyperparameters
-    assert spec.hyperparameters == lent | {"images": 96}
+    assert spec.hyperparameters == merged(lent, {"data": {"images": 96}})
 
 
 @pytest.mark.parametrize("engine", ["local", "local:1"])
@@ -180,7 +181,7 @@ def test_slots_and_scenes_of_ones_own(registries):
     add_dataset(replace(SPRITES, name="my_sprites", splits={"train": 30, "validation": 5, "test": 5}))
     add_table(Table("psa", "mine", "On mine", ("sa",), ("my_sprites",), ("fg_ari",), ()), like="sprites")
     how = run_spec("psa", "sa", "my_sprites", Request(SCALES["smoke"])).hyperparameters
-    assert (how["images"], how["n_slots"]) == (40, 5)
+    assert (how["data"]["images"], how["model"]["n_slots"]) == (40, 5)
     add_model("my_slots", models.SLOT_MODELS["sa"], slots=True)
     model = create_model("my_slots", dataset="my_sprites", width=0.25, dim=16)
     assert model.encode(torch.zeros(2, 64, 64, 3, dtype=torch.uint8)).shape == (2, 5, 16)

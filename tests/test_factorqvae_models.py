@@ -16,12 +16,10 @@ TERMS = {
     "qlae": ["quantize", "commit"],
     "factorvae": ["kl", "total_correlation"],
 }
-OWN = ("n_values", "dim", "beta", "gamma", "quantize", "commit", "activity", "nonnegative", "initial", "family")
-
 
 def made(name, dataset="shapes3d", protocol="paper", width=0.1):
-    how = hyperparameters(name, dataset, protocol)
-    return create_model(name, dataset=dataset, net=protocol, width=width, **{k: how[k] for k in OWN if k in how})
+    own = hyperparameters(name, dataset, protocol)["model"]
+    return create_model(name, dataset=dataset, net=protocol, width=width, **own)
 
 
 @pytest.fixture(scope="module")

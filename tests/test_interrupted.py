@@ -12,7 +12,7 @@ from disentangle_repro.train import RunSpec, Store, Training, fit, make_optimize
 from disentangle_repro.train.loop import Replayed
 from disentangle_repro.train.optimizer import SCHEDULES
 
-SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"updates": 300})
+SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"training": {"steps": 300}})
 
 
 def updates_in(checkpoint: Path) -> int:

@@ -9,11 +9,6 @@ from disentangle_repro.qlae import settings as qlae
 from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.tripod import settings as tripod
 
-OWN = ("beta", "activity", "nonnegative", "dim", "n_values", "quantize", "commit", "critic_steps", "family",
-       "multiinformation", "hessian", "n_perturbations", "epsilon")  # fmt: skip
-OPTIMISER = ("learning_rate", "beta1", "beta2", "weight_decay", "decay_biases")
-
-
 PAPERS = {"qlae": qlae, "tripod": tripod}
 NOT_ALIKE = [
     (paper, name)
@@ -27,11 +22,10 @@ NOT_ALIKE = [
 @pytest.mark.parametrize(("paper", "name"), NOT_ALIKE)
 def test_every_model_learns_under_both_protocols(paper, name, protocol):
     settings = PAPERS[paper].hyperparameters(name, "shapes3d", protocol)
-    own = {setting: settings[setting] for setting in OWN if setting in settings}
-    model = create_model(name, dataset="shapes3d", net=protocol, width=0.125, **own)
-    optimizer = make_optimizer(model, **{setting: settings[setting] for setting in OPTIMISER})
+    model = create_model(name, dataset="shapes3d", net=protocol, width=0.125, **settings["model"])
+    optimizer = make_optimizer(model, **settings["optimizer"])
     images = load_dataset("shapes3d", n=300).images
-    training = Training(model, optimizer, images, batch_size=8, seed=0, clip=settings["clip"])
+    training = Training(model, optimizer, images, batch_size=8, seed=0, clip=settings["training"]["clip"])
     curve = fit(training, 120, progress=False)
     learned = "gradient_penalty" if "infowgan" in name else "reconstruction"
     assert curve[-1][learned] < 0.98 * curve[0][learned]

@@ -107,7 +107,7 @@ def test_printed_numbers_are_read(text, entry):
 
 
 def test_a_setting_that_is_not_the_papers_is_seen(monkeypatch):
-    monkeypatch.setitem(settings.AUTOENCODERS, "beta2", 0.999)
+    monkeypatch.setitem(settings.AUTOENCODERS["optimizer"], "beta2", 0.999)
     tables = setup_tables("qlae")
     assert differing(tables) == {*EXCHANGED["qlae"], ("9", "AdamW β_2")}
     assert tables["9"].loc["AdamW β_2"].tolist()[:2] == ["0.99", "0.999"]
@@ -116,14 +116,15 @@ def test_a_setting_that_is_not_the_papers_is_seen(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "name", "value", "shown"),
     [
-        ("AdamW learning rate", "learning_rate", 2e-4, "0.0002"),
-        ("AdamW β_2", "beta2", 0.999, "0.999"),
-        ("AdamW updates", "updates", 250_000, "250,000"),
-        ("batch size", "batch_size", 128, "128"),
+        ("AdamW learning rate", "optimizer.learning_rate", 2e-4, "0.0002"),
+        ("AdamW β_2", "optimizer.beta2", 0.999, "0.999"),
+        ("AdamW updates", "training.steps", 250_000, "250,000"),
+        ("batch size", "training.batch_size", 128, "128"),
     ],
 )
 def test_a_training_that_is_not_tripods_is_seen(monkeypatch, row, name, value, shown):
-    monkeypatch.setitem(tripod_settings.TRAINING, name, value)
+    part, name = name.split(".")
+    monkeypatch.setitem(tripod_settings.TRAINING[part], name, value)
     tables = setup_tables("tripod")
     assert differing(tables) == {*EXCHANGED["tripod"], ("4", row)} and tables["4"].ours[row] == shown
 

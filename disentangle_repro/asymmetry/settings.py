@@ -10,34 +10,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'ITERATIONS', 'NETWORK_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION', 'TRAINING', 'SEEDS',
-           'EVALUATION', 'PICTURES_IN_ONE', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing', 'Setting',
+__all__ = ['DATASETS', 'ITERATIONS', 'BATCH_SIZES', 'NETWORK_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION', 'TRAINING',
+           'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing', 'Setting',
            'hyperparameters']
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c65a74bf
 DATASETS = ("sprites", "clevr6")
 ITERATIONS = {"sprites": 500_000, "clevr6": 400_000}  # appendix I.1
+BATCH_SIZES = {"sprites": 64, "clevr6": 32}  # A8
 NETWORK_SIZES = {
-    "sprites": {"n_slots": 5, "slot_dim": 32, "filters": 32, "batch_size": 64},
-    "clevr6": {"n_slots": 7, "slot_dim": 64, "filters": 64, "batch_size": 32},
+    "sprites": {"n_slots": 5, "slot_dim": 32, "filters": 32},
+    "clevr6": {"n_slots": 7, "slot_dim": 64, "filters": 64},
 }  # A8
 CONVOLUTIONS = {"strides": [1, 1, 1, 1]}  # appendix I.1: those of Locatello et al. for scenes, at full resolution
 REGULARISED_RECONSTRUCTION = {"sprites": 5.0, "clevr6": 1.0}  # appendix I.1
 TRAINING = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "weight_decay": 0.0,
-    "decay_biases": True,
-    "clip": None,
-    "learning_rate": 5e-4,  # A9
+    "optimizer": {"learning_rate": 5e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},  # A9
+    "training": {"clip": None},
 }
 SEEDS = 3  # appendix I.1
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c1301731
 EVALUATION = {"sprites": 5_000, "clevr6": 2_000}  # scenes, appendix I.1
-PICTURES_IN_ONE = {"sprites": 8, "clevr6": 16}  # of 64x64 pixels with one object: what smaller scales divide by
+IMAGE_COST = {"sprites": 8, "clevr6": 16}  # of images of 64x64 pixels with one object: what smaller scales divide by
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #dbf61e33
 RISE = {"paper": {"plain": 30_000, "regularised": 30_000, "interaction": 30_000},
@@ -48,14 +46,17 @@ def timing(
     dataset: str,
     regularised: bool,  # whether the loss has more than the reconstruction
     protocol: str,
-) -> dict[str, Any]:
-    "How long a model is trained, and what changes on the way."
+) -> Hyperparameters:
+    "How long a model is trained, and how its learning rate and the weight of the interaction loss change on the way."
     iterations, rise = ITERATIONS[dataset], RISE[protocol]
     return {
-        "updates": iterations,
-        "schedule": "dropped_tenfold" if regularised else "tenfold",
-        "rate_warm_up": rise["regularised" if regularised else "plain"] / iterations,
-        "warm_up": rise["interaction"] / iterations,
+        "training": {
+            "steps": iterations,
+            "batch_size": BATCH_SIZES[dataset],
+            "schedule": "dropped_tenfold" if regularised else "tenfold",
+            "warm_up": rise["regularised" if regularised else "plain"] / iterations,
+        },
+        "model": {"warm_up": rise["interaction"] / iterations},
     }
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #6520a2c9
@@ -66,6 +67,7 @@ class Setting:
     regularisers: Mapping[str, float] = field(default_factory=dict)  # weights of the loss beside the reconstruction
     grid: tuple[None] = (None,)
     tuned_as: str = ""
+    revision: int = 1  # of the model's code: raised when the same hyperparameters come to give other numbers
 
 
 KL, INTERACTION = {"kl": 0.05}, {"interaction": 0.05}
@@ -84,17 +86,14 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: None = None,  # nothing is tuned
-) -> dict[str, Any]:  # names as `make_optimizer`, `Training` and the models take them
+) -> Hyperparameters:
     "Hyperparameters of a run (asymmetry, appendix I); `ValueError` for a model or data set that is not the paper's."
     regularisers = SETTINGS[check_choice("model", model, SETTINGS)].regularisers
     check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, RISE)
-    return {
-        "evaluation_samples": EVALUATION[dataset],
-        "pictures_in_one": PICTURES_IN_ONE[dataset],
-        **TRAINING,
-        **NETWORK_SIZES[dataset],
-        **CONVOLUTIONS,
-        **timing(dataset, bool(regularisers), protocol),
-        **regularisers,
-        "reconstruction": REGULARISED_RECONSTRUCTION[dataset] if regularisers else 1.0,
-    }
+    reconstruction = REGULARISED_RECONSTRUCTION[dataset] if regularisers else 1.0
+    return merged(
+        TRAINING,
+        timing(dataset, bool(regularisers), protocol),
+        {"model": {**NETWORK_SIZES[dataset], **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}},
+        {"scoring": {"samples": EVALUATION[dataset]}, "scaling": {"image_cost": IMAGE_COST[dataset]}},
+    )

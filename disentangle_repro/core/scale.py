@@ -5,6 +5,7 @@
 # %% ../../nbs/core/04_scale.ipynb #1c63a40f
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,18 +46,24 @@ SCALES = {
 
 # %% ../../nbs/core/04_scale.ipynb #985dd14e
 def at_scale(
-    hyperparameters: dict[str, Any],  # the paper's: `updates`, `batch_size` and whatever else it has
+    hyperparameters: Mapping[str, Mapping[str, Any]],  # the paper's, nested; part `scaling` is used up
     scale: Scale,
-) -> dict[str, Any]:  # the same with the scale's `width`, `updates`, `batch_size`, `images`, `evaluation_samples`
+    updates: int | None = None,  # rounds of steps; left out: the scale's
+) -> dict[str, dict[str, Any]]:  # the same with the scale's `width`, `steps`, `batch_size`, `images` and `samples`
     "A paper's hyperparameters at another scale."
-    given = {name: getattr(scale, name) for name in ("updates", "batch_size", "evaluation_samples")}
-    changed = {name: value for name, value in given.items() if value is not None}
-    for name in {"batch_size", "evaluation_samples"} & set(changed):
-        changed[name] = max(1, changed[name] // hyperparameters.get("pictures_in_one", 1))
-    if "updates" in changed:
-        changed["updates"] *= hyperparameters.get("updates_a_round", 1)
-    divided = {"updates": hyperparameters["updates"] // scale.updates_divisor}
-    return {**hyperparameters, "width": scale.width, "images": scale.images, **divided, **changed}
+    how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
+    cost, training = hyperparameters.get("scaling", {}).get("image_cost", 1), how["training"]
+    fewer = (("training", "batch_size", scale.batch_size), ("scoring", "samples", scale.evaluation_samples))
+    for part, name, given in fewer:
+        if given is not None:
+            how[part][name] = max(1, given // cost)
+    rounds = updates or scale.updates
+    steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
+    return how | {
+        "data": {**how.get("data", {}), "images": scale.images},
+        "model": {**how.get("model", {}), "width": scale.width},
+        "training": training | {"steps": steps},
+    }
 
 # %% ../../nbs/core/04_scale.ipynb #073285ba
 def pick_scale(name: str | None = None) -> Scale:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..base.autoencoder import PIXEL_VALUES
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'TRAINING', 'ITERATIONS', 'SEEDS', 'CONTINUOUS', 'DVAE', 'QVAE', 'CODES', 'SETTINGS',
@@ -18,17 +19,12 @@ __all__ = ['DATASETS', 'EVALUATION', 'TRAINING', 'ITERATIONS', 'SEEDS', 'CONTINU
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")
-EVALUATION = {"evaluation_samples": 15_000, "predictors": ["boosting", "forest"]}  # 10,000 and 5,000 (F6)
+EVALUATION = {"scoring": {"samples": 15_000, "predictors": ["boosting", "forest"]}}  # 10,000 and 5,000 (F6)
 TRAINING = {
-    "learning_rate": 1e-3,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "weight_decay": 0.0,
-    "decay_biases": True,
-    "clip": None,
-    "batch_size": 256,
-    "family": "preactivation",
-    "pictures_in_one": 4,  # of qlae's networks: what smaller scales divide batches and samples by
+    "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
+    "training": {"clip": None, "batch_size": 256},
+    "model": {"family": "preactivation"},
+    "scaling": {"image_cost": 4},  # of qlae's networks: what smaller scales divide batches and samples by
 }  # appendix A
 ITERATIONS = 100_000  # appendix A
 SEEDS = 1  # none is printed
@@ -38,11 +34,11 @@ def timing(
     factorises: bool,  # whether the model has a discriminator
     protocol: str,  # "paper" or "code"
 ) -> dict[str, Any]:
-    "How long a model is trained, in updates, and how its learning rate falls."
+    "How many steps of an optimiser a model is trained for, and how its learning rate falls."
     if protocol == "paper":
         steps = 2 if factorises else 1
-        return {"updates": ITERATIONS * steps, "updates_a_round": steps, "schedule": "cosine_then_floor"}
-    return {"updates": ITERATIONS, "schedule": "cosine" if factorises else "cosine_there_and_back"}
+        return {"steps": ITERATIONS * steps, "steps_per_round": steps, "schedule": "cosine_then_floor"}
+    return {"steps": ITERATIONS, "schedule": "cosine" if factorises else "cosine_there_and_back"}
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #ef71baef
 @dataclass(frozen=True)
@@ -54,6 +50,7 @@ class Setting:
     factorises: bool = False  # whether it has a discriminator
     grid: tuple[tuple[float, ...], ...] = ((),)  # nothing is tuned
     tuned_as: str = ""
+    revision: int = 1  # of the model's code: raised when the same hyperparameters come to give other numbers
 
 
 def in_sum(*strengths: float) -> tuple[float, ...]:
@@ -99,16 +96,15 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: tuple[float, ...] | None = None,  # nothing is tuned: left out or empty
-) -> dict[str, Any]:  # names as `make_optimizer`, `Training`, `evaluate` and the models take them
+) -> Hyperparameters:
     "Hyperparameters of a run (factorqvae, appendix A); `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
     check_choice("protocol", protocol, ("paper", "code"))
-    return {
-        **EVALUATION,
-        **TRAINING,
-        **timing(setting.factorises, protocol),
-        **setting.model,
-        **{name: values[place] for name, values in setting.strengths.items()},
-        **(RELEASED.get(model, {}) if protocol == "code" else {}),
-    }
+    strengths = {name: values[place] for name, values in setting.strengths.items()}
+    released = RELEASED.get(model, {}) if protocol == "code" else {}
+    return merged(
+        EVALUATION,
+        TRAINING,
+        {"training": timing(setting.factorises, protocol), "model": {**setting.model, **strengths, **released}},
+    )

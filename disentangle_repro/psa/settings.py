@@ -10,29 +10,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'TRAINING', 'PICTURES_IN_ONE', 'SLOTS', 'SETTINGS', 'Setting',
+__all__ = ['DATASETS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'TRAINING', 'IMAGE_COST', 'SLOTS', 'SETTINGS', 'Setting',
            'hyperparameters']
 
 # %% ../../nbs/psa/07_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
-EVALUATION = {"evaluation_samples": 1_000}  # ours
+EVALUATION = {"scoring": {"samples": 1_000}}  # ours
 SEEDS = 3  # ours
 
 # %% ../../nbs/psa/07_settings.ipynb #ab3bc02f
 TRAINING = {
-    "learning_rate": 4e-4,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "weight_decay": 0.0,
-    "decay_biases": True,
-    "clip": None,
-    "updates": 500_000,
-    "batch_size": 64,
+    "optimizer": {"learning_rate": 4e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
+    "training": {"clip": None, "steps": 500_000, "batch_size": 64},
 }
-PICTURES_IN_ONE = {"clevr6": 8, "objects_room": 2, "sprites": 2}  # of 64x64 pixels with one object
+IMAGE_COST = {"clevr6": 8, "objects_room": 2, "sprites": 2}  # of images of 64x64 pixels with one object
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,7 @@ class Setting:
     model: Mapping[str, Any] = field(default_factory=dict)  # what is the model's own
     grid: tuple[None] = (None,)
     tuned_as: str = ""
+    revision: int = 1  # of the model's code: raised when the same hyperparameters come to give other numbers
 
 # %% ../../nbs/psa/07_settings.ipynb #2b7fcbae
 SLOTS = {"dim": 64}
@@ -61,9 +57,9 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # there is one reading of this paper
     strength: None = None,  # nothing is tuned
-) -> dict[str, Any]:  # names as `make_optimizer`, `Training` and the models take them
+) -> Hyperparameters:
     "Hyperparameters of a run of psa; `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, ("paper",))
-    pictures = {"pictures_in_one": PICTURES_IN_ONE[dataset]}
-    return {**EVALUATION, **TRAINING, **pictures, "n_slots": N_SLOTS[dataset], **setting.model}
+    own = {"model": {"n_slots": N_SLOTS[dataset], **setting.model}, "scaling": {"image_cost": IMAGE_COST[dataset]}}
+    return merged(EVALUATION, TRAINING, own)

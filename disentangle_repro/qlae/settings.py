@@ -10,28 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
 __all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
-           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'Setting', 'hyperparameters']
+           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'part_of', 'Setting',
+           'hyperparameters']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
-EVALUATION = {"evaluation_samples": 10_000}  # section 5
+EVALUATION = {"scoring": {"samples": 10_000}}  # section 5
 SEEDS = 5  # section 5
 AUTOENCODERS = {
-    "learning_rate": 1e-3,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "updates": 200_000,
-    "batch_size": 128,
+    "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
+    "training": {"steps": 200_000, "batch_size": 128},
 }  # table 9
 INFOGANS = {
-    "learning_rate": 2e-4,
-    "beta1": 0.0,
-    "beta2": 0.9,
-    "updates": 200_000,
-    "batch_size": 64,
-    "critic_steps": 5,
+    "optimizer": {"learning_rate": 2e-4, "beta1": 0.0, "beta2": 0.9},
+    "training": {"steps": 200_000, "batch_size": 64},
+    "model": {"critic_steps": 5},
 }  # table 10; its weights (200, 10, 1) are the model's own
 QUANTISER = {"n_values": 10, "quantize": 0.01, "commit": 0.01}  # table 8
 VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}  # section 5 and appendix C.4
@@ -40,27 +36,34 @@ VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 
 
+def part_of(name: str) -> str:
+    "The part of hyperparameters that a tuned one belongs to."
+    return "optimizer" if name == "weight_decay" else "model"
+
+
 @dataclass(frozen=True)
 class Setting:
     "What one model of the paper is trained with."
 
-    training: Mapping[str, Any]  # what table 9 or 10 fixes
+    training: Hyperparameters  # what table 9 or 10 fixes
     model: Mapping[str, Any]  # what is the model's own
-    tuned: str  # the name of the strength that is tuned
+    tuned: str  # the name of the hyperparameter that is tuned
     grid: tuple[float, ...]  # what it is tuned over (table 11); one value where it is not tuned
     strengths: tuple[float, ...]  # one for each of `DATASETS`
     tuned_as: str = ""  # the model whose strengths it takes, where that is another
+    weight_decay: float = 0.0  # where something else is tuned
+    revision: int = 1  # of the model's code: raised when the same hyperparameters come to give other numbers
 
 # %% ../../nbs/qlae/03_settings.ipynb #f66a48b1
 BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 ACTIVITIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 DECAYS, GAN_DECAYS, NONE = (0.001, 0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1), (0.0,)
-BIOAE = {"nonnegative": 1.0, "weight_decay": 0.0001}
+BIOAE = {"nonnegative": 1.0}
 SETTINGS = {
     "ae": Setting(AUTOENCODERS, {}, "weight_decay", (0.0, 0.001, 0.01, 0.1), (0.001,) * 4),
     "beta_vae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.1, 10.0, 0.3)),
     "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
-    "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1)),
+    "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
     "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4),
     "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
     "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
@@ -72,11 +75,11 @@ SETTINGS = {
 }
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
-PROTOCOLS = {
-    "paper": {"clip": None, "decay_biases": True},
-    "code": {"clip": 1.0, "decay_biases": False},
+PROTOCOLS: dict[str, Hyperparameters] = {
+    "paper": {"training": {"clip": None}, "optimizer": {"decay_biases": True}},
+    "code": {"training": {"clip": 1.0}, "optimizer": {"decay_biases": False}},
 }  # Q8
-CODE_BETA2 = 0.999  # of the autoencoders
+CODE_BETA2 = {"optimizer": {"beta2": 0.999}}  # of the autoencoders
 
 # %% ../../nbs/qlae/03_settings.ipynb #07cb45c6
 def hyperparameters(
@@ -84,17 +87,16 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: float | None = None,  # of what is tuned; the released or chosen one when left out
-) -> dict[str, Any]:  # names as `make_optimizer`, `Training` and the models take them
+) -> Hyperparameters:
     "Hyperparameters of a run (qlae, appendix C.2); `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     known = setting.strengths[DATASETS.index(check_choice("dataset", dataset, DATASETS))]
-    training = {**setting.training, **PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)]}
-    if protocol == "code" and setting.training is AUTOENCODERS:
-        training["beta2"] = CODE_BETA2
-    return {
-        **EVALUATION,
-        **training,
-        "weight_decay": 0.0,  # unless the next lines know better
-        **setting.model,
-        setting.tuned: known if strength is None else strength,
-    }
+    as_protocol = PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)]
+    return merged(
+        EVALUATION,
+        setting.training,
+        as_protocol,
+        CODE_BETA2 if protocol == "code" and setting.training is AUTOENCODERS else {},
+        {"optimizer": {"weight_decay": setting.weight_decay}, "model": setting.model},
+        {part_of(setting.tuned): {setting.tuned: known if strength is None else strength}},
+    )

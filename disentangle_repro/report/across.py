@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..core.hyperparameters import Hyperparameters
 from ..core.scale import SCALES
 from .page import SMOKE_NOTE, badge, chooser, href, run_path, scroll, smoke, write_page
 from .state import Basis, Survey, means_nothing
@@ -29,7 +30,7 @@ __all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'MARKERS', 'Line', 'U
            'CAPTION', 'main_table', 'shared', 'Number', 'reported', 'printed', 'apart', 'most_first', 'stands_on',
            'cell_of', 'ours', 'printed_html', 'our_html', 'row_data', 'difference_html', 'row', 'comparison_head',
            'comparison_controls', 'comparison_table', 'lines_across', 'draw_line', 'name_papers', 'set_out',
-           'draw_across', 'trainings_differ', 'said', 'training_row', 'training_table', 'why', 'across_page',
+           'draw_across', 'by_name', 'trainings_differ', 'said', 'training_row', 'training_table', 'why', 'across_page',
            'write_across']
 
 # %% ../../nbs/report/07_across_papers.ipynb #dd658b07
@@ -255,7 +256,7 @@ def draw_across(metric: str = "InfoM") -> Figure:
 # %% ../../nbs/report/07_across_papers.ipynb #dc899072
 USUAL = {"family": "style", "schedule": "constant", "psnr_threshold": "none"}  # where a paper's settings have no entry
 OF_TRAINING = {
-    "updates": "updates",
+    "steps": "steps",
     "batch_size": "batch size",
     "pictures": "pictures seen",
     "learning_rate": "learning rate",
@@ -270,10 +271,15 @@ OF_TRAINING = {
 }
 
 # %% ../../nbs/report/07_across_papers.ipynb #e9e25711
+def by_name(hyperparameters: Hyperparameters) -> dict[str, Any]:
+    "The hyperparameters of optimiser, training and model under their own names."
+    return {k: v for part in ("optimizer", "training", "model") for k, v in hyperparameters[part].items()}
+
+
 def trainings_differ(model: str, dataset: str, papers: Sequence[str]) -> pd.DataFrame:  # a row a hyperparameter
     "What is not the same in the trainings of a model by the text of some papers."
-    how = {paper: USUAL | SETTINGS[paper].hyperparameters(model, dataset) for paper in papers}
-    seen = {paper: {**of, "pictures": of["updates"] * of["batch_size"]} for paper, of in how.items()}
+    how = {paper: USUAL | by_name(SETTINGS[paper].hyperparameters(model, dataset)) for paper in papers}
+    seen = {paper: {**of, "pictures": of["steps"] * of["batch_size"]} for paper, of in how.items()}
     every = pd.DataFrame(seen, dtype=object).reindex(list(OF_TRAINING)).dropna(how="all")
     return every[every.astype(str).nunique(axis=1) > 1].rename(OF_TRAINING)
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import DataError, extra
 from ..core.files import written_whole
+from ..core.hyperparameters import Hyperparameters, flat
 from ..core.scale import SCALES
 from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .state import Run, Snapshot, basis_of
@@ -196,7 +197,7 @@ def run_title(run: Run) -> str:
     if (spec := run.spec) is None:
         return run.id
     name = MODEL_NAMES.get(spec.model) or MEASURED.get(spec.model, spec.model)
-    of = spec.hyperparameters.get("of")
+    of = spec.part("measurement").get("of")
     between = f" of trainings of {MODEL_NAMES.get(of, of)}" if of else ""
     return f"{spec.paper}: {name}{between} on {spec.dataset}, seed {spec.seed}"
 
@@ -309,11 +310,11 @@ def page_head(
     return "\n".join(part for part in parts if part)
 
 
-def hyperparameter_table(hyperparameters: Mapping[str, Any]) -> str:
+def hyperparameter_table(hyperparameters: Hyperparameters) -> str:
     "Hyperparameters and their values, folded."
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
-        for name, value in sorted(hyperparameters.items())
+        for name, value in sorted(flat(hyperparameters).items())
     )
     return f"<details><summary>Hyperparameters</summary><table><tbody>{rows}</tbody></table></details>"
 
@@ -386,7 +387,7 @@ def links_of(
 ) -> list[tuple[str, list[tuple[str, str]]]]:
     "Where one gets to from a run: tables, other seeds, and the trainings that it compares."
     alike = [other for other in cells[cell_of(run.spec)] if other is not run] if run.spec else []
-    compared = [seen.found.get(id) for id in run.spec.hyperparameters.get("runs", ())] if run.spec else []
+    compared = [seen.found.get(id) for id in run.spec.part("measurement").get("runs", ())] if run.spec else []
     return [
         ("Shown in", list(shown_in)),
         ("Other seeds", [(run_path(other.id), f"seed {other.spec.seed}") for other in alike]),

@@ -29,6 +29,7 @@ from disentangle_repro.tables.plan import (
     agreement_specs,
     mixture_spec,
     once,
+    rounds,
     run_spec,
     table_specs,
     time_specs,
@@ -143,8 +144,7 @@ def basis_of(spec: RunSpec) -> Basis | None:
         return Basis(spec.paper, spec.scale, spec.source, "paper")
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
-        planned = run_spec(spec.paper, spec.model, spec.dataset, basis.request).hyperparameters
-        made, usual = (how["updates"] // how.get("updates_a_round", 1) for how in (spec.hyperparameters, planned))
+        made, usual = map(rounds, (spec, run_spec(spec.paper, spec.model, spec.dataset, basis.request)))
     except (KeyError, ValueError):
         return None
     return basis if made == usual else replace(basis, updates=made)
@@ -215,7 +215,7 @@ def needs(table: Table, basis: Basis, seen: Snapshot) -> Needs:
 
 def model_of(spec: RunSpec) -> str:
     "The model that a run is about: of a comparison of trainings, the model trained."
-    return spec.hyperparameters.get("of", spec.model)
+    return spec.part("measurement").get("of", spec.model)
 
 # %% ../../nbs/report/02_state.ipynb #177ad322
 STATES = ("done", "failed", "damaged", "waiting")

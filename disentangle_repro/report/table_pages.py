@@ -35,7 +35,7 @@ from disentangle_repro.report.state import (
     table_path,
 )
 from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, number
-from ..tables.plan import AGGREGATED, TABLES, Table
+from ..tables.plan import AGGREGATED, TABLES, Table, rounds
 from ..train.store import RunSpec
 
 # %% auto #0
@@ -171,8 +171,7 @@ def row_head(model: str, dataset: str, scale: str) -> str:
 # %% ../../nbs/report/04_table_pages.ipynb #c8fc6795
 def updates_of(specs: list[RunSpec]) -> str:
     "How many updates runs make; empty where they make none."
-    hows = [spec.hyperparameters for spec in specs if "updates" in spec.hyperparameters]
-    return ", ".join(f"{n:,}" for n in sorted({how["updates"] // how.get("updates_a_round", 1) for how in hows}))
+    return ", ".join(f"{n:,}" for n in sorted(set(map(rounds, specs)) - {0}))
 
 # %% ../../nbs/report/04_table_pages.ipynb #39aca1de
 def behind(specs: list[RunSpec], troubled: list[tuple[RunSpec, str]], seen: Snapshot) -> RunSpec | None:

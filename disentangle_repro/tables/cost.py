@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from ..base.autoencoder import Autoencoder
 from ..core.device import device_name, generator, pick_device
+from ..core.hyperparameters import merged
 from ..core.engine import runs_at_once
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
@@ -35,7 +36,7 @@ from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..qlae.choices import choices
-from .assemble import assemble, pictures_needed, probe_every, recipe, score, watch
+from .assemble import assemble, pictures_needed, probe_every, score, watch
 from .plan import MEASUREMENTS, TABLES, Request, wanted
 from .runner import asked_request, parser, positive
 from .slots import HELD_OUT_SEEDS
@@ -55,12 +56,11 @@ __all__ = ['SAMPLES', 'FEW_SCENES', 'NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGN
 # %% ../../nbs/tables/12_cost.ipynb #a938987f
 def step_key(spec: RunSpec) -> str:
     "The same for two runs whose updates take equally long."
-    how = recipe(spec)
-
     def there(name: str, value: Any) -> Any:
         return bool(value) if isinstance(value, float) and name != "width" else value
 
-    sizes = {name: there(name, value) for name, value in {**how.training, **how.model}.items()}
+    how = {name: spec.part("training")[name] for name in ("batch_size", "clip", "precision")}
+    sizes = {name: there(name, value) for name, value in {**how, **spec.part("model")}.items()}
     return json.dumps([spec.model, spec.protocol, describe(spec.dataset)["image size"], sizes], sort_keys=True)
 
 # %% ../../nbs/tables/12_cost.ipynb #8ec317d6
@@ -114,7 +114,7 @@ def probe_training(
 ) -> Probe:
     "How long an update of a run takes on a device, and how large its checkpoints are."
     training = assemble(spec, noise(spec, 256, device).images)
-    training.total, whole = max(1_000, recipe(spec).updates), training.batch_size
+    training.total, whole = max(1_000, spec.part("training")["steps"]), training.batch_size
     if device.type == "cpu":
         training.batch_size = min(whole, max(2, whole // 8))
     step, first = warm_up(training)
@@ -152,7 +152,7 @@ def probes_made(updates: int) -> int:
 # %% ../../nbs/tables/12_cost.ipynb #aa76cb5c
 def with_samples(spec: RunSpec, n: int) -> RunSpec:
     "The run, scored on `n` samples."
-    return replace(spec, hyperparameters={**spec.hyperparameters, "evaluation_samples": n})
+    return replace(spec, hyperparameters=merged(spec.hyperparameters, {"scoring": {"samples": n}}))
 
 # %% ../../nbs/tables/12_cost.ipynb #d979483e
 def score_samples(spec: RunSpec, model: Autoencoder, n: int, device: torch.device) -> None:
@@ -172,7 +172,7 @@ def watching_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n:
 # %% ../../nbs/tables/12_cost.ipynb #c976c564
 def scenes_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
     "What a run on scenes takes beside its training: the time of a few scenes, as often as it looks at so many."
-    times, n = probes_made(recipe(spec).updates), recipe(spec).evaluation_samples
+    times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
     few, scenes = FEW_SCENES[device.type], n + times * min(n, pictures_needed(spec).get("validation", 50))
     first = watching_seconds(spec, model, device, few)
     return scenes / few * (first if first > 10 else min(first, watching_seconds(spec, model, device, few)))
@@ -182,7 +182,7 @@ def scoring_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> 
     "What a run takes beside its training: its probes, and its scores at the end."
     if spec.dataset not in GRIDS:
         return scenes_seconds(spec, model, device)
-    times, n = probes_made(recipe(spec).updates), recipe(spec).evaluation_samples
+    times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
     at_end = on_line(lambda m: elapsed(lambda: score_samples(spec, model, m, device), device), *SAMPLES, n)
     return at_end + times * on_line(partial(watching_seconds, spec, model, device), *SAMPLES, min(2_000, n))
 
@@ -196,8 +196,8 @@ class Cost(NamedTuple):
 # %% ../../nbs/tables/12_cost.ipynb #705d038a
 def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
     "The same for two runs whose scoring takes about equally long."
-    how = recipe(spec)
-    about = [spec.paper, spec.protocol, how.evaluation_samples, how.scoring, probes_made(how.updates), model.discrete]
+    times = probes_made(spec.part("training")["steps"])
+    about = [spec.paper, spec.protocol, spec.part("scoring"), times, model.discrete]
     return json.dumps(about, sort_keys=True) if spec.dataset in GRIDS else step_key(spec)
 
 # %% ../../nbs/tables/12_cost.ipynb #18b80b67
@@ -253,7 +253,7 @@ NOTEBOOK = 3_000_000  # bytes of an executed run with its pictures, at most
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
     "What is known of a run without trying it."
     trains = spec.model not in MEASUREMENTS
-    updates = recipe(spec).updates if trains else 0
+    updates = spec.part("training")["steps"] if trains else 0
     return {
         "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
         "id": spec.id,
@@ -298,7 +298,7 @@ def runs_and_costs(
     rows = [run_row(stage, spec, spec.id in believed, store) for stage, spec in stages]
     to_try = [spec for (_, spec), row in zip(stages, rows, strict=True) if row["key"] and not row["done"]]
     costs = measured_costs(to_try, device, progress) if device else {}
-    batches = [spec.hyperparameters.get("batch_size", 1) for _, spec in stages]
+    batches = [spec.part("training").get("batch_size", 1) for _, spec in stages]
     costed = zip(rows, batches, strict=True)
     return pd.DataFrame([row | cost_row(row, costs.get(row["key"]), batch) for row, batch in costed])
 

@@ -37,13 +37,13 @@ def add_row(
     *,
     like: str,  # the paper's model whose tables, training and hyperparameters it takes
     title: str = "",  # as tables print it; left out: the name
-    **own: Any,  # hyperparameters that it has besides, or that are different: numbers and strings
+    **own: Any,  # the model's hyperparameters that it has besides, or that are different: numbers and strings
 ) -> None:
     "Add a model to the tables of a paper that have `like`; `ValueError` where one of the names will not do."
     known = SETTINGS[check_choice("paper", paper, SETTINGS)].SETTINGS
     check_choice("like", like, known), check_choice("model", model, list_models())
     check_new("model", model, models_of(paper))
-    LIKE[paper, model], OWN[paper, model] = like, own
+    LIKE[paper, model], OWN[paper, model] = like, {"model": own}
     MODEL_NAMES.setdefault(model, title or model)
     TABLES[paper] = tuple(with_row(table, model, like) for table in TABLES[paper])
 

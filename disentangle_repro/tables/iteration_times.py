@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 
 from ..core.device import generator
+from ..core.hyperparameters import merged
 from ..core.files import write_text
 from .assemble import assemble
 from .layout import MODEL_NAMES, page, reported_numbers
@@ -40,7 +41,8 @@ def timed_training(
     width: float = 1.0,
 ) -> Training:
     "A model of table 6 in training, on noise."
-    how = hyperparameters(model, "shapes3d", protocol) | {"batch_size": batch_size, "width": width, "images": None}
+    own = {"training": {"batch_size": batch_size}, "model": {"width": width}}
+    how = merged(hyperparameters(model, "shapes3d", protocol), own)
     noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=generator(0)).to(device)
     return assemble(RunSpec("tripod", model, "shapes3d", "rendered", "paper", 0, protocol, how), noise)
 
@@ -104,7 +106,7 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "not measured yet."
     spec, devices = records[0]["spec"], {record["environment"]["device"] for record in records}
-    how = spec["hyperparameters"]
+    how = spec["hyperparameters"]["measurement"]
     return (
         f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, networks of full width,"
         f" noise instead of pictures; device: {', '.join(sorted(devices))}."

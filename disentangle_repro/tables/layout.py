@@ -16,8 +16,17 @@ from scipy import stats
 
 from ..core.files import project_root, write_text
 from ..core.scale import SCALES
-from .plan import AGGREGATED, ASYMMETRY_MODELS, CODEBOOKS, RUN_AS, Request, Table, table_specs
-from ..train.store import Store
+from disentangle_repro.tables.plan import (
+    AGGREGATED,
+    ASYMMETRY_MODELS,
+    CODEBOOKS,
+    RUN_AS,
+    Request,
+    Table,
+    rounds,
+    table_specs,
+)
+from ..train.store import RunSpec, Store
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'reported_cell', 'mean_interval',
@@ -84,8 +93,7 @@ def table_cells(
     specs = [] if records is not None else table_specs(table, request, store)
     if records is None:
         records = [record for spec in specs if (record := store.record(spec)) is not None]
-    asked = [spec.hyperparameters for spec in specs] + [record["spec"]["hyperparameters"] for record in records]
-    made = max((how["updates"] // how.get("updates_a_round", 1) for how in asked), default=0)
+    made = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
     rows = []
     for dataset in table.datasets:
         datasets = table.run_on if dataset == AGGREGATED else (dataset,)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..asymmetry import settings as asymmetry_settings
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 from ..core.scale import Scale, at_scale
 from ..data.load import describe
 from ..factorqvae import settings as factorqvae_settings
@@ -25,8 +26,8 @@ __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES
            'BY_TREES', 'FACTORQVAE_TABLES', 'ASYMMETRY_MODELS', 'WITH_ATTENTION', 'OBJECTS', 'BY_JACOBIAN',
            'ASYMMETRY_TABLES', 'PSA_MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'ON_PHOTOGRAPHS', 'USED',
            'PSA_TABLES', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'SETTINGS', 'LIKE', 'OWN', 'MEASUREMENTS', 'ALONE',
-           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'run_spec', 'setting', 'tuning_specs',
-           'best_strengths', 'table_specs', 'once', 'time_specs', 'mixture_spec', 'agreement_specs',
+           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'run_spec', 'tuning_specs',
+           'best_strengths', 'table_specs', 'once', 'rounds', 'time_specs', 'mixture_spec', 'agreement_specs',
            'measurement_specs', 'paper_tables', 'Wanted', 'wanted']
 
 # %% ../../nbs/tables/02_plan.ipynb #520bef76
@@ -159,12 +160,17 @@ SETTINGS = {
 
 # %% ../../nbs/tables/02_plan.ipynb #7698bf71
 LIKE: dict[tuple[str, str], str] = {}  # paper and a model or data set that was added -> the paper's that it is like
-OWN: dict[tuple[str, str], dict[str, Any]] = {}  # paper and a model that was added -> what it is trained with besides
+OWN: dict[tuple[str, str], Hyperparameters] = {}  # paper and a model that was added -> what it has besides
 
 
 def like(paper: str, name: str) -> str:
     "The model or data set of a paper whose settings one of that name takes: itself, unless it was added."
     return LIKE.get((paper, name), name)
+
+
+def setting(paper: str, model: str) -> Any:  # with `grid`, `tuned_as` and `revision`
+    "What a paper's settings say of a model, or of the one that it is treated like."
+    return SETTINGS[paper].SETTINGS[like(paper, model)]
 
 # %% ../../nbs/tables/02_plan.ipynb #5d3cb34b
 def run_spec(
@@ -178,19 +184,14 @@ def run_spec(
     "One run of a paper's model."
     scale, protocol, model = request.scale, request.protocol, RUN_AS.get(model, model)
     lent = SETTINGS[paper].hyperparameters(like(paper, model), like(paper, dataset), protocol, strength)
-    hyperparameters = at_scale(lent | OWN.get((paper, model), {}), scale)
-    if hyperparameters["images"] is not None:
-        hyperparameters["images"] = min(hyperparameters["images"], describe(dataset)["size"])
-    if request.updates is not None:
-        hyperparameters["updates"] = request.updates * hyperparameters.get("updates_a_round", 1)
-    return RunSpec(paper, model, dataset, request.source, scale.name, seed, protocol, hyperparameters)
+    hyperparameters = at_scale(merged(lent, OWN.get((paper, model), {})), scale, request.updates)
+    data = hyperparameters["data"]
+    if data["images"] is not None:
+        data["images"] = min(data["images"], describe(dataset)["size"])
+    where = (paper, model, dataset, request.source, scale.name, seed, protocol)
+    return RunSpec(*where, hyperparameters, getattr(setting(paper, model), "revision", 1))
 
 # %% ../../nbs/tables/02_plan.ipynb #473ac41c
-def setting(paper: str, model: str) -> Any:  # with `grid` and `tuned_as`
-    "What a paper's settings say of a model, or of the one that it is treated like."
-    return SETTINGS[paper].SETTINGS[like(paper, model)]
-
-
 def tuning_specs(
     table: Table, request: Request
 ) -> dict[tuple[str, str], dict[Hashable, list[RunSpec]]]:  # for each model and data set: the runs of each strength
@@ -245,6 +246,12 @@ def once(specs: Iterable[RunSpec]) -> list[RunSpec]:
     "Each run once, in the order of its first mention."
     return list({spec.id: spec for spec in specs}.values())
 
+# %% ../../nbs/tables/02_plan.ipynb #0a2c391b
+def rounds(spec: RunSpec) -> int:
+    "How many rounds of a model's steps a run takes; 0 for a measurement."
+    how = spec.part("training")
+    return how.get("steps", 0) // how["steps_per_round"]
+
 # %% ../../nbs/tables/02_plan.ipynb #f7608bce
 MEASUREMENTS = {
     "iteration_times": "iteration_times.ipynb",  # table 6 of tripod
@@ -257,14 +264,15 @@ TRAININGS = {"psa": "slots.ipynb", "asymmetry": "slots.ipynb"}  # of the others 
 
 def time_specs(scale: Scale) -> list[RunSpec]:
     "The measurements of table 6 of tripod, for both families of networks."
-    how = {"batch_size": 64, "width": 1.0, "rounds": 5}
+    how = {"measurement": {"batch_size": 64, "width": 1.0, "rounds": 5}}
     where = ("tripod", "iteration_times", "shapes3d", "rendered", scale.name, 0)
     return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
 
 
 def mixture_spec(scale: Scale) -> RunSpec:
     "The experiment of psa's section 6 in two dimensions."
-    return RunSpec("psa", "mixture", "gmm2d", "rendered", scale.name, 0, "paper", {"seeds": 5, "updates": 500})
+    how = {"measurement": {"seeds": 5, "steps": 500}}
+    return RunSpec("psa", "mixture", "gmm2d", "rendered", scale.name, 0, "paper", how)
 
 
 def agreement_specs(trainings: Sequence[RunSpec]) -> list[RunSpec]:  # of psa
@@ -275,7 +283,7 @@ def agreement_specs(trainings: Sequence[RunSpec]) -> list[RunSpec]:  # of psa
             groups.setdefault((spec.model, spec.dataset), []).append(spec)
     return [
         RunSpec("psa", "agreement", dataset, specs[0].source, specs[0].scale, 0, "paper",
-                {"of": model, "runs": [spec.id for spec in specs], **specs[0].hyperparameters})
+                {**specs[0].hyperparameters, "measurement": {"of": model, "runs": [spec.id for spec in specs]}})
         for (model, dataset), specs in groups.items()
         if len(specs) > 1
     ]  # fmt: skip

@@ -111,7 +111,8 @@ def hyperparameter(
     datasets: Iterable[str] = DATASETS,
 ) -> Entry:
     "What models of a paper are trained with."
-    return one(SETTINGS[paper].hyperparameters(model, dataset)[name] for model, dataset in product(models, datasets))
+    every = (SETTINGS[paper].hyperparameters(model, dataset) for model, dataset in product(models, datasets))
+    return one(next(of[name] for of in how.values() if name in of) for how in every)
 
 # %% ../../nbs/tables/06_setup.ipynb #044b15cb
 def tripod_data() -> Setup:
@@ -163,7 +164,7 @@ OPTIMIZER = {
     "AdamW learning rate": "learning_rate",
     "AdamW β_1": "beta1",
     "AdamW β_2": "beta2",
-    "AdamW updates": "updates",
+    "AdamW updates": "steps",
     "batch size": "batch_size",
 }
 

@@ -149,10 +149,11 @@ def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     "For each pair of trainings that was compared a record as of a run of the model."
     return [
         {
-            "spec": {**record["spec"], "model": record["spec"]["hyperparameters"].get("of", "psa"), "seed": pair},
+            "spec": {**spec, "model": spec["hyperparameters"]["measurement"].get("of", "psa"), "seed": pair},
             "scores": {name: values[pair] for name, values in record["pairs"].items()},
             "environment": record["environment"],
         }
         for record in records
+        for spec in [record["spec"]]
         for pair in range(len(record["pairs"]["smcc"]))
     ]

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from ..core.device import device_name
 from ..core.extensions import LOADED
 from ..core.errors import DataError
+from ..core.hyperparameters import Hyperparameters, check_parts, with_defaults, without_defaults
 from ..core.files import project_root, put_aside, remove_unfinished, write_text
 
 # %% auto #0
@@ -37,7 +38,7 @@ def fingerprint(content: Any) -> str:
 # %% ../../nbs/train/03_store.ipynb #5d31d2f4
 @dataclass(frozen=True)
 class RunSpec:
-    "Everything a run's numbers depend on."
+    "Everything a run's numbers depend on; `ValueError` for hyperparameters that are not nested by `PARTS`."
 
     paper: str  # whose training procedure, such as "qlae"
     model: str  # such as "ae"
@@ -46,13 +47,24 @@ class RunSpec:
     scale: str  # a name in `core.scale.SCALES`
     seed: int
     protocol: str  # "paper" or "code"
-    hyperparameters: dict[str, Any]  # numbers and strings, all of them
+    hyperparameters: Hyperparameters  # numbers and strings, all of them
+    revision: int = 1  # of the model's code
+
+    def __post_init__(self):
+        check_parts(self.hyperparameters)
+
+    def part(self, name: str) -> dict[str, Any]:
+        "The hyperparameters of one part, with defaults."
+        return with_defaults(self.hyperparameters)[name]
 
     @property
     def id(self) -> str:
-        "A name a person can read, and eight digits of a hash of everything."
+        "A name a person can read, and eight digits of a hash of everything that is not a default."
         names = (self.model, self.dataset, self.source, self.scale, self.protocol, f"seed{self.seed}")
-        return "-".join((self.paper, *names, fingerprint(vars(self))[:8]))
+        content = vars(self) | {"hyperparameters": without_defaults(self.hyperparameters)}
+        if self.revision == 1:
+            del content["revision"]
+        return "-".join((self.paper, *names, fingerprint(content)[:8]))
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -102,9 +114,10 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
         raise DataError(path, f"is not the record of {run}; its id is {whose!r}.")
     if (given := record.get("digest")) != (needed := digest(record)):
         raise DataError(path, f"has been altered: its digest is {given!r} but should be {needed!r}.")
-    if not run.endswith(fingerprint(record.get("spec"))[:8]):
-        raise DataError(path, f"has another specification than {run}.")
-    return record
+    with suppress(TypeError, ValueError):
+        if RunSpec(**record["spec"]).id == run:
+            return record
+    raise DataError(path, f"has another specification than {run}.")
 
 # %% ../../nbs/train/03_store.ipynb #2ad2717f
 @contextmanager

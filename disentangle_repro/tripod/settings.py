@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 from ..core.errors import check_choice
+from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'PROTOCOLS', 'BETAS', 'DECAYS', 'WEIGHTS', 'LEGS',
@@ -18,29 +19,22 @@ __all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'PR
 
 # %% ../../nbs/tripod/06_settings.ipynb #e52a4b2d
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
-EVALUATION = {"evaluation_samples": 10_000}  # section 4.1
+EVALUATION = {"scoring": {"samples": 10_000}}  # section 4.1
 PSNR_THRESHOLDS = (38.0, 42.0, 34.0, 40.0)  # table 2, one for each of `DATASETS`
 TRAINING = {
-    "learning_rate": 1e-3,
-    "beta1": 0.9,
-    "beta2": 0.99,
-    "updates": 200_000,
-    "batch_size": 64,
+    "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "decay_biases": True},
+    "training": {"steps": 200_000, "batch_size": 64},
 }  # table 4
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
 # %% ../../nbs/tripod/06_settings.ipynb #e547f75f
-PROTOCOLS = {
-    "paper": {"clip": None, "decay_biases": True, "family": "style"},
+PROTOCOLS: dict[str, Hyperparameters] = {
+    "paper": {"training": {"clip": None}, "model": {"family": "style"}},
     "code": {
-        "learning_rate": 2e-4,
-        "beta2": 0.999,
-        "updates": 250_000,
-        "clip": 1.0,
-        "decay_biases": True,
-        "family": "residual",
-        "pruning": "quartiles",
-        "max_depth": 10,
+        "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
+        "training": {"steps": 250_000, "clip": 1.0},
+        "model": {"family": "residual"},
+        "scoring": {"pruning": "quartiles", "max_depth": 10},
     },
 }
 
@@ -54,6 +48,7 @@ class Setting:
     strengths: tuple[tuple[float, ...], ...]  # one entry for each of `DATASETS`
     model: Mapping[str, Any] = field(default_factory=dict)  # what is the model's own
     tuned_as: str = ""  # the model whose strengths it takes, where that is another
+    revision: int = 1  # of the model's code: raised when the same hyperparameters come to give other numbers
 
 # %% ../../nbs/tripod/06_settings.ipynb #a1081aab
 BETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -89,17 +84,16 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: tuple[float, ...] | None = None,  # of what is tuned; the released or chosen one when left out
-) -> dict[str, Any]:  # names as `make_optimizer`, `Training`, `evaluate` and the models take them
+) -> Hyperparameters:
     "Hyperparameters of a run (tripod, appendix B.2); `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
-    strength = setting.strengths[place] if strength is None else strength
-    return {
-        **EVALUATION,
-        "psnr_threshold": PSNR_THRESHOLDS[place],
-        **TRAINING,
-        **PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)],
-        "weight_decay": 0.0,  # unless it is what is tuned
-        **dict(zip(setting.tuned, strength, strict=True)),
-        **setting.model,
-    }
+    strengths = dict(zip(setting.tuned, setting.strengths[place] if strength is None else strength, strict=True))
+    decay = {"weight_decay": strengths.pop("weight_decay")} if "weight_decay" in strengths else {}
+    return merged(
+        EVALUATION,
+        {"training": {"psnr_threshold": PSNR_THRESHOLDS[place]}},
+        TRAINING,
+        PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)],
+        {"optimizer": decay, "model": {**strengths, **setting.model}},
+    )

@@ -1,0 +1,56 @@
+"Records that are kept: whole, in today's format, and found by the plan that made them."
+
+from dataclasses import replace
+
+import pytest
+
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.tables.plan import MEASUREMENTS, Request, rounds, run_spec, setting
+from disentangle_repro.train.store import RunSpec, fingerprint, project_store, read_record
+
+KEPT = sorted(project_store().results.glob("*.json"))
+
+
+def planned(spec):
+    "What the plan asks for today in the place of a run."
+    request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
+    return run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed)
+
+
+def test_there_are_kept_records():
+    assert KEPT
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_every_kept_record_is_found_by_the_plan_that_made_it(path):
+    record = read_record(path, path.stem)
+    spec = RunSpec(**record["spec"])
+    if spec.model in MEASUREMENTS:
+        return
+    today = getattr(setting(spec.paper, spec.model), "revision", 1)
+    assert spec.revision <= today
+    assert replace(planned(spec), revision=spec.revision).id == path.stem
+
+
+def test_a_new_default_and_the_order_of_keys_change_no_name_but_a_revision_does():
+    spec = RunSpec(**read_record(KEPT[0], KEPT[0].stem)["spec"])
+    stated = {part: spec.part(part) for part in ("training", "scoring", "optimizer", "model", "data")}
+    assert replace(spec, hyperparameters=stated).id == spec.id
+    assert replace(spec, revision=spec.revision + 1).id != spec.id
+    bf16 = {**spec.hyperparameters, "training": {**spec.hyperparameters["training"], "precision": "bf16"}}
+    assert replace(spec, hyperparameters=bf16).id != spec.id
+
+
+def test_what_a_name_is_made_from_stays_what_it_is():
+    "The fingerprint of a specification with nothing but defaults, written down once."
+    plain = RunSpec("qlae", "ae", "shapes3d", "rendered", "smoke", 0, "paper", {"training": {"steps": 40}})
+    content = {"paper": "qlae", "model": "ae", "dataset": "shapes3d", "source": "rendered", "scale": "smoke", "seed": 0}
+    content |= {"protocol": "paper", "hyperparameters": {"training": {"steps": 40}}}
+    assert plain.id == f"qlae-ae-shapes3d-rendered-smoke-paper-seed0-{fingerprint(content)[:8]}"
+    assert plain.id.endswith("-009176ed")
+
+
+@pytest.mark.parametrize("wrong", [{"updates": 3}, {"trainin": {"steps": 3}}])
+def test_hyperparameters_that_are_not_nested_are_refused(wrong):
+    with pytest.raises(ValueError, match="hyperparameters"):
+        RunSpec("qlae", "ae", "shapes3d", "rendered", "smoke", 0, "paper", wrong)
