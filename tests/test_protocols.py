@@ -50,3 +50,31 @@ def test_the_codes_variant_differs_where_the_list_says():
     continuous = torch.randn(8, 12)
     ratio = paper.latent(continuous).penalties["commit"] / code.latent(continuous).penalties["commit"]
     torch.testing.assert_close(ratio, torch.tensor(12.0))  # Q7
+
+
+def test_the_code_bounds_only_the_gradients_of_what_decays():
+    "ae.py: the bound stands before AdamW alone, and biases and codebooks are Adam's."
+    how = qlae.hyperparameters("qlae", "shapes3d", "code")
+    images = load_dataset("shapes3d", n=300).images
+    bounded = {}
+    for everything in (True, False):
+        model = create_model("qlae", dataset="shapes3d", net="code", width=0.125, **how["model"])
+        optimizer = make_optimizer(model, **how["optimizer"])
+        rule = {"clip": 1e-6, "clip_only_decaying": not everything}
+        Training(model, optimizer, images, batch_size=8, seed=0, **rule).update()
+        largest = {name: p.grad.abs().max().item() for name, p in model.named_parameters()}
+        bounded[everything] = {name for name, value in largest.items() if value <= 1e-6}
+    decaying = {name for name in bounded[True] if not name.endswith(("bias", "codebooks"))}
+    free = bounded[True] - bounded[False]
+    assert how["training"]["clip_only_decaying"] and decaying <= bounded[False]
+    assert any(name.endswith("codebooks") for name in free) and any(name.endswith("bias") for name in free)
+    assert all(name.endswith(("bias", "codebooks")) for name in free)
+
+
+@pytest.mark.parametrize(("protocol", "judging", "generating"), [("code", 200_000, 40_000), ("paper", 166_667, 33_333)])
+def test_infogans_make_the_steps_of_their_protocol(protocol, judging, generating):
+    "train_gan.py: 200,000 steps of encoder and critic, one of the generator at every fifth (R1); text: 200,000 in all."
+    for name in ("infowgan_gp", "qlinfowgan_gp"):
+        steps = qlae.hyperparameters(name, "shapes3d", protocol)["training"]["steps"]
+        rounds, rest = divmod(steps, 6)
+        assert (5 * rounds + rest, rounds) == (judging, generating)

@@ -14,6 +14,7 @@ from disentangle_repro.tables.plan import (
     SETTINGS,
     TABLES,
     Request,
+    best_strengths,
     once,
     paper_tables,
     run_spec,
@@ -96,6 +97,37 @@ def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
     decays = [spec.part("optimizer")["weight_decay"] for spec in asked]
     assert sorted(decays[:8]) == sorted(2 * SETTINGS["qlae"].SETTINGS["qlae"].grid)
     assert decays[8:] == [0.01] * 5 and {spec.seed for spec in asked[8:]} == {2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize(("psnr", "chosen"), [({0.1: 31.0, 1.0: 12.0}, 0.1), ({0.1: 31.0, 1.0: 30.5}, 1.0)])
+def test_a_strength_that_does_not_reconstruct_is_not_chosen(checkout, psnr, chosen):
+    "InfoM rises with the strength; 1.0 is chosen only where it reconstructs within a decibel of the best."
+    table, in_full = TABLES["qlae"][0], replace(SMOKE, scale=SCALES["paper"])
+    for strength, specs in tuning_specs(table, in_full)["qlae", "mpi3d"].items():
+        for spec in specs:
+            scores = {"infom": 0.5 + 0.1 * strength, "psnr": psnr.get(strength, 31.0)}
+            checkout.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
+    assert best_strengths(table, in_full, checkout) == {("qlae", "mpi3d"): chosen}
+
+
+def test_tripods_threshold_filters_where_it_is_reached(checkout):
+    "On MPI3D 42 dB pass, whatever the best of the grid has; on no grid does a PSNR of 12 dB win."
+    (table,), in_full = TABLES["tripod"], replace(SMOKE, scale=SCALES["paper"])
+    psnr = {1.0: 50.0, 2.0: 42.5, 3.0: 41.0, 5.0: 20.0, 10.0: 12.0}
+    for (strength,), specs in tuning_specs(table, in_full)["beta_tcvae", "mpi3d"].items():
+        for spec in specs:
+            scores = {"infom": 0.05 * strength, "psnr": psnr[strength]}
+            checkout.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
+    assert best_strengths(table, in_full, checkout) == {("beta_tcvae", "mpi3d"): (2.0,)}
+
+
+def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(checkout, monkeypatch, capsys):
+    asked = []
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
+    assert runner.main("--scale smoke --protocol code".split()) == 0
+    assert "psa has no protocol 'code'" in capsys.readouterr().out
+    assert {spec.paper for spec in asked} == {*TABLES} - {"psa"}
+    assert {spec.protocol for spec in asked if spec.model != "iteration_times"} == {"code"}
 
 
 @pytest.mark.parametrize("option", [["--seeds", "0"], ["--updates", "-5"], ["--updates", "many"]])

@@ -46,7 +46,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "model": {"width": 1.0},
     "optimizer": {"weight_decay": 0.0, "decay_biases": True},
     "training": {
-        "clip": None,  # bound of every element of every gradient
+        "clip": None,  # bound of every element of every gradient ...
+        "clip_only_decaying": False,  # ... or of those of the parameters that decay
         "schedule": "constant",  # of the learning rate, one of `SCHEDULES`
         "warm_up": 0.0,  # share of the training in which the learning rate rises
         "steps_per_round": 1,

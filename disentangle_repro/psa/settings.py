@@ -13,7 +13,7 @@ from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'TRAINING', 'IMAGE_COST', 'SLOTS', 'SETTINGS', 'Setting',
+__all__ = ['DATASETS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'IMAGE_COST', 'SLOTS', 'SETTINGS', 'Setting',
            'hyperparameters']
 
 # %% ../../nbs/psa/07_settings.ipynb #d4ce7857
@@ -21,6 +21,7 @@ DATASETS = ("clevr6", "objects_room", "sprites")
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 EVALUATION = {"scoring": {"samples": 1_000}}  # ours
 SEEDS = 3  # ours
+PROTOCOLS = ("paper",)  # no code was released, so there is one reading
 
 # %% ../../nbs/psa/07_settings.ipynb #ab3bc02f
 TRAINING = {
@@ -60,6 +61,6 @@ def hyperparameters(
 ) -> Hyperparameters:
     "Hyperparameters of a run of psa; `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
-    check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, ("paper",))
+    check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, PROTOCOLS)
     own = {"model": {"n_slots": N_SLOTS[dataset], **setting.model}, "scaling": {"image_cost": IMAGE_COST[dataset]}}
     return merged(EVALUATION, TRAINING, own)

@@ -14,8 +14,8 @@ from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
 __all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
-           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'part_of', 'Setting',
-           'hyperparameters']
+           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'CODE_STEPS', 'part_of',
+           'Setting', 'hyperparameters']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
 EVALUATION = {"scoring": {"samples": 10_000}}  # section 5
@@ -76,10 +76,11 @@ SETTINGS = {
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
 PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None}, "optimizer": {"decay_biases": True}},
-    "code": {"training": {"clip": 1.0}, "optimizer": {"decay_biases": False}},
-}  # Q8
+    "paper": {"training": {"clip": None, "clip_only_decaying": False}, "optimizer": {"decay_biases": True}},
+    "code": {"training": {"clip": 1.0, "clip_only_decaying": True}, "optimizer": {"decay_biases": False}},
+}  # Q8, R3
 CODE_BETA2 = {"optimizer": {"beta2": 0.999}}  # of the autoencoders
+CODE_STEPS = {"training": {"steps": 240_000}}  # of the InfoGANs (R1)
 
 # %% ../../nbs/qlae/03_settings.ipynb #07cb45c6
 def hyperparameters(
@@ -96,7 +97,7 @@ def hyperparameters(
         EVALUATION,
         setting.training,
         as_protocol,
-        CODE_BETA2 if protocol == "code" and setting.training is AUTOENCODERS else {},
+        (CODE_BETA2 if setting.training is AUTOENCODERS else CODE_STEPS) if protocol == "code" else {},
         {"optimizer": {"weight_decay": setting.weight_decay}, "model": setting.model},
         {part_of(setting.tuned): {setting.tuned: known if strength is None else strength}},
     )

@@ -46,8 +46,8 @@ def assemble(
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
-    batches = {"seed": spec.seed, "batch_size": how["batch_size"], "clip": how["clip"]}
-    return Training(model, optimizer, images, schedule=schedule, **batches)
+    given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying")}
+    return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/tables/11_assemble.ipynb #661694f9
 def probe_every(updates: int) -> int:

@@ -37,8 +37,8 @@ from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..qlae.choices import choices
 from .assemble import assemble, pictures_needed, probe_every, score, watch
-from .plan import MEASUREMENTS, TABLES, Request, wanted
-from .runner import asked_request, parser, positive
+from .plan import MEASUREMENTS, Request, wanted
+from .runner import asked_papers, asked_request, parser, positive
 from .slots import HELD_OUT_SEEDS
 from ..train.loop import Replayed, Training, read_state, run_updates, state_of
 from ..train.speed import elapsed, keep_freed_memory
@@ -447,7 +447,7 @@ def runs_and_files(
     options: argparse.Namespace, request: Request, store: Store, device: torch.device | None
 ) -> tuple[pd.DataFrame, dict[Path, int]]:  # of `runs_and_costs`, and files that are to be drawn
     "What the options ask for; `ValueError` where it cannot be planned."
-    which = options.papers or list(TABLES), request, store, options.models or (), options.datasets or ()
+    which = asked_papers(options), request, store, options.models or (), options.datasets or ()
     frame = runs_and_costs(*which, device)
     return frame, {path: size for spec in sum(wanted(*which), []) for path, size in files_needed(spec).items()}
 

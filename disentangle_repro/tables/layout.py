@@ -147,8 +147,9 @@ METRIC_NAMES = {
     "cfid": "cFID",
     "mbo_i": "mBO_i",
     "mbo_c": "mBO_c",
+    "aggregate_ratio": "aggregates apart",
     "slot_count_mae": "error of the count",
-    "flops_saving_percent_max": "saved at most (%)",
+    "flops_saving_percent_max": "operations saved at most (%)",
 }
 DECIMALS = {
     "psnr": 1,

@@ -5,7 +5,7 @@
 # %% ../../nbs/tables/02_plan.ipynb #ea38b322
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,9 +26,9 @@ __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES
            'BY_TREES', 'FACTORQVAE_TABLES', 'ASYMMETRY_MODELS', 'WITH_ATTENTION', 'OBJECTS', 'BY_JACOBIAN',
            'ASYMMETRY_TABLES', 'PSA_MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'ON_PHOTOGRAPHS', 'USED',
            'PSA_TABLES', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'SETTINGS', 'LIKE', 'OWN', 'MEASUREMENTS', 'ALONE',
-           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'run_spec', 'tuning_specs',
-           'best_strengths', 'table_specs', 'once', 'rounds', 'time_specs', 'mixture_spec', 'agreement_specs',
-           'measurement_specs', 'paper_tables', 'Wanted', 'wanted']
+           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'run_spec', 'tuning_specs', 'passing',
+           'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'time_specs', 'mixture_spec',
+           'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol', 'Wanted', 'wanted']
 
 # %% ../../nbs/tables/02_plan.ipynb #520bef76
 AGGREGATED = "aggregated"
@@ -135,7 +135,7 @@ TABLES = {
 }
 
 # %% ../../nbs/tables/02_plan.ipynb #23601fbc
-ON_POINTS = ("psa",), ("gmm2d",), ("smcc", "r2"), ("section6",)
+ON_POINTS = ("psa",), ("gmm2d",), ("smcc", "r2", "aggregate_ratio"), ("section6",)
 MIXTURE_TABLE = Table("psa", "section_6", "A mixture in two dimensions", *ON_POINTS)
 
 # %% ../../nbs/tables/02_plan.ipynb #58311188
@@ -210,15 +210,34 @@ def tuning_specs(
     }
 
 # %% ../../nbs/tables/02_plan.ipynb #1a19660b
+def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: float = 1.0) -> list[Hashable]:
+    "Of the entries of a grid those that reconstruct: above `threshold`, or within `slack` dB of the best."
+    near = max(psnr.values()) - slack
+    return [entry for entry, value in psnr.items() if value >= (near if threshold is None else min(threshold, near))]
+
+
+def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable:  # of each entry of a grid, its runs'
+    "The entry with the highest mean InfoM among those that reconstruct."
+
+    def mean(entry: Hashable, score: str) -> float:
+        return sum(record["scores"][score] for record in records[entry]) / len(records[entry])
+
+    spec = RunSpec(**next(iter(records.values()))[0]["spec"])
+    entries = list(records)
+    if "gan" not in spec.model:
+        entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
+    return max(entries, key=lambda entry: mean(entry, "infom"))
+
+# %% ../../nbs/tables/02_plan.ipynb #98d11be5
 def best_strengths(
     table: Table, request: Request, store: Store
 ) -> dict[tuple[str, str], Hashable]:  # for each model and data set whose tuning is complete
-    "The strengths with the highest mean InfoM."
+    "The strengths with the highest mean InfoM, of those that reconstruct."
     best = {}
     for where, grid in tuning_specs(table, request).items():
         records = {strength: [store.record(spec) for spec in specs] for strength, specs in grid.items()}
         if all(record for seeds in records.values() for record in seeds):
-            best[where] = max(records, key=lambda s: sum(record["scores"]["infom"] for record in records[s]))
+            best[where] = best_entry(records)
     return best
 
 # %% ../../nbs/tables/02_plan.ipynb #24863849
@@ -271,7 +290,7 @@ def time_specs(scale: Scale) -> list[RunSpec]:
 
 def mixture_spec(scale: Scale) -> RunSpec:
     "The experiment of psa's section 6 in two dimensions."
-    how = {"measurement": {"seeds": 5, "steps": 500}}
+    how = {"measurement": {"seeds": 20, "steps": 500, "threads": 1}}
     return RunSpec("psa", "mixture", "gmm2d", "rendered", scale.name, 0, "paper", how)
 
 
@@ -299,6 +318,11 @@ def measurement_specs(paper: str, scale: Scale, trainings: Sequence[RunSpec]) ->
 def paper_tables(papers: Sequence[str]) -> list[Table]:
     "The tables of some papers; `ValueError` for a paper without tables."
     return [table for paper in papers for table in TABLES[check_choice("papers", paper, TABLES)]]
+
+# %% ../../nbs/tables/02_plan.ipynb #14fcc3fc
+def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
+    "Those of some papers that can be read so: a paper without released code has one reading, `paper`."
+    return [paper for paper in papers if protocol in getattr(SETTINGS[paper], "PROTOCOLS", ("paper", "code"))]
 
 # %% ../../nbs/tables/02_plan.ipynb #2813fa3a
 class Wanted(NamedTuple):

@@ -23,12 +23,12 @@ from ..core.files import project_root, put_aside, written_whole
 from ..core.scale import SCALES, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
-from .plan import ALONE, MEASUREMENTS, TABLES, TRAININGS, Request, wanted
+from .plan import ALONE, MEASUREMENTS, TABLES, TRAININGS, Request, wanted, with_protocol
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
 __all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',
-           'do_runs', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request', 'main']
+           'do_runs', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request', 'asked_papers', 'main']
 
 # %% ../../nbs/tables/04_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -219,6 +219,15 @@ def asked_request(options: argparse.Namespace) -> Request:
     how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
     return Request(pick_scale(options.scale), **how)
 
+
+def asked_papers(options: argparse.Namespace) -> list[str]:
+    "The papers that the options ask for, but for those that have no such reading, which is said."
+    papers = options.papers or list(TABLES)
+    having = with_protocol(papers, options.protocol)
+    for paper in sorted(set(papers) - set(having), key=papers.index):
+        tqdm.write(f"{paper} has no protocol {options.protocol!r}: no code was released, so it is left out.")
+    return having
+
 # %% ../../nbs/tables/04_runner.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_tables`, which `make tables` calls; the exit status is 1 after a failure."
@@ -227,10 +236,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser().error(str(error))
     options = parser().parse_args(arguments)
-    papers = options.papers or list(TABLES)
     try:
         only = options.models or (), options.datasets or ()
-        failures = make_tables(papers, asked_request(options), *only, options.engine)
+        failures = make_tables(asked_papers(options), asked_request(options), *only, options.engine)
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")
         return 1

@@ -47,8 +47,8 @@ class Training:
     """A model in training: all that changes from update to update.
 
     `images` are (n, height, width, channels) bytes, on the device of `model`; `clip` bounds every element of every
-    gradient. An update is one step of the optimiser: the next of the model's round of steps. `ValueError` where model
-    and images are on different devices.
+    gradient, or of the gradients of the optimiser's first group (the parameters that decay). An update is one step of
+    the optimiser: the next of the model's round of steps. `ValueError` where model and images are on different devices.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Training:
         batch_size: int,
         seed: int,  # of the batches
         clip: float | None = None,  # elementwise (Q8)
+        clip_only_decaying: bool = False,  # as qlae's released code does (R3)
         schedule: Callable[[float], float] = SCHEDULES["constant"],  # of the learning rate, from the share done
     ):
         device = next(model.parameters()).device
@@ -67,6 +68,8 @@ class Training:
             raise ValueError(f"images are on {images.device} but model is on {device}: both need the same device.")
         self.model, self.optimizer, self.images = model, optimizer, images
         self.batch_size, self.clip, self.steps = batch_size, clip, model.steps()
+        groups = optimizer.param_groups[:1] if clip_only_decaying else optimizer.param_groups
+        self.clipped = {id(parameter) for group in groups for parameter in group["params"]}
         self.random = generator(seed, device)
         self.schedule, self.learning_rate = schedule, float(optimizer.param_groups[0]["lr"])
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total` once it is known how many there will be
@@ -91,7 +94,7 @@ class Training:
         loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.random), self.random)
         loss.backward(inputs=step.parameters)
         if self.clip is not None:
-            torch.nn.utils.clip_grad_value_(step.parameters, self.clip)
+            torch.nn.utils.clip_grad_value_([p for p in step.parameters if id(p) in self.clipped], self.clip)
         self.optimizer.step()
         self.updates += 1
         return {"loss": loss.detach(), **{name: term.detach() for name, term in terms.items()}}
