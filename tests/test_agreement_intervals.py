@@ -1,4 +1,4 @@
-"Agreement of trainings has intervals over trainings: identical models are called different at most about once in 20 times."
+"Agreement has intervals over trainings: identical models are called different at most about once in 20 times."
 
 import math
 

@@ -191,7 +191,7 @@ def run_experiment(
 ) -> Experiment:
     """Section 6's experiment; every start of a slot is drawn anew in every run. `ValueError` for fewer than two runs.
 
-    On the same kind of processor, with the same version of PyTorch and the same number of threads it repeats bit for bit.
+    It repeats bit for bit on the same kind of processor with the same version of PyTorch and number of threads.
     """
     if seeds < 2:
         raise ValueError(f"seeds is {seeds} but it takes two runs to agree.")
@@ -199,10 +199,12 @@ def run_experiment(
         models = [train(seed, progress=progress, **training) for seed in range(seeds)]
         sets = sample_sets(held_out, seed=1)
         fits, refits = (
-            [slots_of(model, sets.points, seed=first + seed) for seed, model in enumerate(models)] for first in (0, seeds)
+            [slots_of(model, sets.points, seed=start + seed) for seed, model in enumerate(models)]
+            for start in (0, seeds)
         )
         slots = [fit.mean for fit in fits]
-        return Experiment(models, sets, fits, refits, agreement(slots), agreement(slots, matching="alternating"))
+        in_turn = agreement(slots, matching="alternating")
+        return Experiment(models, sets, fits, refits, agreement(slots), in_turn)
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #6bbd2d3b
 @torch.no_grad()
@@ -305,7 +307,8 @@ def aggregate_ratios(
     n_unrelated: int = 10,  # of each kind
 ) -> AggregateRatios:
     "How alike the aggregates of runs are, beside a run and itself, and beside what is unrelated (psa, figure 4)."
-    first, second = ([profile_of(fit, n + start) for n, fit in enumerate(of)] for start, of in ((0, fits), (1000, refits)))
+    first = [profile_of(fit, n) for n, fit in enumerate(fits)]
+    second = [profile_of(fit, 1000 + n) for n, fit in enumerate(refits)]
     unit = float(np.mean([apart(*both) for both in zip(first, second, strict=True)]))
     others = {kind: [profile(unrelated(kind, seed)) for seed in range(n_unrelated)] for kind in UNRELATED}
     return AggregateRatios(

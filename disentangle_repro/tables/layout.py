@@ -108,7 +108,8 @@ def table_cells(
                 scores = seed_scores(runs, datasets, metric)
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
-                rows.append({**where, "metric": metric, **cell, "seeds": trainings_behind(runs, scores), **how, "device": devices(runs)})
+                behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
+                rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
 
 # %% ../../nbs/tables/03_layout.ipynb #f33f2825
