@@ -22,11 +22,13 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
+from torch.func import jvp
 
-from ..asymmetry.slot_jacobian import slot_derivatives
+from ..asymmetry.slot_jacobian import sheet_slope, slot_derivatives, sum_over_directions
 from ..core.device import generator
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
+from ..nets.slots import SpatialBroadcastDecoder, composed
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
@@ -37,8 +39,8 @@ __all__ = ['Slots', 'MOST_ORDERS', 'ROUNDING', 'MATCHINGS', 'PAIRINGS', 'PREDICT
            'mean_of_defined', 'halves', 'match_first', 'Alignment', 'alternate', 'from_means', 'weighted_means',
            'from_weighted_means', 'align', 'match_alternating', 'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2',
            'smcc_by_chance', 'pseudo_values', 'interval_over_trainings', 'of_both', 'symmetric', 'called_different',
-           'explained', 'own_over_other', 'sis', 'imperfect_slots', 'evaluations', 'derivative_norms', 'pair_products',
-           'contrast', 'compositional_contrast', 'disjoint', 'softmax_decoder']
+           'explained', 'own_over_other', 'sis', 'imperfect_slots', 'evaluations', 'derivative_norms',
+           'broadcast_norms', 'pair_products', 'contrast', 'compositional_contrast', 'disjoint', 'softmax_decoder']
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #a65677e7
 def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:  # float64, without gradients
@@ -650,7 +652,24 @@ def derivative_norms(
     chunk: int = 16,  # directions at once
 ) -> Float[Tensor, "batch slots numbers"]:
     "The norm of the derivative of each number of the picture with respect to each slot."
+    if isinstance(decoder, SpatialBroadcastDecoder):
+        return broadcast_norms(decoder, slots, chunk)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
+
+
+def broadcast_norms(
+    decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
+) -> Float[Tensor, "batch slots numbers"]:
+    "The same for a decoder that draws each slot on a sheet of its own: one pass per dimension, for all slots at once."
+
+    def squares(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots channels height width"]:
+        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
+        made = composed(*sheets)
+        masks, picture, alpha_slope = made.masks[:, :, None], made.picture[:, None], slopes[1][:, :, None]
+        return sheet_slope(masks, made.parts, picture, slopes[0], alpha_slope).square()
+
+    directions = torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device)
+    return sum_over_directions(squares, directions, chunk).sqrt().flatten(2)
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #a9b5d213
 def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, "batch numbers"]:

@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..base.autoencoder import Autoencoder, decode_all, encode_all
 from ..data.load import Dataset, load_dataset
+from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
 from ..psa.probabilistic_slot_attention import ProbabilisticSlotAttention, active
 from ..psa.slot_metrics import compositional_contrast, pseudo_values, sis, slot_agreement
@@ -92,8 +93,11 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
 # %% ../../nbs/tables/09_slots.ipynb #ec898096
 def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
     "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
+    decoder = model.decoder
+    if not isinstance(decoder, SpatialBroadcastDecoder):
+        decoder = lambda z: model.decoder(z).picture  # noqa: E731
     with torch.no_grad():
-        return {"contrast": compositional_contrast(lambda z: model.decoder(z).picture, slots[:n])}
+        return {"contrast": compositional_contrast(decoder, slots[:n])}
 
 # %% ../../nbs/tables/09_slots.ipynb #0ece3bd0
 @torch.no_grad()
