@@ -119,6 +119,7 @@ def score(
     latents: Num[np.ndarray, "samples latents"],
     *,
     discrete: bool = False,  # do the latents take few values, recognised by equality?
+    categorical: bool = False,  # are they indices, whose order and distance mean nothing?
     protocol: str = "paper",  # or "code"
     dci_samples: int = DCI_SAMPLES,  # for the forests, drawn at random; 0: all
     seed: int = 0,  # of the metrics, and of the samples for DCI
@@ -127,7 +128,8 @@ def score(
     from disentangle_repro.qlae.infomec import infomec
     from disentangle_repro.scores.dci import dci
 
-    info = infomec(sources, latents, discrete=discrete, protocol=protocol, seed=seed)
+    kind = {"discrete": discrete, "categorical": categorical}
+    info = infomec(sources, latents, **kind, protocol=protocol, seed=seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(sources))[: dci_samples or None])
     return Scored(info, dci(sources[rows], latents[rows], protocol=protocol, seed=seed), len(sources), len(rows))
 
@@ -290,6 +292,7 @@ def parser() -> argparse.ArgumentParser:
     of.add_argument("latents", type=Path, metavar="LATENTS", help="npz, npy, csv or parquet, a row a sample")
     of.add_argument("--sources", type=Path, metavar="FILE", help="where the sources are, if not beside the latents")
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
+    of.add_argument("--categorical", action="store_true", help="latents are indices, in no order (and so discrete)")
     of.add_argument("--protocol", choices=("paper", "code"), default="paper", help="the text or its released code")
     of.add_argument("--dci-samples", type=int, default=DCI_SAMPLES, metavar="N", help=(
         "samples that DCI is measured on, 0 for all (%(default)s)"
@@ -311,12 +314,14 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     if given.dci_samples < 0:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or more.")
     sources, latents = read_pair(given.latents, given.sources)
-    choices = {name: getattr(given, name) for name in ("discrete", "protocol", "dci_samples", "seed")}
+    given.discrete = given.discrete or given.categorical
+    choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
     try:
         scored = score(sources, latents, **choices)
     except ValueError as error:
         raise DataError(given.latents, str(error)) from error
-    kind, active = "discrete" if given.discrete else "continuous", scored.infomec.active
+    kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
+    active = scored.infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = f"{counts}; {given.protocol} protocol"
     if given.html:

@@ -76,10 +76,21 @@ class InfoMEC(WholeSample):
     arguments = ("sources", "latents")
 
     def __init__(
-        self, *, discrete: bool, protocol: str = "paper", pruning: str = "range", seed: int = 0, **options: Any
+        self,
+        *,
+        discrete: bool,
+        categorical: bool = False,
+        protocol: str = "paper",
+        neighbors: int | None = None,
+        pruning: str | None = None,
+        encoding: str | None = None,
+        iterations: int | str | None = None,
+        seed: int = 0,
+        **options: Any,
     ):
         super().__init__(**options)
-        self.choices = {"discrete": discrete, "protocol": protocol, "pruning": pruning, "seed": seed}
+        self.choices = {"discrete": discrete, "categorical": categorical, "protocol": protocol, "neighbors": neighbors}
+        self.choices |= {"pruning": pruning, "encoding": encoding, "iterations": iterations, "seed": seed}
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."

@@ -82,7 +82,7 @@ def test_narrow_and_wide_posteriors_stay_finite(layer, raw):
 
 def test_one_number_a_vector_is_qlaes_global_codebook():
     said = torch.randn(200, 4, generator=generator(0))
-    shared, vectors = LatentQuantizer(4, 10, protocol="code", shared=True), VectorQuantizer(dim=1, n_values=10)
+    shared, vectors = LatentQuantizer(4, 10, shared=True), VectorQuantizer(dim=1, n_values=10)
     with torch.no_grad():
         vectors.codebooks.copy_(shared.codebooks.T)
     (heard, terms), (code, penalties) = vectors(said), shared(said)

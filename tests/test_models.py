@@ -1,6 +1,7 @@
-"The models of qlae and tripod at full width: as large as qlae's appendix C.3 says, with finite losses of named parts."
+"The models of qlae and tripod at full width: as large as appendix C.3 and T6 say, with finite losses of named parts."
 
 import pytest
+import test_residual as residual
 import torch
 
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1
@@ -36,6 +37,7 @@ PENALTIES = {
 SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj", *TABLE_1]
 GANS = [name for name in PENALTIES if "gan" in name]
 VQ = ("vqvae", "vqvae_weight_decay")
+TRIPOD = [name for name in PENALTIES if "tripod" in name or name == "qlae_klm"]  # on residual networks (T6)
 
 
 def convolution(kernel, inputs, outputs):
@@ -75,6 +77,9 @@ def paper_size(name, n_z):
     quantized = name.startswith("ql") or name == "tripod_naive"
     latent = codebooks.get(name, n_z * N_VALUES if quantized else 0)
     sizes = {"encoder": encoder_size(said), "decoder": decoder_size(heard), "latent": latent}
+    if name in TRIPOD:
+        for part, size in {"encoder": residual.encoder_size, "decoder": residual.decoder_size}.items():
+            sizes[part] = sum(size(3, n_latents=n_z).values())
     return sizes | ({"critic": encoder_size(1)} if name in GANS else {})
 
 

@@ -49,6 +49,7 @@ MODULES = {
     "tripod/hessian_penalty.py": "nbs/tripod/03_hessian_penalty.ipynb",
     "tripod/normalized_hessian_penalty.py": "nbs/tripod/04_normalized_hessian_penalty.ipynb",
     "tripod/tripod.py": "nbs/tripod/05_tripod.ipynb",
+    "train/annealing.py": "nbs/train/05_annealing.ipynb",
 }
 ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
 
@@ -85,7 +86,7 @@ def test_every_notebook_exists(listed):
 
 
 def test_no_module_with_checks_of_these_rooms_is_forgotten_here():
-    for room in ("qlae", "base", "nets", "tripod", "factorqvae", "asymmetry", "psa"):
+    for room in ("qlae", "base", "nets", "tripod", "factorqvae", "asymmetry", "psa", "train"):
         with_checks = {p.name for p in (ROOT / "disentangle_repro" / room).glob("*.py") if decorated(p)}
         assert {f"{room}/{name}" for name in with_checks} == {m for m in MODULES if m.startswith(room)}
 

@@ -65,14 +65,6 @@ def half_the_lead(logits, nats):
     return ORIGINAL_LEAD(logits, nats / 2)
 
 
-def twice_as_fast(done):
-    return math.exp(-2 * done)
-
-
-def cosine(done):
-    return (1 + math.cos(math.pi * done)) / 2
-
-
 def cold(done):
     return 0.001
 
@@ -103,8 +95,6 @@ BROKEN = [
     (TEMPERATURE, "become one-hot", "lead_probability", half_the_lead),
     (TEMPERATURE, "counter-example", "relax", hard),
     (TEMPERATURE, "counter-example", "temperature_at", cold),
-    ("appendix A, temperature", "", "temperature_at", twice_as_fast),
-    ("appendix A, temperature", "", "temperature_at", cosine),
     ("section 4, Gumbel-softmax", "", "relax", hard),
     ("section 4, Gumbel-softmax", "", "relax", cut_off),
 ]

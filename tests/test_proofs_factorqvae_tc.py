@@ -154,6 +154,24 @@ class PrintedSign(factorqvae.FactorQVAE):
         return -loss, terms
 
 
+class FaintReconstruction(factorqvae.FactorQVAE):
+    def __init__(self, *sizes, **how):
+        super().__init__(*sizes, **how)
+        whole = self.pixels.loss
+        self.pixels = self.pixels._replace(loss=lambda said, images: 0.001 * whole(said, images))
+
+
+def summed_over(cls):
+    "The KL term is a sum over latents."
+
+    class Summed(cls):
+        def __init__(self, n_latents, **how):
+            super().__init__(n_latents, **how)
+            self.weights["kl"] *= n_latents
+
+    return Summed
+
+
 class OtherTemperature(factorqvae.FactorQVAE):
     def loss(self, images, random=None):
         self.latent.anneal(0.2)
@@ -210,6 +228,8 @@ FACTORQVAE = [
     ("Algorithm 1", "", "FactorQVAE", Squared),
     ("Algorithm 1", "", "FactorQVAE", StrengthsExchanged),
     ("Algorithm 1", "", "FactorQVAE", PrintedSign),
+    ("Algorithm 1", "", "FactorQVAE", FaintReconstruction),
+    ("Algorithm 1", "", "FactorQVAE", summed_over(factorqvae.FactorQVAE)),
     ("Algorithm 1", "", "FactorQVAE", OtherTemperature),
     ("Algorithm 1", "", "FactorQVAE", without_dependence(factorqvae.FactorQVAE)),
     ("Algorithm 1, gradients", "", "FactorQVAE", without_dependence(factorqvae.FactorQVAE)),

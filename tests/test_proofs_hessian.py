@@ -113,6 +113,14 @@ def with_units(numerators, denominators, floor=0.0):
     return numerators / (denominators + 1e-3)
 
 
+def a_ratio_for_each_layer(numerators, denominators, floors=0.0, protocol="paper"):
+    return ORIGINAL["aggregate_layers"](numerators, denominators, floors, "code")
+
+
+def one_ratio_for_all_layers(numerators, denominators, floors=0.0, protocol="paper"):
+    return ORIGINAL["aggregate_layers"](numerators, denominators, floors, "paper")
+
+
 def largest_activation(contrasts):
     return contrasts.square().sum(1).flatten(2).amax(2)
 
@@ -140,6 +148,9 @@ NORMALIZED = [
     ("Proposition 3.2", "by simulation", "directions", signs_for_both),
     ("Algorithm 1, lines 14 to 24", "", "around", one_side_only),
     ("Algorithm 1, lines 14 to 24", "", "curvature_variance", largest_activation),
+    ("Algorithm 1, lines 14 to 24", "", "aggregate_layers", a_ratio_for_each_layer),
+    ("Algorithm 1, lines 14 to 24", "", "aggregate_layers", one_ratio_for_all_layers),
+    ("Algorithm 1, lines 14 to 24", "", "directions", unscaled_directions),
     ("equation 16", "within 2%", "directions", signs_for_both),
     ("equation 16", "within 2%", "curvature_variance", largest_activation),
     ("equation 16", "draw by draw", "directions", unscaled_directions),

@@ -60,6 +60,12 @@ class EncoderMovesTwice(InfoGAN):
         return [*judging, Step([*generating.parameters, *self.encoder.parameters()], generating.loss)]
 
 
+class OtherWeightForTheEncoder(InfoGAN):
+    def critic_loss(self, images, random=None):
+        loss, terms = super().critic_loss(images, random)
+        return loss - 100 * terms["latents"], terms
+
+
 class CriticForgotten(InfoGAN):
     def steps(self):
         *judging, generating = super().steps()
@@ -90,6 +96,8 @@ class DrawnAsConstants(LatentQuantizer):
 BROKEN = [
     ("equation 3", "", "reading_loss", summed),
     ("equation 3", "", "reading_loss", F.l1_loss),
+    ("equation 3", "", "WEIGHTS", infogan.WEIGHTS | {"latents": 20.0}),
+    ("equation 3", "", "InfoGAN", OtherWeightForTheEncoder),
     ("Algorithm 3, line 8", "", "value_difference", turned),
     ("Algorithm 3, line 8", "", "value_difference", summed_values),
     ("Algorithm 3, line 9", "", "interpolate", a_place_for_each_pixel),

@@ -30,7 +30,7 @@ def skip_zero_columns(nmi):
     return chapter_modularity(nmi[:, nmi.sum(axis=0) > 0])
 
 
-def penalised(inputs, source, protocol):
+def penalised(inputs, source, iterations):
     return log_loss(source, LogisticRegression(C=1.0).fit(inputs, source).predict_proba(inputs))
 
 
@@ -38,6 +38,13 @@ chapter_discrete, chapter_modularity, chapter_entropy = (
     chapter.discrete_mutual_information, chapter.modularity, chapter.source_entropy
 )
 chapter_counts, chapter_cross_entropy = chapter.ball_counts, chapter.cross_entropy
+chapter_determination = chapter.determination
+
+
+def one_hot_by_encoding_alone(discrete, categorical, encoding):
+    """An index given to the regression as a number, unless all discrete latents are one-hot."""
+    return discrete and encoding == "one_hot"
+
 
 def of_bins(sources, latents, k, seed=0):
     """Information with as many bins as k asks for, which depends on k."""
@@ -58,6 +65,11 @@ MUTATIONS = [
     ("equation 13", "R²", "relative_reduction", lambda marginal, conditional: marginal - conditional),
     ("equation 13", "one binary latent", "cross_entropy", lambda *given: chapter_cross_entropy(*given) / np.log(2)),
     ("equation 14", "linearly separated", "cross_entropy", penalised),
+    ("section 5, indices", "explicit indices have InfoE 1", "is_one_hot", one_hot_by_encoding_alone),
+    ("section 5, indices", "explicit indices have InfoE 1", "cross_entropy", penalised),
+    ("section 5, indices", "explicit indices have InfoE 1", "cross_entropy", lambda *_: 0.0),
+    ("section 4.2", "mean of R²", "determination", lambda *given: chapter_determination(*given) ** 0.5),
+    ("section 4.2", "mean of R²", "whiten", lambda latents: latents[:, :2]),
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(chapter, MUTATIONS)

@@ -21,13 +21,13 @@ def no_straight_through(continuous, quantized):
     return quantized
 
 
-def undetached(continuous, quantized, protocol="paper"):
+def undetached(continuous, quantized):
     distance = (continuous - quantized).square().sum(1).mean()
     return {"quantize": distance, "commit": distance}
 
 
-def never_zero(continuous, quantized, protocol="paper"):
-    return {name: loss + 1e-6 for name, loss in ORIGINAL_LOSSES(continuous, quantized, protocol).items()}
+def never_zero(continuous, quantized):
+    return {name: loss + 1e-6 for name, loss in ORIGINAL_LOSSES(continuous, quantized).items()}
 
 
 def halfway(continuous, quantized):

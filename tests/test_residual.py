@@ -26,7 +26,7 @@ def block(inputs, outputs, norm):
     return convolution(3, inputs, outputs) + convolution(3, outputs, outputs) + 2 * norm + shortcut
 
 
-def encoder_size(channels, width=1.0):
+def encoder_size(channels, width=1.0, n_latents=N_LATENTS):
     "Four stages of two blocks, then 4 c channels to the next width; 512 to 512, layer normalisation, the latents."
     widths = [int(c * width) for c in HALVED]
     stages = [
@@ -34,14 +34,14 @@ def encoder_size(channels, width=1.0):
         for i, o in zip(widths, widths[1:], strict=False)
     ]
     hidden = widths[-1]
-    return {"stages": sum(stages), "head": dense(hidden, hidden) + 2 * hidden + dense(hidden, N_LATENTS)}
+    return {"stages": sum(stages), "head": dense(hidden, hidden) + 2 * hidden + dense(hidden, n_latents)}
 
 
-def decoder_size(channels, width=1.0):
+def decoder_size(channels, width=1.0, n_latents=N_LATENTS):
     "Two dense layers of 256 with layer normalisation; four stages of two blocks, a 3x3 convolution to the next width."
     widths, w = [*(int(c * width) for c in DOUBLED), channels], int(256 * width)
     stages = [2 * block(i, i, dense(w, 2 * i)) + convolution(3, i, o) for i, o in zip(widths, widths[1:], strict=False)]
-    return {"condition": dense(N_LATENTS, w) + dense(w, w) + 4 * w, "stages": sum(stages)}
+    return {"condition": dense(n_latents, w) + dense(w, w) + 4 * w, "stages": sum(stages)}
 
 
 def count(module):

@@ -58,19 +58,53 @@ def test_the_vanilla_penalty_is_equation_8():
     assert abs(hessian_penalty(quadratic(3 * H), latents, n_perturbations=MANY, random=generator(0)) / made - 9) < 0.01
 
 
-def test_layers_are_added_up_and_the_decoder_is_called_once():
-    one, other, (latents, scales) = random_hessians(), random_hessians(3, seed=1), latents_and_scales()
-    rows = []
+def two_layers(rows):
+    "A decoder of two layers, of six activations and of three; it notes the rows it is called with."
+    one, other = random_hessians(), 3 * random_hessians(3, seed=1)
 
     def decoder(z):
         rows.append(len(z))
         return [quadratic(one)(z), quadratic(other)(z).unflatten(1, (1, 3))]
 
-    def penalty(decoder):
-        return normalized_hessian_penalty(decoder, latents, scales, n_perturbations=3, random=generator(0))
+    return decoder, quadratic(one), quadratic(other)
 
-    torch.testing.assert_close(penalty(decoder), penalty(quadratic(one)) + penalty(quadratic(other)))
+
+@pytest.mark.parametrize("protocol", [None, "paper", "code"])
+def test_layers_have_one_ratio_or_one_each_and_the_decoder_is_called_once(protocol):
+    rows, (latents, scales) = [], latents_and_scales()
+    decoder, one, other = two_layers(rows)
+
+    def penalty(decoder, **how):
+        return normalized_hessian_penalty(decoder, latents, scales, n_perturbations=3, random=generator(0), **how)
+
+    together = penalty(decoder, **({"protocol": protocol} if protocol else {}))
     assert rows == [4 * 3 * 32]
+    as_one_layer = penalty(lambda z: torch.cat([one(z), other(z)], dim=1))  # line 24: all activations k in one fraction
+    apart = penalty(one) + penalty(other)  # T4
+    assert apart > 1.5 * as_one_layer
+    torch.testing.assert_close(together, apart if protocol == "code" else as_one_layer)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+def test_a_layer_without_curvature_takes_no_part(protocol):
+    torch.manual_seed(0)
+    linear, bent = torch.nn.Linear(4, 300), quadratic(random_hessians())
+    latents, scales = latents_and_scales()
+    how = {"random": generator(0), "protocol": protocol}
+    both = normalized_hessian_penalty(lambda z: [1e3 * linear(z), bent(z)], latents, scales, **how)
+    torch.testing.assert_close(both, normalized_hessian_penalty(bent, latents, scales, random=generator(0)))
+
+
+def test_scales_left_out_and_protocols_unknown():
+    decoder, (latents, _) = quadratic(random_hessians()), latents_and_scales()
+    for protocol, scales in {"paper": latents.std(0), "code": latents.std(0, correction=0) + 1e-6}.items():
+        own, given = (
+            normalized_hessian_penalty(decoder, latents, of, random=generator(0), protocol=protocol)
+            for of in (None, scales)
+        )
+        torch.testing.assert_close(own, given)
+    with pytest.raises(ValueError, match="protocol is 'text' but must be one of 'paper', 'code'"):
+        normalized_hessian_penalty(decoder, latents, latents.std(0), protocol="text")
 
 
 @pytest.mark.parametrize("penalty", [hessian_penalty, normalized_hessian_penalty])

@@ -35,6 +35,7 @@ class PlainLatent(nn.Module):
     "The latents are what the encoder says (a plain autoencoder)."
 
     discrete = False
+    categorical = False  # an index; never without `discrete`
     n_said, n_heard = 1, 1  # numbers a latent: from the encoder, to the decoder
 
     def forward(
@@ -55,6 +56,12 @@ class PlainLatent(nn.Module):
     def code(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents"]:
         "The latents that are scored."
         return continuous
+
+    def sampled(
+        self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None
+    ) -> Float[Tensor, "batch latents"]:
+        "A draw from the posterior of the latents that are scored; `code` where there is no posterior."
+        return self.code(continuous)
 
     def bounded(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch said"]:
         "The continuous values that latents are made from."
@@ -152,6 +159,11 @@ class Autoencoder(nn.Module):
         "Whether latents take few values, so that metrics count instead of measuring distances."
         return self.latent.discrete
 
+    @property
+    def categorical(self) -> bool:
+        "Whether latents are indices, whose order and distance mean nothing."
+        return self.latent.categorical
+
     def steps(self) -> list[Step]:
         "The round of steps that training repeats."
         return [Step(list(self.parameters()), self.loss)]
@@ -181,6 +193,12 @@ class Autoencoder(nn.Module):
         "The latents of images."
         return self.latent.code(self.encoder(to_network(images)))
 
+    def sample(
+        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+    ) -> Float[Tensor, "batch latents"]:
+        "Draws from the posteriors of images' latents; the latents themselves where there is none."
+        return self.latent.sampled(self.encoder(to_network(images)), random)
+
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Pictures of latents, with values in [0, 1]."
         return from_network(self.pixels.picture(self.decoder(self.latent.embed(latents))))
@@ -191,9 +209,11 @@ def encode_all(
     model: Autoencoder,
     images: UInt8[Tensor, "n height width channels"],
     batch_size: int = 250,
+    random: torch.Generator | None = None,  # for draws from the latents' posteriors, on the images' device
 ) -> Float[Tensor, "n latents"]:
-    "Latents of any number of images, on the images' device."
-    return torch.cat([model.encode(batch) for batch in images.split(batch_size)])
+    "Latents of any number of images, on the images' device; draws of them where a random stream is given."
+    encode = model.encode if random is None else lambda batch: model.sample(batch, random)
+    return torch.cat([encode(batch) for batch in images.split(batch_size)])
 
 
 @torch.no_grad()

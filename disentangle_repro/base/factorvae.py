@@ -226,11 +226,12 @@ def factorvae(
     *,
     beta: float = 1.0,  # of the KL term against a reconstruction in nats
     gamma: float = 1.0,  # of the total correlation, likewise
+    deviation: str = "softplus",  # as `beta_vae` takes it
     **nets: Any,  # as `networks_around` takes them
 ) -> Factorised:
     "FactorVAE (Kim and Mnih, 2018); `width` and `protocol` are those of all three networks."
     return Factorised(
-        **networks_around(GaussianLatent(), n_latents, **nets),
+        **networks_around(GaussianLatent(deviation), n_latents, **nets),
         discriminator=Discriminator(n_latents, nets.get("width", 1.0), nets.get("protocol", "paper")),
         weights={"kl": beta / PIXEL_VALUES, "total_correlation": gamma / PIXEL_VALUES},
     )

@@ -31,16 +31,6 @@ def reading_loss(
     "Mean squared error over latents and batch (qlae, equation 3 and Algorithm 3, lines 12 and 20)."
     return F.mse_loss(read, latents)
 
-# %% ../../nbs/base/05_infogan.ipynb #90f4b189
-@proof_check("qlae", "equation 3", "the weighted squared error is a Gaussian's negative log-likelihood and a constant")
-def _():
-    weight, n_latents = 200.0, 12
-    deviation = torch.tensor((n_latents / (2 * weight)) ** 0.5, dtype=torch.float64)
-    read, latents = torch.randn(2, 50, n_latents, generator=generator(0), dtype=torch.float64)
-    likelihood = torch.distributions.Normal(read, deviation).log_prob(latents).sum(1).mean()
-    constant = n_latents / 2 * (2 * torch.pi * deviation**2).log()
-    torch.testing.assert_close(weight * reading_loss(read, latents) + constant, -likelihood)
-
 # %% ../../nbs/base/05_infogan.ipynb #76820d4b
 class UniformLatent(PlainLatent):
     "Latents that can be drawn: independent, uniform on [0, 1] (Q15). What the encoder says is left as it is."
@@ -260,11 +250,12 @@ class InfoGAN(Autoencoder):
         return self.weighted(0.0, terms), terms
 
 # %% ../../nbs/base/05_infogan.ipynb #acd849a4
-def small_networks() -> tuple[dict[str, nn.Module], UInt8[Tensor, "batch 2 2 1"]]:
-    "Encoder, decoder and critic for three latents and pictures with four pixels, and a batch of such pictures."
+def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tensor, "batch 2 2 1"]]:
+    "Encoder, decoder and critic for a few latents and images with four pixels, and a batch of such images."
     with seeded(0):
-        encoder, critic = (nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, n)) for n in (3, 1))
-        decoder = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
+        sizes = (n_latents, 1)
+        encoder, critic = (nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, n)) for n in sizes)
+        decoder = nn.Sequential(nn.Linear(n_latents, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
         images = torch.randint(256, (16, 2, 2, 1), dtype=torch.uint8)
     return {"encoder": encoder, "decoder": decoder, "critic": critic}, images
 
@@ -291,6 +282,24 @@ def _():
     for step, parts in ((judging[0], {"encoder", "critic"}), (generating, {"decoder"})):
         assert {of_part[id(parameter)] for parameter in step.parameters} == parts
         assert len(step.parameters) == sum(part in parts for part in of_part.values())
+
+# %% ../../nbs/base/05_infogan.ipynb #c41d9e06
+@proof_check("qlae", "equation 3", "with table 10's weight both steps descend a Gaussian's negative log-likelihood")
+def _():
+    networks, images = small_networks(n_latents=12)
+    model = InfoGAN(**networks, latent=UniformLatent(12))
+    z = torch.rand(16, 12, generator=generator(0))
+    fake = model.decoder(z).sigmoid()
+    squares, value = (z - model.encoder(fake)).square().sum(1), -model.critic(fake).mean()
+    constant = 6 * torch.tensor(2 * torch.pi * 0.03).log()
+    negative_log_p = (squares / (2 * 0.03)).mean() + constant
+    of_generator, of_encoder = model.generator_loss(images, generator(0))[0], model.critic_loss(images, generator(0))[0]
+    torch.testing.assert_close(of_generator, value + negative_log_p - constant, rtol=1e-4, atol=0)
+    steps = ((model.decoder, of_generator, value + negative_log_p), (model.encoder, of_encoder, negative_log_p))
+    for part, *losses in steps:
+        gradients = [torch.autograd.grad(loss, list(part.parameters()), retain_graph=True) for loss in losses]
+        for ours, expected in zip(*gradients, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 # %% ../../nbs/base/05_infogan.ipynb #c458a99b
 def style_critic(

@@ -15,19 +15,24 @@ from torch.nn import functional as F
 
 from .autoencoder import PIXEL_VALUES, Autoencoder, LatentOutput, PlainLatent, networks_around
 from ..core.device import generator
+from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'log_density', 'aggregate_log_densities',
-           'kl_terms', 'gaussian_aggregate', 'TotalCorrelationLatent', 'beta_tcvae']
+__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'log_density',
+           'aggregate_log_densities', 'kl_terms', 'gaussian_aggregate', 'TotalCorrelationLatent', 'beta_tcvae']
 
 # %% ../../nbs/base/02_variational.ipynb #dca883dc
+DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp()}
+
+
 def mean_and_scale(
     said: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
+    deviation: str = "softplus",  # how a raw scale becomes a standard deviation, one of `DEVIATIONS`
 ) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
     "Mean and standard deviation of each latent."
     mean, raw = said.chunk(2, dim=1)
-    return mean, F.softplus(raw)
+    return mean, DEVIATIONS[deviation](raw)
 
 # %% ../../nbs/base/02_variational.ipynb #1ed54f4b
 def draw(
@@ -81,10 +86,14 @@ class GaussianLatent(PlainLatent):
 
     n_said = 2
 
+    def __init__(self, deviation: str = "softplus"):  # as `mean_and_scale` takes it
+        super().__init__()
+        self.deviation = check_choice("deviation", deviation, DEVIATIONS)
+
     def forward(
         self, continuous: Float[Tensor, "batch two_times_latents"], random: torch.Generator | None = None
     ) -> LatentOutput:
-        mean, scale = mean_and_scale(continuous)
+        mean, scale = mean_and_scale(continuous, self.deviation)
         latents = draw(mean, scale, random)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
 
@@ -101,15 +110,23 @@ class GaussianLatent(PlainLatent):
         "The means."
         return mean_and_scale(continuous)[0]
 
+    def sampled(
+        self, continuous: Float[Tensor, "batch two_times_latents"], random: torch.Generator | None = None
+    ) -> Float[Tensor, "batch latents"]:
+        "A draw for each image."
+        return draw(*mean_and_scale(continuous, self.deviation), random)
+
 # %% ../../nbs/base/02_variational.ipynb #729eaff0
 def beta_vae(
     n_latents: int,
     *,
     beta: float = 1.0,  # of the KL term against a reconstruction in nats (table 11)
+    deviation: str = "softplus",  # how the encoder's numbers become standard deviations, one of `DEVIATIONS`
     **nets: Any,  # as `networks_around` takes them
 ) -> Autoencoder:
     "Beta-VAE (Higgins et al., 2017) with the networks of qlae, appendix C.3."
-    return Autoencoder(**networks_around(GaussianLatent(), n_latents, **nets), weights={"kl": beta / PIXEL_VALUES})
+    latent = GaussianLatent(deviation)
+    return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / PIXEL_VALUES})
 
 # %% ../../nbs/base/02_variational.ipynb #916cb64c
 def log_density(

@@ -62,7 +62,7 @@ class VectorQuantizer(PlainLatent):
     without numbers.
     """
 
-    discrete = True
+    discrete = categorical = True
 
     def __init__(
         self,

@@ -19,7 +19,6 @@ from ..base.factorvae import Discriminator, Factorised
 from ..core.device import generator, seeded
 from ..core.proofs import proof_check, prove
 from .scalar_codes import LogitQuantizer, ScalarQuantizer
-from ..nets.style import to_network
 
 # %% auto #0
 __all__ = ['qvae', 'dvae', 'FactorQVAE', 'FactordVAE', 'descend', 'round_by_the_book', 'small_pair']
@@ -31,7 +30,7 @@ def qvae(
     n_values: int = 64,  # K, codes in the codebook (appendix A.3)
     dim: int = 1,  # numbers a code; above one this is table 2's VQVAE
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
-    protocol: str = "paper",  # "paper" or "code": F1, F8 and what the networks make of it
+    protocol: str = "paper",  # "paper" or "code": F1 and what the networks make of it
     **nets: Any,  # as `networks_around` takes them
 ) -> Autoencoder:
     "QVAE: codes are the likelier the nearer they are to what is said (factorqvae, equations 3 and 4)."
@@ -57,7 +56,7 @@ class FactorQVAE(Factorised):
     """Scalar codes of one codebook, drawn by their distance and pressed to be independent (factorqvae, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents): values of the codebook, or their
-    indices where `dim` is above one. `protocol` chooses between the text and the released code (F1, F8, F9).
+    indices where `dim` is above one. `protocol` chooses between the text and the released code (F1, F9).
     """
 
     quantizer = ScalarQuantizer
@@ -97,7 +96,7 @@ def descend(parameters: Sequence[nn.Parameter], loss: Float[Tensor, ""], rate: f
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #989a91a5
 def round_by_the_book(
-    model: FactorQVAE,  # with scalar codes
+    model: FactorQVAE,  # with scalar codes, and networks whose output is the mean of a Gaussian
     x: UInt8[Tensor, "batch height width channels"],
     x_prime: UInt8[Tensor, "batch height width channels"],
     random: torch.Generator,
@@ -110,17 +109,18 @@ def round_by_the_book(
     "The loop of factorqvae's Algorithm 1 with F7's sign, line by line, down the plain gradient: for checks."
     M, C = model.latent.codebooks, lambda z: model.discriminator(z).sigmoid()
     d, (B, K) = model.discriminator.layers[1].in_features // len(M), (len(x), len(M))
+    x, x_prime = (images.movedim(3, 1) / 255 for images in (x, x_prime))
 
     def draw(images: Tensor) -> tuple[Tensor, Tensor]:
-        z_e = model.encoder(to_network(images))
+        z_e = model.encoder(images)
         R = (z_e[:, :, None] @ torch.ones(1, K) - torch.ones(d, 1) @ M.T).abs()
         gumbel = -torch.empty_like(R).exponential_(generator=random).log()
         weights = ((gumbel - R) / tau).exp()
         return weights / weights.sum(2, keepdim=True), (-R).exp() / (-R).exp().sum(2, keepdim=True)
 
     z, q = draw(x)
-    L1 = model.pixels.loss(model.decoder((z @ M).view(B, d)), to_network(x))
-    L1 = L1 + beta * (q * (q * K).log()).sum() / B
+    L1 = (x - 0.5 - model.decoder((z @ M).view(B, d))).pow(2).sum() / (B * 12288)
+    L1 = L1 + beta * (q * (q * K).log()).sum() / (B * d)
     L1 = L1 + gamma * (C(z) / (1 - C(z))).log().sum() / B
     descend([p for name, p in model.named_parameters() if not name.startswith("discriminator")], L1, rate)
 
@@ -142,7 +142,7 @@ def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batc
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #573744fa
 @proof_check("factorqvae", "Algorithm 1", "a round of the model's two steps is its lines, with the sign of F7")
 def _():
-    model, pictures = small_pair(FactorQVAE, beta=0.1, gamma=0.5)
+    model, pictures = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
     before, by_the_book = copy.deepcopy(model), copy.deepcopy(model)
     random = generator(0)
     for step, batch in zip(model.steps(), pictures.chunk(2), strict=True):

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..base.autoencoder import PIXEL_VALUES
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
+from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'TRAINING', 'ITERATIONS', 'SEEDS', 'CONTINUOUS', 'DVAE', 'QVAE', 'CODES', 'SETTINGS',
-           'CODEBOOKS', 'ABLATIONS', 'RELEASED', 'timing', 'Setting', 'in_sum', 'ablated', 'hyperparameters']
+           'CODEBOOKS', 'ABLATIONS', 'LOG_VARIANCES', 'RELEASED', 'SCORING', 'timing', 'Setting', 'in_sum', 'ablated',
+           'hyperparameters']
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")
@@ -88,7 +90,9 @@ ABLATIONS = dict(ablated(base, codebook) for base in ("qvae", "factorqvae") for 
 SETTINGS |= ABLATIONS
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #ac4732dd
-RELEASED = {"qlae": {"initial": "normal"}}  # F10
+LOG_VARIANCES = {"deviation": "log_variance"}  # R17
+RELEASED = {"qlae": {"initial": "normal"}, "beta_vae": LOG_VARIANCES, "factorvae": LOG_VARIANCES}  # F10
+SCORING = {"paper": {"encoding": "one_hot"}, "code": asdict(PROCEDURES["factorqvae"])}  # section 4; F11, R12
 
 
 def hyperparameters(
@@ -100,11 +104,12 @@ def hyperparameters(
     "Hyperparameters of a run (factorqvae, appendix A); `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
-    check_choice("protocol", protocol, ("paper", "code"))
+    scoring = SCORING[check_choice("protocol", protocol, SCORING)]
     strengths = {name: values[place] for name, values in setting.strengths.items()}
     released = RELEASED.get(model, {}) if protocol == "code" else {}
     return merged(
         EVALUATION,
         TRAINING,
         {"training": timing(setting.factorises, protocol), "model": {**setting.model, **strengths, **released}},
+        {"scoring": scoring},
     )

@@ -40,10 +40,10 @@ class NetVariant:
     "Where the text of appendix C.3 and the released code build the same network differently (Q4, Q5, Q6)."
 
     slope: float  # of the leaky rectifier
-    normalise_first: bool  # normalisation before the rectifier, not after
+    normalise_first: bool  # in the encoder: normalisation before the rectifier, not after
     epsilon: float  # added to the variance
     bias: bool  # convolutions have one
-    learned_normalisation: bool  # scale and offset a channel, in the encoder
+    learned_normalisation: bool  # in the encoder: scale and offset per channel
     rectified_style: bool  # scales and offsets of the decoder's style are never negative
     last_kernel: int  # of the decoder's last convolution
 
@@ -152,7 +152,7 @@ class StyleLayer(nn.Module):
         kernel, stride = (4, 2) if upsample else (3, 1)
         self.convolution = nn.ConvTranspose2d(channels_in, channels_out, kernel, stride, padding=1, bias=variant.bias)
         self.norm = AdaptiveInstanceNorm(style_size, channels_out, variant)
-        self.slope, self.normalise_first = variant.slope, variant.normalise_first
+        self.slope = variant.slope
 
     def forward(self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"]) -> Float[Tensor, "b d i j"]:
         return self.styled(self.convolution(features), w)
@@ -160,9 +160,7 @@ class StyleLayer(nn.Module):
     def styled(
         self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"], overwrite: bool = True
     ) -> Float[Tensor, "b c h w"]:
-        "What follows the convolution; `features` may be overwritten."
-        if self.normalise_first:
-            return F.leaky_relu(self.norm(features, w), self.slope, inplace=True)
+        "What follows the convolution, in the same order under both protocols; `features` may be overwritten."
         return self.norm(F.leaky_relu(features, self.slope, inplace=overwrite), w)
 
 # %% ../../nbs/nets/01_style.ipynb #a6cda49b

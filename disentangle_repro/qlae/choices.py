@@ -5,41 +5,33 @@
 # %% ../../nbs/qlae/06_choices.ipynb #b3fac947
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import isotonic_regression
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from threadpoolctl import threadpool_limits
 
 from disentangle_repro.qlae.infomec import (
+    PROCEDURES,
     active_latents,
     bin_latents,
     compactness,
-    cross_entropy,
     discrete_mutual_information,
-    indicators,
+    explicitness,
     ksg_mutual_information,
-    marginal_entropy,
     modularity,
     nmi_matrix,
-    regression_inputs,
-    relative_reduction,
     source_entropy,
 )
 from ..scores.dci import HELD_OUT, completeness, disentanglement, forest_by_depth, split_rows
 
 # %% auto #0
 __all__ = ['BINS', 'NEIGHBOURS', 'DEPTHS', 'TITLES', 'LOOKS', 'info_scores', 'bin_sweep', 'neighbour_sweep', 'depth_sweep',
-           'dci_at', 'apart', 'settings_and_scores', 'plot_sweep', 'plot_sweeps', 'indicator_entropy',
-           'explicitness_by', 'paper_against_code', 'choices']
+           'dci_at', 'apart', 'settings_and_scores', 'plot_sweep', 'plot_sweeps', 'explicitness_by',
+           'paper_against_code', 'choices']
 
 # %% ../../nbs/qlae/06_choices.ipynb #d235c31e
 BINS, NEIGHBOURS, DEPTHS = (5, 10, 20, 50, 100, 200), (1, 2, 3, 5, 10, 20), (1, 2, 3, 4, 6, 8, 10, 15, 20)
@@ -146,52 +138,38 @@ def plot_sweeps(
     figure.supxlabel(label, fontsize=10)
     return figure
 
-# %% ../../nbs/qlae/06_choices.ipynb #047bfb7e
-def indicator_entropy(
-    inputs: csr_array,  # (samples, columns)
-    source: Int[np.ndarray, " samples"],
-) -> float:  # nats
-    "`cross_entropy` as in the text, of inputs with very many columns."
-    model = LogisticRegression(C=np.inf, tol=1e-6, max_iter=1000)
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(inputs, source)
-    return log_loss(source, model.predict_proba(inputs))
-
 # %% ../../nbs/qlae/06_choices.ipynb #94631fd3
 def explicitness_by(
     sources: Int[np.ndarray, "n sources"],
     latents: Float[np.ndarray, "n latents"],
     discrete: bool,
     fit: str,  # "paper" or "code": how the regression is fitted (Q2)
-    inputs: str,  # "paper" or "code": what it is shown (Q3)
+    inputs: str,  # "paper" or "code": what it is given (Q3)
+    categorical: bool = False,
 ) -> float:
     "InfoE with fit and inputs chosen separately."
-    shown = regression_inputs(latents, discrete, inputs)
-    if shown.shape[1] == 0:  # no latent varies
-        return 0.0
-    many = discrete and (fit, inputs) == ("paper", "code")
-    conditional = [indicator_entropy(shown, s) if many else cross_entropy(shown, s, fit) for s in sources.T]
-    return float(relative_reduction(marginal_entropy(sources, fit), np.array(conditional)).mean())
+    choices = {"iterations": PROCEDURES[fit].iterations, "encoding": PROCEDURES[inputs].encoding}
+    return explicitness(sources, latents, discrete=discrete, categorical=categorical, **choices)
 
 # %% ../../nbs/qlae/06_choices.ipynb #2e3cf69a
 def paper_against_code(
     sources: Int[np.ndarray, "n sources"],
     latents: Float[np.ndarray, "n latents"],
     discrete: bool,
+    categorical: bool = False,  # are the latents indices? Then Q3 changes nothing
 ) -> dict[str, dict[str, float]]:  # what each single change makes of the scores it touches
-    "Scores as the text has them, and with one of Q1, Q2, Q3 and Q13 as the released code has it."
+    "Scores as the text has them, and with one of Q1, Q2, Q3 and Q13 as one of the released metrics has it."
     nmi, active = nmi_matrix(sources, latents, discrete=discrete), active_latents(latents, discrete)
+    infoe = partial(explicitness_by, sources, latents, discrete, categorical=categorical)
     scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
-    found = {"paper": scores | {"infoe": explicitness_by(sources, latents, discrete, "paper", "paper")}}
+    found = {"paper": scores | {"infoe": infoe(fit="paper", inputs="paper")}}
     if not discrete:
         other = nmi_matrix(sources, latents, discrete=False, protocol="code")[:, active]
         found["Q1"] = {"infom": modularity(other), "infoc": compactness(other)}
-        ranges = np.ptp(latents, axis=0)
-        wide = nmi[:, ranges > ranges.max() / 8]
+        wide = nmi[:, active_latents(latents, discrete, "range_eighth")]
         found["Q13"] = {"infom": modularity(wide), "infoc": compactness(wide)}
     for question, fit, inputs in (("Q2", "code", "paper"), ("Q3", "paper", "code")):
-        found[question] = {"infoe": explicitness_by(sources, latents, discrete, fit, inputs)}
+        found[question] = {"infoe": infoe(fit=fit, inputs=inputs)}
     return found
 
 # %% ../../nbs/qlae/06_choices.ipynb #9c56030a
@@ -200,10 +178,11 @@ def choices(
     latents: Float[np.ndarray, "n latents"],
     discrete: bool,
     n: int = 2_000,  # the first so many samples
+    categorical: bool = False,  # are the latents indices?
 ) -> dict[str, Any]:  # `paper_against_code`; of continuous latents also the sweeps `bins`, `neighbours` and `depth`
     "How the scores of a model depend on choices in computing them."
     sources, latents = sources[:n], latents[:n]
-    found = {"samples": len(sources), "paper_against_code": paper_against_code(sources, latents, discrete)}
+    found = {"samples": len(sources), "paper_against_code": paper_against_code(sources, latents, discrete, categorical)}
     if discrete:
         return found
     active = latents[:, active_latents(latents, discrete=False)]

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.special import digamma
 from scipy.stats import iqr
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -25,11 +26,12 @@ from ..core.proofs import proof_check
 from ..scores.inputs import check_sources_latents, to_numpy
 
 # %% auto #0
-__all__ = ['NEIGHBOURS', 'PRUNING', 'FITS', 'indicators', 'discrete_mutual_information', 'nearest_on_left', 'ball_counts',
-           'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents', 'vignette_models',
-           'source_entropy', 'nmi_matrix', 'active_latents', 'modularity', 'compactness', 'relative_reduction',
-           'whiten', 'cross_entropy', 'marginal_entropy', 'regression_inputs', 'normalized_v_information',
-           'explicitness', 'InfoMEC', 'infomec', 'plot_nmi']
+__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'PROCEDURES', 'indicators', 'discrete_mutual_information', 'nearest_on_left',
+           'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents', 'vignette_models',
+           'source_entropy', 'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness',
+           'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot',
+           'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'explicit_indices',
+           'InfoMEC', 'infomec', 'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #582965fc
 def indicators(values: np.ndarray):  # (samples, columns); (samples, values) sparse, and the column each value came from
@@ -199,24 +201,63 @@ def source_entropy(sources: Int[np.ndarray, "samples sources"]) -> Float[np.ndar
     return np.bincount(column, -frequency * np.log(frequency))
 
 # %% ../../nbs/qlae/02_infomec.ipynb #61ab08bd
-NEIGHBOURS = {"paper": 3, "code": 10}
+CONVERGED = "converged"
 
 
+@dataclass(frozen=True)
+class Procedure:
+    "Choices in estimating InfoMEC that the equations leave open; the defaults are the text's (qlae, section 4)."
+
+    neighbors: int = 3  # of the KSG estimate of continuous latents (section 4.1)
+    pruning: str = "range"  # what makes a latent active, one of `PRUNING`
+    encoding: str = "values"  # of discrete latents for InfoE, one of `ENCODINGS`; an index is always one-hot
+    iterations: int | str = CONVERGED  # of InfoE's regression; a number: the released fit, balanced, stopped there
+    latents: str = "mean"  # what is scored of a variational model, "mean" or "sample", for those who encode
+
+
+ENCODINGS = ("values", "one_hot")
+PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}
+PROCEDURES = {
+    "paper": Procedure(),
+    "code": Procedure(neighbors=10, encoding="one_hot", iterations=100),  # qlae's stand-alone file
+    "qlae": Procedure(pruning="range_eighth", iterations=100),  # qlae's training script
+    "factorqvae": Procedure(encoding="one_hot", iterations=500, latents="sample"),
+    "tripod": Procedure(neighbors=10, pruning="quartiles", encoding="one_hot", iterations=100),
+}
+
+# %% ../../nbs/qlae/02_infomec.ipynb #67af4acd
+def procedure(
+    protocol: str = "paper",  # one of `PROCEDURES`
+    **choices: Any,  # fields of `Procedure`; `None` leaves the protocol's
+) -> Procedure:
+    "A protocol's procedure with some choices made otherwise; `ValueError` for one that does not exist."
+    made = {name: value for name, value in choices.items() if value is not None}
+    chosen = replace(PROCEDURES[check_choice("protocol", protocol, PROCEDURES)], **made)
+    check_choice("pruning", chosen.pruning, PRUNING)
+    check_choice("encoding", chosen.encoding, ENCODINGS)
+    check_choice("latents", chosen.latents, ("mean", "sample"))
+    for name, count in (("neighbors", chosen.neighbors), ("iterations", chosen.iterations)):
+        if not (name == "iterations" and count == CONVERGED) and (isinstance(count, str) or count < 1):
+            raise ValueError(f"{name} is {count!r}: at least 1 is needed.")
+    return chosen
+
+# %% ../../nbs/qlae/02_infomec.ipynb #e1a14d0d
 def nmi_matrix(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
     latents: Float[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,  # do the latents take few values, recognised by equality?
     protocol: str = "paper",  # "paper" or "code": 3 or 10 neighbours for continuous latents
+    neighbors: int | None = None,  # the protocol's when left out
     seed: int = 0,  # of the noise that breaks ties in continuous latents
 ) -> Float[np.ndarray, "sources latents"]:  # in [0, 1]
     "Share of each source's entropy that each latent removes (qlae, equation 7); errors as `check_sources_latents`."
-    check_choice("protocol", protocol, NEIGHBOURS)
+    chosen = procedure(protocol, neighbors=neighbors)
     sources, latents = check_sources_latents(sources, latents)
     if discrete:
         information = discrete_mutual_information(sources, latents)
     else:
-        information = ksg_mutual_information(sources, latents, k=NEIGHBOURS[protocol], seed=seed)
+        information = ksg_mutual_information(sources, latents, k=chosen.neighbors, seed=seed)
     return np.clip(information / source_entropy(sources)[:, None], 0, 1)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #89f69685
@@ -257,18 +298,18 @@ def _():
         np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #57122795
-PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10)}
-
-
 def active_latents(
     latents: Float[np.ndarray | Tensor, "samples latents"],
     discrete: bool,  # zero range, or a twentieth of the largest range, is inactive
     pruning: str = "range",  # or "quartiles": an inter-quartile range of 0.1, or a tenth of the largest, is inactive
 ) -> Bool[np.ndarray, " latents"]:
-    "Which latents vary over the sample (qlae, section 4.1); by quartiles as in tripod's released code."
+    """Which latents vary over the sample (qlae, section 4.1); by quartiles as in tripod's released code.
+
+    "range_eighth" is the rule of qlae's released training script: up to an eighth of the largest range is inactive.
+    """
     width, least, share = PRUNING[check_choice("pruning", pruning, PRUNING)]
     widths = width(to_numpy(latents).astype(np.float64), axis=0)  # narrow integers would overflow
-    return widths > (least if discrete else widths.max() / share)
+    return widths > (widths.max() / share if least is None or not discrete else least)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d6c90caa
 def modularity(nmi: Float[np.ndarray, "sources latents"]) -> float:  # columns of active latents only
@@ -368,67 +409,133 @@ def whiten(latents: Float[np.ndarray, "samples latents"]) -> Float[np.ndarray, "
     return left[:, scale > 1e-10 * np.linalg.norm(latents)] * np.sqrt(len(latents))
 
 # %% ../../nbs/qlae/02_infomec.ipynb #3f36b055
-FITS = {
-    "paper": {"solver": "newton-cholesky", "tol": 1e-6, "max_iter": 1000},
-    "code": {"solver": "lbfgs", "tol": 1e-4, "max_iter": 100, "class_weight": "balanced"},
-}
+def solver(inputs: Any, iterations: int | str) -> dict[str, Any]:
+    "How scikit-learn's logistic regression is fitted."
+    if iterations != CONVERGED:
+        return {"solver": "lbfgs", "tol": 1e-4, "max_iter": iterations, "class_weight": "balanced"}
+    return {"solver": "lbfgs" if issparse(inputs) else "newton-cholesky", "tol": 1e-6, "max_iter": 1000}
 
 
 def cross_entropy(
-    inputs: Float[np.ndarray, "samples inputs"],
+    inputs: Float[np.ndarray | csr_array, "samples inputs"],
     source: Int[np.ndarray, " samples"],
-    protocol: str,  # "paper" or "code"
+    iterations: int | str = CONVERGED,  # a number is the released fit
 ) -> float:  # nats
     "In-sample mean negative log-likelihood of an unpenalised logistic regression (qlae, equation 11)."
-    model = LogisticRegression(C=np.inf, **FITS[protocol])
+    model = LogisticRegression(C=np.inf, **solver(inputs, iterations))
+    if issparse(inputs) and iterations == CONVERGED:
+        inputs = csr_array(inputs @ diags_array(1 / np.sqrt(inputs.power(2).mean(axis=0))))
     with warnings.catch_warnings(), threadpool_limits(1):
-        if protocol == "code":
+        if model.solver == "lbfgs":
             warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(inputs, source)
     return log_loss(source, model.predict_proba(inputs))
 
 # %% ../../nbs/qlae/02_infomec.ipynb #980e9aa3
-def marginal_entropy(sources: Int[np.ndarray, "samples sources"], protocol: str) -> Float[np.ndarray, " sources"]:
+def marginal_entropy(
+    sources: Int[np.ndarray, "samples sources"], iterations: int | str = CONVERGED
+) -> Float[np.ndarray, " sources"]:
     "Loss in nats of the prediction from nothing: H(s), or the log of the number of values (qlae, equation 12)."
-    if protocol == "paper":
+    if iterations == CONVERGED:
         return source_entropy(sources)
     return np.log([len(np.unique(source)) for source in sources.T])
 
 # %% ../../nbs/qlae/02_infomec.ipynb #0819fcc3
-def regression_inputs(latents: Float[np.ndarray, "samples latents"], discrete: bool, protocol: str):
-    "What the logistic regression sees: whitened latents (paper), indicators or standardised latents (code)."
-    if protocol == "paper":
-        return whiten(latents)
-    return indicators(latents)[0] if discrete else StandardScaler().fit_transform(latents)
+def is_one_hot(discrete: bool, categorical: bool, encoding: str) -> bool:
+    "Whether InfoE's regression is given indicators; `ValueError` for an index that is not discrete."
+    if categorical and not discrete:
+        raise ValueError("categorical is True but discrete is False: an index is one of finitely many.")
+    return categorical or (discrete and encoding == "one_hot")
+
+
+def regression_inputs(
+    latents: Float[np.ndarray, "samples latents"],
+    one_hot: bool,
+    converged: bool,  # to an optimum that affine maps do not change
+) -> Float[np.ndarray | csr_array, "samples inputs"]:
+    "What InfoE's regression is given: indicators, or numbers that are whitened or, as released, standardised."
+    if one_hot:
+        return indicators(latents)[0]
+    return whiten(latents) if converged else StandardScaler().fit_transform(latents)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #65359c7f
+def determination(
+    inputs: Float[np.ndarray | csr_array, "samples inputs"], source: Float[np.ndarray, " samples"]
+) -> float:
+    "R², the share of a source's variance that least squares explains (qlae, section 4.2)."
+    with threadpool_limits(1):
+        return LinearRegression().fit(inputs, source).score(inputs, source)
+
+
 def normalized_v_information(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
+    sources: Float[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
     latents: Float[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,
+    categorical: bool = False,  # are the latents indices, whose order and distance mean nothing?
+    continuous_sources: bool = False,  # are the sources numbers? then by linear regression
     protocol: str = "paper",  # "paper" or "code"
+    encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
+    iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> Float[np.ndarray, " sources"]:
     "NMI_V: share of each source's entropy that a linear model removes, given all latents (qlae, equation 13)."
-    check_choice("protocol", protocol, FITS)
-    sources, latents = check_sources_latents(sources, latents)
-    inputs = regression_inputs(latents, discrete, protocol)
+    chosen = procedure(protocol, encoding=encoding, iterations=iterations)
+    converged = chosen.iterations == CONVERGED
+    sources, latents = check_sources_latents(sources, latents, continuous_sources)
+    inputs = regression_inputs(latents, is_one_hot(discrete, categorical, chosen.encoding), converged)
     if inputs.shape[1] == 0:  # no latent varies
         return np.zeros(sources.shape[1])
-    conditional = [cross_entropy(inputs, source, protocol) for source in sources.T]
-    share = relative_reduction(marginal_entropy(sources, protocol), np.array(conditional))
-    return share.clip(0, 1) if protocol == "paper" else share
+    if continuous_sources:
+        return np.array([determination(inputs, source) for source in sources.T])
+    conditional = [cross_entropy(inputs, source, chosen.iterations) for source in sources.T]
+    share = relative_reduction(marginal_entropy(sources, chosen.iterations), np.array(conditional))
+    return share.clip(0, 1) if converged else share
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d0e416d8
 def explicitness(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
+    sources: Float[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
     latents: Float[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,
+    categorical: bool = False,  # are the latents indices, whose order and distance mean nothing?
+    continuous_sources: bool = False,  # are the sources numbers? then the mean of R²
     protocol: str = "paper",  # "paper" or "code"
+    encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
+    iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> float:
     "InfoE: the mean over sources of the share that a linear model of all latents explains (qlae, equation 14)."
-    return float(normalized_v_information(sources, latents, discrete=discrete, protocol=protocol).mean())
+    kinds = {"discrete": discrete, "categorical": categorical, "continuous_sources": continuous_sources}
+    choices = {"protocol": protocol, "encoding": encoding, "iterations": iterations}
+    return float(normalized_v_information(sources, latents, **kinds, **choices).mean())
+
+# %% ../../nbs/qlae/02_infomec.ipynb #ddb102d9
+def explicit_indices(
+    n: int = 4_000,  # samples
+    size: int = 160,  # vectors in the codebook, at least 150
+    seed: int = 0,
+) -> tuple[Int[np.ndarray, "n 3"], dict[str, Int[np.ndarray, "n 3"]]]:
+    "Sources of 10, 8 and 15 values; indices that determine them, by synonyms or in pairs; and indices at random."
+    rng, counts = np.random.default_rng(seed), np.array([10, 8, 15])
+    sources = rng.integers(counts, size=(n, 3))
+    codes = {
+        "synonyms": sources + counts * rng.integers(size // counts, size=(n, 3)),
+        "pairs": sources + counts * sources[:, [1, 2, 0]],
+        "at random": rng.integers(size, size=(n, 3)),
+    }
+    names = np.stack([rng.permutation(size) for _ in counts], axis=1)
+    return sources, {kind: np.take_along_axis(names, code, axis=0) for kind, code in codes.items()}
+
+
+@proof_check("qlae", "section 5, indices", "explicit indices have InfoE 1, by synonyms or in pairs; as numbers not")
+def _():
+    sources, codes = explicit_indices()
+    for kind in ("synonyms", "pairs"):
+        for protocol in ("paper", "code", "qlae"):
+            infoe = explicitness(sources, codes[kind], discrete=True, categorical=True, protocol=protocol)
+            assert infoe > 0.999, f"InfoE of {kind} is {infoe} under {protocol}"
+        assert explicitness(sources, codes[kind], discrete=True) < 0.2, f"{kind} are explicit as numbers"
+    at_random = explicitness(sources, codes["at random"], discrete=True, categorical=True)
+    assert at_random < 0.5, f"InfoE of random indices is {at_random}"
 
 # %% ../../nbs/qlae/02_infomec.ipynb #98d86ab6
 @proof_check("qlae", "equation 13", "given one binary latent the linear family is complete, and NMI_V is NMI")
@@ -456,6 +563,18 @@ def _():
     np.testing.assert_allclose(explicitness(s, s @ np.array([[1, 2], [-1, 1]]), discrete=False), 1, atol=1e-5)
     np.testing.assert_allclose(explicitness(s, np.full((500, 2), 0.1), discrete=False), 0, atol=1e-12)
 
+# %% ../../nbs/qlae/02_infomec.ipynb #52daf7ac
+@proof_check("qlae", "section 4.2", "with continuous sources InfoE is the mean of R², known from an orthogonal design")
+def _():
+    angle = 2 * np.pi * np.arange(240) / 240
+    waves = np.stack([f(k * angle) for k in (1, 2, 3) for f in (np.cos, np.sin)], axis=1)  # orthogonal, variance 1/2
+    z = waves[:, :4] @ np.random.default_rng(0).normal(size=(4, 4)) + [0, 7, -2, 100]
+    s = np.stack([waves @ [1, -1, 1, 0, 1, 0], waves @ [0, 0, 0, 3, 6, 0] - 5], axis=1)  # last two waves are not in z
+    shares = normalized_v_information(s, z, discrete=False, continuous_sources=True)
+    np.testing.assert_allclose(shares, [3 / 4, 9 / 45], atol=1e-9)
+    infoe = explicitness(s, z, discrete=False, continuous_sources=True, protocol="code")
+    np.testing.assert_allclose(infoe, (3 / 4 + 9 / 45) / 2, atol=1e-9)
+
 # %% ../../nbs/qlae/02_infomec.ipynb #58a8e5ed
 @dataclass(frozen=True)
 class InfoMEC:
@@ -473,22 +592,28 @@ def infomec(
     latents: Float[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,  # do the latents take few values, recognised by equality?
-    protocol: str = "paper",  # the text of the paper, or its released "code"
-    pruning: str = "range",  # what makes a latent active: its "range", or its "quartiles" as in tripod's released code
+    categorical: bool = False,  # are they indices, whose order and distance mean nothing?
+    protocol: str = "paper",  # the text of the paper, its released "code", or another of `PROCEDURES`
+    neighbors: int | None = None,  # these four as in `Procedure`; the protocol's when left out
+    pruning: str | None = None,
+    encoding: str | None = None,
+    iterations: int | str | None = None,
     seed: int = 0,  # of the noise that breaks ties in continuous latents
 ) -> InfoMEC:
     """Modularity, explicitness and compactness (qlae, section 4).
 
     InfoM and InfoC leave inactive latents out and are 0 where they are undefined (no active latent; InfoC with one).
     InfoE sees all latents. `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a
-    source that is fractional or constant, too few samples for the neighbours, an unknown protocol or pruning.
+    source that is fractional or constant, too few samples for the neighbours, latents that are categorical and not
+    discrete, and for choices that do not exist.
     """
-    check_choice("pruning", pruning, PRUNING)
-    nmi = nmi_matrix(sources, latents, discrete=discrete, protocol=protocol, seed=seed)
-    active = active_latents(latents, discrete, pruning)
+    chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
+    fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
+    nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
+    active = active_latents(latents, discrete, chosen.pruning)
     return InfoMEC(
         infom=modularity(nmi[:, active]),
-        infoe=explicitness(sources, latents, discrete=discrete, protocol=protocol),
+        infoe=explicitness(sources, latents, discrete=discrete, **fit),
         infoc=compactness(nmi[:, active]),
         nmi=nmi,
         active=active,

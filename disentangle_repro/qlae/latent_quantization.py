@@ -83,12 +83,10 @@ def _():
 def codebook_losses(
     continuous: Float[Tensor, "batch latents"],
     quantized: Float[Tensor, "batch latents"],
-    protocol: str = "paper",  # "paper": a sum over latents; "code": a mean
 ) -> dict[str, Float[Tensor, ""]]:
-    "`quantize` and `commit`, each a mean over the batch (qlae, equation 5)."
-    over_latents = torch.sum if check_choice("protocol", protocol, ("paper", "code")) == "paper" else torch.mean
-    quantize = over_latents((continuous.detach() - quantized).square(), dim=1).mean()
-    commit = over_latents((continuous - quantized.detach()).square(), dim=1).mean()
+    "`quantize` and `commit`, means over latents and batch (qlae, equation 5 with the means of Q7)."
+    quantize = (continuous.detach() - quantized).square().mean()
+    commit = (continuous - quantized.detach()).square().mean()
     return {"quantize": quantize, "commit": commit}
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #37f74802
@@ -96,7 +94,7 @@ class LatentQuantizer(PlainLatent):
     """Each latent to the nearest of its own learned values (qlae, section 3 and Algorithm 1).
 
     Takes (batch, n_latents) real numbers; returns the code, of the same shape, and the penalties `quantize` and
-    `commit`. `ValueError` for fewer than two values a codebook or an unknown protocol.
+    `commit`. `ValueError` for fewer than two values a codebook or an unknown `initial`.
     """
 
     discrete = True
@@ -105,14 +103,12 @@ class LatentQuantizer(PlainLatent):
         self,
         n_latents: int,  # n_z
         n_values: int = 10,  # n_v, values a codebook (table 8)
-        protocol: str = "paper",  # "paper": penalties sum over latents; "code": they average (Q7)
         shared: bool = False,  # one codebook for all latents
         initial: str = "even",  # values to start from: "even" over [-0.5, 0.5] (table 8), or "normal" draws
     ):
         super().__init__()
         if n_values < 2:
             raise ValueError(f"n_values is {n_values} but a latent needs at least 2 values to say anything.")
-        self.protocol = check_choice("protocol", protocol, ("paper", "code"))
         self.n_latents = n_latents
         even = torch.linspace(-0.5, 0.5, n_values).repeat(1 if shared else n_latents, 1)
         normal = check_choice("initial", initial, ("even", "normal")) == "normal"
@@ -122,7 +118,7 @@ class LatentQuantizer(PlainLatent):
         self, continuous: Float[Tensor, "batch latents"], random: torch.Generator | None = None
     ) -> LatentOutput:
         quantized = self.code(continuous)
-        penalties = codebook_losses(continuous, quantized, self.protocol)
+        penalties = codebook_losses(continuous, quantized)
         return LatentOutput(straight_through(continuous, quantized), penalties)
 
     def code(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
@@ -163,7 +159,7 @@ class QLAE(Autoencoder):
     """Quantised-latent autoencoder (qlae, Algorithm 2) with the networks of appendix C.3.
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents). `protocol` chooses between the
-    text and the released code where they differ (Q4 to Q7).
+    text and the released code where they differ (Q4 to Q6).
     """
 
     def __init__(
@@ -178,6 +174,6 @@ class QLAE(Autoencoder):
         initial: str = "even",  # values of the codebooks, as `LatentQuantizer` takes it
         **nets: Any,  # as `networks_around` takes them
     ):
-        quantizer = LatentQuantizer(n_latents, n_values, protocol, shared, initial)
+        quantizer = LatentQuantizer(n_latents, n_values, shared, initial)
         networks = networks_around(quantizer, n_latents, protocol=protocol, **nets)
         super().__init__(**networks, weights={"quantize": quantize, "commit": commit})

@@ -30,7 +30,7 @@ def ql_infogan(
     **nets: Any,  # `channels`, `width` and `protocol`, as `networks_around` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
-    quantizer = LatentQuantizer(n_latents, n_values, nets.get("protocol", "paper"))
+    quantizer = LatentQuantizer(n_latents, n_values)
     networks = networks_around(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
     return InfoGAN(**networks, critic=critic, weights=weights, critic_steps=critic_steps)

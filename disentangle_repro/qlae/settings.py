@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
+from .infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
@@ -64,20 +65,24 @@ SETTINGS = {
     "beta_vae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.1, 10.0, 0.3)),
     "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
     "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
-    "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
     "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
     "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
     "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, (0.001, 0.001, 0.0001, 0.001)),
     "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
     "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
-    "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4),
+    "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4, revision=2),
     "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
 }
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
 PROTOCOLS: dict[str, Hyperparameters] = {
     "paper": {"training": {"clip": None, "clip_only_decaying": False}, "optimizer": {"decay_biases": True}},
-    "code": {"training": {"clip": 1.0, "clip_only_decaying": True}, "optimizer": {"decay_biases": False}},
+    "code": {
+        "training": {"clip": 1.0, "clip_only_decaying": True},
+        "optimizer": {"decay_biases": False},
+        "scoring": asdict(PROCEDURES["qlae"]),  # Q1, Q3, Q13
+    },
 }  # Q8, R3
 CODE_BETA2 = {"optimizer": {"beta2": 0.999}}  # of the autoencoders
 CODE_STEPS = {"training": {"steps": 240_000}}  # of the InfoGANs (R1)

@@ -19,6 +19,7 @@ from disentangle_repro.report.state import (
     IN_FULL,
     STATES,
     Basis,
+    Run,
     Survey,
     progress,
     reported_tables,
@@ -36,7 +37,7 @@ from disentangle_repro.tables.claims import (
     read_claims,
 )
 from ..tables.layout import PRINTED_AS
-from ..tables.plan import TABLES
+from ..tables.plan import TABLES, is_older
 
 # %% auto #0
 __all__ = ['PROGRESS_NUMBERS', 'PROGRESS_COLUMNS', 'PROGRESS', 'NO_CELLS', 'CLAIMS', 'CLAIM_COLUMNS', 'UNASKED', 'INTRODUCTION',
@@ -275,12 +276,16 @@ def wrong_runs(found: Survey) -> list[str]:
 
 # %% ../../nbs/report/03_overview.ipynb #90352753
 def unasked_runs(found: Survey) -> list[str]:
-    "Runs that no table asks for."
-    ids = (run.id for run in strangers(found.seen, found.needed))
-    return [f'<li><a href="{href("index.html", run_path(run))}">{run}</a></li>' for run in ids]
+    "Runs that no table asks for; of those of an older revision it is said."
+
+    def link(run: Run) -> str:
+        older = " (of an older revision of the model)" if is_older(run.spec) else ""
+        return f'<li><a href="{href("index.html", run_path(run.id))}">{run.id}</a>{older}</li>'
+
+    return [link(run) for run in strangers(found.seen, found.needed)]
 
 # %% ../../nbs/report/03_overview.ipynb #ceded3fc
-UNASKED = "They were made with other settings than the plan has now, and are in no table."
+UNASKED = "They have other settings than the plan has now, or are of an older revision of a model, and in no table."
 
 # %% ../../nbs/report/03_overview.ipynb #0f5ab5e7
 def trouble_section(found: Survey) -> str:

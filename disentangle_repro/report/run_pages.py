@@ -24,7 +24,7 @@ from ..core.scale import SCALES
 from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .state import Run, Snapshot, basis_of
 from ..tables.layout import METRIC_NAMES, MODEL_NAMES
-from ..tables.plan import MEASUREMENTS
+from ..tables.plan import MEASUREMENTS, is_older
 from ..train.store import RunSpec, fingerprint
 
 # %% auto #0
@@ -217,6 +217,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:  # HTML by w
         "training": f"{seconds:,.0f} seconds" if seconds else None,
         "commit": around.get("commit"),
         "libraries": ", ".join(f"{name} {around[name]}" for name in ("python", "torch", "numpy") if name in around),
+        "revision": f"{spec.revision} of the model, which gives other numbers today" if is_older(spec) else None,
         "run": spec.id,
     }
     return {name: escape(str(value)) for name, value in said.items() if value}

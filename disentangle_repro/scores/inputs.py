@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Num, Shaped
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['to_numpy', 'check_matrix', 'check_sources', 'check_sources_latents']
+__all__ = ['to_numpy', 'check_matrix', 'check_sources', 'check_continuous_sources', 'check_sources_latents']
 
 # %% ../../nbs/scores/00_inputs.ipynb #46c00009
 def to_numpy(
@@ -51,15 +51,27 @@ def check_sources(
         raise ValueError(f"sources has one value only in column {constant[0]}: every source needs at least two.")
     return whole
 
+# %% ../../nbs/scores/00_inputs.ipynb #f4fe3acf
+def check_continuous_sources(
+    sources: Num[np.ndarray, "n sources"],
+) -> Float[np.ndarray, "n sources"]:  # as `float64`
+    "Sources as 64-bit numbers; `ValueError` where one is not finite or a column is constant."
+    check_matrix("sources", sources)
+    constant = np.flatnonzero((sources == sources[:1]).all(axis=0))
+    if len(constant):
+        raise ValueError(f"sources has one value only in column {constant[0]}: every source needs to vary.")
+    return sources.astype(np.float64)
+
 # %% ../../nbs/scores/00_inputs.ipynb #985f5639
 def check_sources_latents(
-    sources: Int[np.ndarray | Tensor, "n sources"],  # integer-coded factors
+    sources: Num[np.ndarray | Tensor, "n sources"],  # integer-coded factors
     latents: Num[np.ndarray | Tensor, "n latents"],  # what the encoder made of each sample
-) -> tuple[Int[np.ndarray, "n sources"], Float[np.ndarray, "n latents"]]:  # as `int64` and `float64`
-    """Both arrays in one form, a row a sample.
+    continuous_sources: bool = False,  # are the sources numbers instead of labels?
+) -> tuple[Num[np.ndarray, "n sources"], Float[np.ndarray, "n latents"]]:  # as `int64` and `float64`
+    """Both arrays in one form, a row a sample; continuous sources as `float64`.
 
-    `ValueError` when either is not a matrix of finite numbers, when the numbers of rows differ, when a source is not
-    integer-coded or has a single value.
+    `ValueError` when either is not a matrix of finite numbers, when the numbers of rows differ, when a source has a
+    single value, or when one that is not continuous is not integer-coded.
     """
     sources, latents = to_numpy(sources), to_numpy(latents)
     check_matrix("latents", latents)
@@ -67,4 +79,5 @@ def check_sources_latents(
         raise ValueError(
             f"latents has {len(latents)} rows but sources has {len(sources)}: both need one row a sample."
         )
-    return check_sources(sources), latents.astype(np.float64)
+    checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
+    return checked, latents.astype(np.float64)

@@ -67,7 +67,9 @@ def pictures_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all th
 def watch(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
     "The probe of a run, on `data` that it is to be probed with."
     if spec.dataset in GRIDS:
-        return info_probe(data, n=min(2_000, spec.part("scoring")["samples"]))
+        how = spec.part("scoring")
+        alike = {name: how.get(name) for name in ("neighbors", "pruning", "latents")}
+        return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
     return jacobian_probe(data) if spec.paper == "asymmetry" else slot_probe(data)
 
 

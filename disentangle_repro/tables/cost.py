@@ -161,7 +161,8 @@ def score_samples(spec: RunSpec, model: Autoencoder, n: int, device: torch.devic
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that nothing can be learnt from noise
         evaluation = score(with_samples(spec, n), model, data)
-        choices(data.sources[evaluation.rows].cpu().numpy(), evaluation.latents.cpu().numpy(), model.discrete)
+        sources, latents = data.sources[evaluation.rows].cpu().numpy(), evaluation.latents.cpu().numpy()
+        choices(sources, latents, model.discrete, categorical=model.categorical)
 
 # %% ../../nbs/tables/12_cost.ipynb #9db1bb9e
 def watching_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n: int) -> float:
@@ -197,7 +198,7 @@ class Cost(NamedTuple):
 def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
     "The same for two runs whose scoring takes about equally long."
     times = probes_made(spec.part("training")["steps"])
-    about = [spec.paper, spec.protocol, spec.part("scoring"), times, model.discrete]
+    about = [spec.paper, spec.protocol, spec.part("scoring"), times, model.discrete, model.categorical]
     return json.dumps(about, sort_keys=True) if spec.dataset in GRIDS else step_key(spec)
 
 # %% ../../nbs/tables/12_cost.ipynb #18b80b67

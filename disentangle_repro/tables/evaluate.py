@@ -19,13 +19,21 @@ from ..base.autoencoder import Autoencoder, decode_all, encode_all
 from ..core.device import generator
 from ..data.load import Dataset
 from ..data.scenes import mosaic
-from ..qlae.infomec import InfoMEC, active_latents, compactness, infomec, modularity, nmi_matrix
+from disentangle_repro.qlae.infomec import (
+    InfoMEC,
+    active_latents,
+    compactness,
+    infomec,
+    modularity,
+    nmi_matrix,
+    procedure,
+)
 from ..scores.dci import dci
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
-__all__ = ['evaluation_rows', 'Evaluation', 'evaluate', 'info_probe', 'interventions', 'plot_interventions', 'swaps',
-           'value_counts']
+__all__ = ['evaluation_rows', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions', 'plot_interventions',
+           'swaps', 'value_counts']
 
 # %% ../../nbs/tables/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -48,6 +56,16 @@ class Evaluation:
     reconstructions: UInt8[Tensor, "n height width channels"]
     rows: Int[Tensor, "n"]  # of the data set
 
+# %% ../../nbs/tables/01_evaluate.ipynb #a372c491
+def scored_latents(
+    model: Autoencoder,
+    images: UInt8[Tensor, "n height width channels"],
+    latents: str = "mean",  # or "sample", a draw from each posterior
+    seed: int = 0,  # of the draws
+) -> Float[Tensor, "n latents"]:
+    "What a model is scored on; draws are the same as means where it has no posteriors."
+    return encode_all(model, images, random=generator(seed, images.device) if latents == "sample" else None)
+
 # %% ../../nbs/tables/01_evaluate.ipynb #e8b0514d
 def evaluate(
     model: Autoencoder,
@@ -55,45 +73,58 @@ def evaluate(
     n: int = 10_000,  # samples (section 5)
     *,
     protocol: str = "paper",  # of the metrics, "paper" or "code"
-    pruning: str = "range",  # what makes a latent inactive, as `active_latents` takes it
+    neighbors: int | None = None,  # these five as in `Procedure`; the protocol's when left out
+    pruning: str | None = None,
+    encoding: str | None = None,
+    iterations: int | str | None = None,
+    latents: str | None = None,
     predictors: Sequence[str] = ("forest",),  # of DCI, "forest" or "boosting"; the first is the paper's
     seed: int = 0,
     **forest: Any,  # of DCI, as `dci` takes it
 ) -> Evaluation:
     "InfoMEC, DCI, PSNR and MSE of a model on `n` samples (qlae, section 4 and appendices C.5 and E)."
+    choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
+    kind = {"discrete": model.discrete, "categorical": model.categorical}
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images, sources = data.images[rows], data.sources[rows]
-    latents = encode_all(model, images)
-    reconstructions = decode_all(model, latents)
+    reconstructions = decode_all(model, encode_all(model, images))
+    scored = scored_latents(model, images, procedure(protocol, latents=latents).latents, seed)
     seen = slice(len(rows) * 2 // 3) if "boosting" in predictors else slice(None)
-    info = infomec(
-        sources[seen], latents[seen], discrete=model.discrete, protocol=protocol, pruning=pruning, seed=seed
-    )
+    info = infomec(sources[seen], scored[seen], **kind, protocol=protocol, **choices, seed=seed)
     scores = {name: getattr(info, name) for name in ("infom", "infoe", "infoc")}
     trees = {
-        "forest": partial(dci, sources[seen], latents[seen], **forest),
-        "boosting": partial(dci, sources, model.latent.index(latents)),
+        "forest": partial(dci, sources[seen], scored[seen], **forest),
+        "boosting": partial(dci, sources, model.latent.index(scored)),
     }
     importances = [trees[name](predictor=name, protocol=protocol, seed=seed) for name in predictors]
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
         scores |= {f"{score}{suffix}": getattr(importance, score) for score in ("d", "i", "c")}
     scores |= {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
-    return Evaluation(scores, info, latents, importances[0].importance, reconstructions, rows)
+    return Evaluation(scores, info, scored, importances[0].importance, reconstructions, rows)
 
 # %% ../../nbs/tables/01_evaluate.ipynb #e20e4170
 def info_probe(
-    data: Dataset, n: int = 2_000, n_pictures: int = 250, seed: int = 0
+    data: Dataset,
+    n: int = 2_000,
+    n_pictures: int = 250,
+    seed: int = 0,
+    *,
+    protocol: str = "paper",
+    neighbors: int | None = None,  # these three as in `Procedure`; the protocol's when left out
+    pruning: str | None = None,
+    latents: str | None = None,
 ) -> Callable[[Autoencoder], dict[str, float]]:
-    "A probe for `fit`: InfoM and InfoC on `n` samples, PSNR on the first `n_pictures` of them."
+    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on the first `n_pictures`."
+    chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, latents=latents)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images, sources = data.images[rows], data.sources[rows]
 
     def probe(model: Autoencoder) -> dict[str, float]:
-        latents = encode_all(model, images)
-        nmi = nmi_matrix(sources, latents, discrete=model.discrete)
-        active = active_latents(latents, discrete=model.discrete)
-        pictures = decode_all(model, latents[:n_pictures])
+        scored = scored_latents(model, images, chosen.latents, seed)
+        nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
+        active = active_latents(scored, model.discrete, chosen.pruning)
+        pictures = decode_all(model, encode_all(model, images[:n_pictures]))
         scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
         return {**scores, "psnr": float(psnr(images[:n_pictures], pictures))}
 

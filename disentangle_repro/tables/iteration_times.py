@@ -25,7 +25,7 @@ from ..train.store import RunSpec
 from ..tripod.settings import hyperparameters
 
 # %% auto #0
-__all__ = ['TIMED', 'NETWORKS', 'timed_training', 'side_by_side', 'iteration_seconds', 'iteration_operations', 'time_columns',
+__all__ = ['TIMED', 'READINGS', 'timed_training', 'side_by_side', 'iteration_seconds', 'iteration_operations', 'time_columns',
            'time_table', 'time_footnote', 'write_times', 'time_numbers']
 
 # %% ../../nbs/tables/07_iteration_times.ipynb #55459247
@@ -39,9 +39,10 @@ def timed_training(
     protocol: str = "paper",
     batch_size: int = 64,
     width: float = 1.0,
+    family: str = "residual",  # of networks (T6 of tripod)
 ) -> Training:
     "A model of table 6 in training, on noise."
-    own = {"training": {"batch_size": batch_size}, "model": {"width": width}}
+    own = {"training": {"batch_size": batch_size}, "model": {"width": width, "family": family}}
     how = merged(hyperparameters(model, "shapes3d", protocol), own)
     noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=generator(0)).to(device)
     return assemble(RunSpec("tripod", model, "shapes3d", "rendered", "paper", 0, protocol, how), noise)
@@ -76,7 +77,7 @@ def iteration_operations(device: torch.device, **how: Any) -> dict[str, int]:
     return {model: step_operations(timed_training(model, device, **how)) for model in TIMED}
 
 # %% ../../nbs/tables/07_iteration_times.ipynb #9eb92364
-NETWORKS = {"paper": "ours, networks of qlae", "code": "ours, released networks"}
+READINGS = {"paper": "ours, as in the text", "code": "ours, as in the released code"}
 
 
 def time_columns(seconds: Mapping[str, float]) -> dict[str, list[str]]:
@@ -94,7 +95,7 @@ def time_table(
     printed = reported_numbers("tripod").query("table == '6'").set_index("model").value
     columns = {("paper", name): texts for name, texts in time_columns(printed).items()}
     for record in records:
-        who, counted = NETWORKS[record["spec"]["protocol"]], record["operations"]
+        who, counted = READINGS[record["spec"]["protocol"]], record["operations"]
         columns |= {(who, name): texts for name, texts in time_columns(record["scores"]).items()}
         columns[who, "operations / QLAE"] = [f"{counted[model] / counted['qlae']:.2f}" for model in TIMED]
     names = [MODEL_NAMES[model] for model in TIMED]
@@ -108,8 +109,8 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     spec, devices = records[0]["spec"], {record["environment"]["device"] for record in records}
     how = spec["hyperparameters"]["measurement"]
     return (
-        f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, networks of full width,"
-        f" noise instead of pictures; device: {', '.join(sorted(devices))}."
+        f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, residual networks of full"
+        f" width, noise instead of pictures; device: {', '.join(sorted(devices))}."
     )
 
 

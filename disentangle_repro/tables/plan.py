@@ -26,9 +26,9 @@ __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES
            'BY_TREES', 'FACTORQVAE_TABLES', 'ASYMMETRY_MODELS', 'WITH_ATTENTION', 'OBJECTS', 'BY_JACOBIAN',
            'ASYMMETRY_TABLES', 'PSA_MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'ON_PHOTOGRAPHS', 'USED',
            'PSA_TABLES', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'SETTINGS', 'LIKE', 'OWN', 'MEASUREMENTS', 'ALONE',
-           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'run_spec', 'tuning_specs', 'passing',
-           'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'time_specs', 'mixture_spec',
-           'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol', 'Wanted', 'wanted']
+           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'revision', 'run_spec', 'tuning_specs',
+           'passing', 'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'is_older', 'time_specs',
+           'mixture_spec', 'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol', 'Wanted', 'wanted']
 
 # %% ../../nbs/tables/02_plan.ipynb #520bef76
 AGGREGATED = "aggregated"
@@ -172,6 +172,12 @@ def setting(paper: str, model: str) -> Any:  # with `grid`, `tuned_as` and `revi
     "What a paper's settings say of a model, or of the one that it is treated like."
     return SETTINGS[paper].SETTINGS[like(paper, model)]
 
+
+def revision(paper: str, model: str) -> int:
+    "The revision of a model's code today; 1 for one that no paper has."
+    known = paper in SETTINGS and like(paper, model) in SETTINGS[paper].SETTINGS
+    return getattr(setting(paper, model), "revision", 1) if known else 1
+
 # %% ../../nbs/tables/02_plan.ipynb #5d3cb34b
 def run_spec(
     paper: str,
@@ -189,7 +195,7 @@ def run_spec(
     if data["images"] is not None:
         data["images"] = min(data["images"], describe(dataset)["size"])
     where = (paper, model, dataset, request.source, scale.name, seed, protocol)
-    return RunSpec(*where, hyperparameters, getattr(setting(paper, model), "revision", 1))
+    return RunSpec(*where, hyperparameters, revision(paper, model))
 
 # %% ../../nbs/tables/02_plan.ipynb #473ac41c
 def tuning_specs(
@@ -271,6 +277,11 @@ def rounds(spec: RunSpec) -> int:
     how = spec.part("training")
     return how.get("steps", 0) // how["steps_per_round"]
 
+# %% ../../nbs/tables/02_plan.ipynb #de9d54dc
+def is_older(spec: RunSpec) -> bool:
+    "Whether a run is of an older revision of its model, so that the same settings give other numbers today."
+    return spec.revision < revision(spec.paper, str(spec.part("measurement").get("of", spec.model)))
+
 # %% ../../nbs/tables/02_plan.ipynb #f7608bce
 MEASUREMENTS = {
     "iteration_times": "iteration_times.ipynb",  # table 6 of tripod
@@ -282,8 +293,8 @@ TRAININGS = {"psa": "slots.ipynb", "asymmetry": "slots.ipynb"}  # of the others 
 
 
 def time_specs(scale: Scale) -> list[RunSpec]:
-    "The measurements of table 6 of tripod, for both families of networks."
-    how = {"measurement": {"batch_size": 64, "width": 1.0, "rounds": 5}}
+    "The measurements of table 6 of tripod, under both protocols."
+    how = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
     where = ("tripod", "iteration_times", "shapes3d", "rendered", scale.name, 0)
     return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
 
@@ -302,7 +313,8 @@ def agreement_specs(trainings: Sequence[RunSpec]) -> list[RunSpec]:  # of psa
             groups.setdefault((spec.model, spec.dataset), []).append(spec)
     return [
         RunSpec("psa", "agreement", dataset, specs[0].source, specs[0].scale, 0, "paper",
-                {**specs[0].hyperparameters, "measurement": {"of": model, "runs": [spec.id for spec in specs]}})
+                {**specs[0].hyperparameters, "measurement": {"of": model, "runs": [spec.id for spec in specs]}},
+                specs[0].revision)
         for (model, dataset), specs in groups.items()
         if len(specs) > 1
     ]  # fmt: skip

@@ -28,10 +28,10 @@ from .plan import QLAE_MODELS, SETTINGS
 __all__ = ['Entry', 'Setup', 'PRINTED_DATASETS', 'PRINTED_SOURCES', 'OPTIMIZER', 'PRINTED_TERMS', 'NAIVE_TERMS', 'QLAE_METHODS',
            'TRIPOD_METHODS', 'FACTORQVAE_TERMS', 'OURS', 'TITLES', 'STANDS_ON', 'reported_setup', 'read_entry',
            'written', 'numbered_sources', 'sizes', 'qlae_data', 'one', 'hyperparameter', 'tripod_data', 'built',
-           'latents_a_source', 'first_codebook', 'weight', 'weight_of_reconstruction', 'optimizer_rows', 'qlae_fixed',
-           'tripod_fixed', 'changed', 'heeds_spread', 'printed_term', 'tuned', 'qlae_tuning', 'tripod_tuning',
-           'factorqvae_strengths', 'kernels', 'factorqvae_layers', 'our_setup', 'compared', 'setup_tables',
-           'write_setup']
+           'decoder_inputs', 'latents_a_source', 'first_codebook', 'weight', 'weight_of_reconstruction',
+           'optimizer_rows', 'qlae_fixed', 'tripod_fixed', 'changed', 'heeds_spread', 'printed_term', 'tuned',
+           'qlae_tuning', 'tripod_tuning', 'factorqvae_strengths', 'kernels', 'factorqvae_layers', 'our_setup',
+           'compared', 'setup_tables', 'write_setup']
 
 # %% ../../nbs/tables/06_setup.ipynb #c1a92071
 def reported_setup(
@@ -131,12 +131,17 @@ def built(model: str, dataset: str = "shapes3d", **hyperparameters: float) -> Au
     return create_model(model, dataset=dataset, width=0.05, **hyperparameters)
 
 
+def decoder_inputs(network: Autoencoder) -> int:
+    "How many numbers a decoder takes for an image: the inputs of its first dense layer."
+    return next(layer.in_features for layer in network.decoder.modules() if isinstance(layer, torch.nn.Linear))
+
+
 def latents_a_source(models: Iterable[str]) -> Entry:
     "How many latents models have, as a multiple of the number of sources."
 
     def multiple(model: str, dataset: str) -> str:
         network = built(model, dataset)
-        n_latents = network.decoder.style[0].in_features / network.latent.n_heard
+        n_latents = decoder_inputs(network) / network.latent.n_heard
         return f"{n_latents / len(GRIDS[dataset].sources.names):g}n_s"
 
     return one(multiple(model, dataset) for model, dataset in product(models, DATASETS))
@@ -215,7 +220,7 @@ def changed(
 def heeds_spread(model: str, term: str) -> bool:
     "Whether a penalty of a kind of Tripod depends on the spread of the continuous latents."
     network = built(model, multiinformation=1.0, hessian=1.0)
-    continuous = torch.randn(4, network.decoder.style[0].in_features, generator=generator(0))
+    continuous = torch.randn(4, decoder_inputs(network), generator=generator(0))
     once, twice = (network.legs(factor * continuous, continuous, generator(0))[term] for factor in (1, 2))
     return not torch.equal(once, twice)
 

@@ -5,6 +5,7 @@
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #b974ab5d
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from itertools import permutations
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core.device import generator
+from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
@@ -23,7 +25,6 @@ from disentangle_repro.tripod.hessian_penalty import (
     Linear,
     all_signs,
     around,
-    central_difference,
     curvature_contrasts,
     curvature_variance,
     hessians,
@@ -43,9 +44,10 @@ from disentangle_repro.tripod.hessian_penalty import (
 from .kernel_multiinformation import latent_scales
 
 # %% auto #0
-__all__ = ['rescaled', 'squares', 'ratio', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation',
-           'covariance', 'blocks', 'directions', 'rounding_floor', 'normalized_hessian_penalty', 'one_layer_each',
-           'estimates']
+__all__ = ['rescaled', 'squares', 'ratio', 'aggregate_layers', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment',
+           'expectation', 'covariance', 'blocks', 'directions', 'rounding_floor', 'normalized_hessian_penalty',
+           'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable',
+           'regularized']
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #de36d6af
 def rescaled(
@@ -75,24 +77,37 @@ def ratio(
     counts: Bool[Tensor, "*shape"] = denominators > floor
     return torch.where(counts, numerators, 0) / torch.where(counts, denominators, 1)
 
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #207bf0b6
+def aggregate_layers(
+    numerators: Float[Tensor, "layers batch"],  # summed over the activations of each layer
+    denominators: Float[Tensor, "layers batch"],
+    floors: Float[Tensor, "layers batch"] | float = 0.0,  # a denominator not above it counts as nothing
+    protocol: str = "paper",  # "paper": one ratio (Algorithm 1, line 24); "code": one for each layer, added up (T4)
+) -> Float[Tensor, "batch"]:
+    "The normalised Hessian penalty of each sample, from the sums of each layer."
+    if check_choice("protocol", protocol, ("paper", "code")) == "code":
+        return ratio(numerators, denominators, floors).sum(0)
+    counts = denominators > floors
+    sums = (torch.where(counts, part, 0).sum(0) for part in (numerators, denominators))
+    return ratio(*sums)
+
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #233c4700
 def exact_penalty(
     decoder: Decoder,
     latents: Float[Tensor, "batch latents"],
     scales: Float[Tensor, "latents"],  # sigma
-    per_activation: bool = False,  # a quotient for each activation, and their mean; not a quotient of sums
+    per_activation: bool = False,  # a quotient for each activation, their mean for each layer, the sum over layers
+    protocol: str = "paper",  # as `aggregate_layers` takes it, where quotients are not per activation
 ) -> Float[Tensor, ""]:
-    """The normalised Hessian penalty from Hessians (tripod, equation 16): mean over samples, sum over layers.
+    """The normalised Hessian penalty from Hessians (tripod, equation 16 and Algorithm 1, line 24): mean over samples.
 
     By automatic differentiation: for small decoders, which must treat each row alone.
     """
-    penalty = latents.new_zeros(())
-    for hessian in hessians(decoder, latents):
-        numerators, denominators = squares(hessian, scales)
-        if not per_activation:
-            numerators, denominators = numerators.sum(1), denominators.sum(1)
-        penalty = penalty + ratio(numerators, denominators).mean()
-    return penalty
+    sums = [squares(hessian, scales) for hessian in hessians(decoder, latents)]
+    if per_activation:
+        return sum(ratio(*layer).mean() for layer in sums)
+    numerators, denominators = (torch.stack([part.sum(1) for part in kind]) for kind in zip(*sums, strict=True))
+    return aggregate_layers(numerators, denominators, protocol=protocol).mean()
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #aca3c045
 @proof_check("tripod", "Proposition 3.1", "by symbol: the vanilla penalty moves with s and c, the normalised does not")
@@ -294,43 +309,48 @@ def normalized_hessian_penalty(
     epsilon: float = 0.1,  # step, in units of `scales` (Algorithm 1)
     random: torch.Generator | None = None,  # on the device of `latents`
     last: Linear | None = None,  # linear map without bias, from what `decoder` returns last to its last layer
+    protocol: str = "paper",  # "paper": one ratio for all layers (line 24); "code": one for each, added up (T4)
 ) -> Float[Tensor, ""]:
     """An estimate of the share of second derivatives that is mixed (tripod, equation 16; Algorithm 1, lines 14 to 24).
 
-    For each layer a quotient of sums over activations, its mean over samples; layers are added up. `decoder` maps
+    A quotient of sums over activations, `protocol` says of which; its mean over samples. `decoder` maps
     (rows, n_latents) to a tensor (rows, ...) or to a list of them, one a layer; it is called once, with
-    4 * n_perturbations * batch rows. A sample whose denominator may be rounding alone counts as zero: in bfloat16 all
-    do. `ValueError` for fewer than two perturbations, `scales` of another shape, one row without `scales`, or a decoder
-    that makes another number of rows.
+    4 * n_perturbations * batch rows. A layer whose denominator may be rounding alone counts as zero: in bfloat16 all
+    do. `ValueError` for fewer than two perturbations, `scales` of another shape, one row without `scales`, a decoder
+    that makes another number of rows, or an unknown protocol.
     """
-    scales = latent_scales(latents) if scales is None else scales
-    rows = around(latents, epsilon * directions(latents, scales, n_perturbations, random))
-    penalty = latents.new_zeros(())
+    scales = latent_scales(latents, protocol) if scales is None else scales
+    rows, sums = around(latents, epsilon * directions(latents, scales, n_perturbations, random)), []
     for activations, linear in layers(decoder(rows), last):
         made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
-        numerators, denominators = curvature_variance(made)
         floor = rounding_floor(activations, len(latents), epsilon, linear)
-        penalty = penalty + ratio(numerators, denominators, floor).mean()
-    return penalty
+        sums.append((*curvature_variance(made), floor))
+    numerators, denominators, floors = (torch.stack(part) for part in zip(*sums, strict=True))
+    return aggregate_layers(numerators, denominators, floors, protocol).mean()
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cac0021e
 @proof_check("tripod", "Algorithm 1, lines 14 to 24", "one batched call says what the printed loops say")
 def _():
     parts = [smooth_decoder(4, 6), smooth_decoder(4, 3, seed=1)]
     latents, sigma, epsilon = random_latents(5, 4), torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), 0.1
-    v, w = directions(latents, sigma, 3, generator(0))
-    total = 0.0
-    for part in parts:
-        for i in range(5):
-            sums = []
-            for kind in (v, w):
-                second = [central_difference(part, latents[[i]], kind[[p]][:, [i]], epsilon)[0, 0] for p in range(3)]
-                sums.append(sum(torch.stack([x[k] for x in second]).var(correction=0) for k in range(len(second[0]))))
-            total += sums[0] / sums[1] / 5
-    made = normalized_hessian_penalty(
-        lambda z: [part(z) for part in parts], latents, sigma, n_perturbations=3, random=generator(0)
-    )
-    torch.testing.assert_close(made, total, rtol=1e-8, atol=0)
+    draw, shape = generator(0), (3, 5, 4)
+    v = sigma * (2 * torch.randint(2, shape, generator=draw, dtype=torch.float64) - 1)  # line 16
+    w = sigma * torch.randn(shape, generator=draw, dtype=torch.float64)  # line 17
+
+    def variances(part: Decoder, z: Tensor, steps: Tensor) -> list[Tensor]:  # lines 15 to 22, one for each activation
+        second = [(part(z + epsilon * u) - 2 * part(z) + part(z - epsilon * u)) / epsilon**2 for u in steps]
+        return [torch.stack(values).var() for values in zip(*second, strict=True)]
+
+    one, each = 0.0, 0.0
+    for i, z in enumerate(latents):
+        numer, denom = ([variances(part, z, kind[:, i]) for part in parts] for kind in (v, w))
+        one = one + sum(map(sum, numer)) / sum(map(sum, denom)) / 5  # line 24
+        each = each + sum(sum(n) / sum(d) for n, d in zip(numer, denom, strict=True)) / 5
+    assert each > 1.2 * one, "the two readings cannot be told apart"
+    for protocol, expected in (("paper", one), ("code", each)):
+        how = {"n_perturbations": 3, "random": generator(0), "protocol": protocol}
+        made = normalized_hessian_penalty(lambda z: [part(z) for part in parts], latents, sigma, **how)
+        torch.testing.assert_close(made, expected, rtol=1e-8, atol=0)
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #fbf2ac6b
 @proof_check("tripod", "equation 16", "the estimate at 4,096 perturbations is the exact quotient of sums, within 2%")
@@ -362,9 +382,9 @@ def one_layer_each(decoder: Decoder) -> Decoder:
 def estimates(
     decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 200
 ) -> Float[Tensor, "n"]:
-    "Repeated estimates for latents of standard deviation one, each with new draws."
+    "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
     ones, random = torch.ones_like(latents[0]), generator(0)
-    options = {"n_perturbations": n_perturbations, "random": random}
+    options = {"n_perturbations": n_perturbations, "random": random, "protocol": "code"}
     return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52
@@ -377,3 +397,43 @@ def _():
     assert 1 < of_sums < 5, f"the ratio of sums is {of_sums:.2f} times the exact value"
     assert of_ratios > 100, f"the mean of ratios is {of_ratios:.2f} times the exact value"
     assert 0.9 < many < 1.1, f"at 64 perturbations the ratio of sums is {many:.2f} times the exact value"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #730c00c3
+def second_derivative(
+    decoder: Decoder,  # twice differentiable, see `twice_differentiable`
+    latents: Float[Tensor, "batch latents"],
+    directions: Float[Tensor, "batch latents"],
+) -> Activations | Sequence[Activations]:  # of the shapes that `decoder` returns
+    "The exact v'Hv of every activation, one direction v for each row: forward-mode differentiation, twice."
+
+    def along(function: Decoder) -> Decoder:
+        return lambda rows: torch.func.jvp(function, (rows,), (directions,))[1]
+
+    return along(along(decoder))(latents)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b26de80
+class WrittenLayerNorm(nn.LayerNorm):
+    "Layer normalisation over the last dimension in elementary operations: differentiable any number of times."
+
+    def forward(self, features: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        centred = features - features.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight + self.bias
+
+
+def twice_differentiable(network: nn.Module) -> nn.Module:
+    "A copy in double precision that computes the same and that `second_derivative` differentiates correctly."
+    network = copy.deepcopy(network).double().requires_grad_(False)
+    for module in network.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.__class__ = WrittenLayerNorm
+    return network
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d90b4997
+def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor a layer
+    "The activations of a network that Tripod's penalty looks at, the last layer without its bias (T4)."
+
+    def made(latents: Float[Tensor, "rows latents"]) -> list[Activations]:
+        *whole, before = decoder.activations(latents)
+        return [*whole, decoder.doubled(before)]
+
+    return made

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
+from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'PROTOCOLS', 'BETAS', 'DECAYS', 'WEIGHTS', 'LEGS',
-           'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation', 'hyperparameters']
+__all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'PROTOCOLS', 'BETAS', 'DECAYS',
+           'WEIGHTS', 'LEGS', 'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation',
+           'hyperparameters']
 
 # %% ../../nbs/tripod/06_settings.ipynb #e52a4b2d
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
@@ -27,14 +29,16 @@ TRAINING = {
 }  # table 4
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
+# %% ../../nbs/tripod/06_settings.ipynb #5cba4a15
+NETWORKS: Hyperparameters = {"model": {"family": "residual"}}  # T6, of all models
+
 # %% ../../nbs/tripod/06_settings.ipynb #e547f75f
 PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None}, "model": {"family": "style"}},
+    "paper": {"training": {"clip": None}},
     "code": {
         "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
         "training": {"steps": 250_000, "clip": 1.0},
-        "model": {"family": "residual"},
-        "scoring": {"pruning": "quartiles", "max_depth": 10},
+        "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},  # T2, R7, R9
     },
 }
 
@@ -94,6 +98,7 @@ def hyperparameters(
         EVALUATION,
         {"training": {"psnr_threshold": PSNR_THRESHOLDS[place]}},
         TRAINING,
+        NETWORKS,
         PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)],
         {"optimizer": decay, "model": {**strengths, **setting.model}},
     )

@@ -5,7 +5,7 @@
 # %% ../../nbs/tripod/05_tripod.ipynb #5157c8ac
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,18 +16,25 @@ from torch.nn import functional as F
 
 from ..base.autoencoder import Autoencoder, PlainLatent, networks_around, reconstruction_loss
 from ..core.device import generator, seeded
-from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
-from .hessian_penalty import hessian_penalty, rademacher
+from .hessian_penalty import hessian_penalty, identity
 from .kernel_multiinformation import kernel_multiinformation, latent_scales
-from .normalized_hessian_penalty import normalized_hessian_penalty
+from disentangle_repro.tripod.normalized_hessian_penalty import (
+    normalized_hessian_penalty,
+    regularized,
+    second_derivative,
+    twice_differentiable,
+)
 
 # %% auto #0
-__all__ = ['PROTOCOL_FAMILIES', 'FIXED_SCALE', 'full_precision', 'Tripod', 'multiinformation_by_the_book',
-           'curvature_by_the_book', 'normalised', 'NaiveTripod', 'qlae_klm']
+__all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'curvature_agreement', 'quantized_by_the_book',
+           'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book',
+           'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients',
+           'normalised', 'NaiveTripod', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book',
+           'qlae_klm']
 
 # %% ../../nbs/tripod/05_tripod.ipynb #eca478ba
 @contextmanager
@@ -41,14 +48,11 @@ def full_precision() -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = before
 
 # %% ../../nbs/tripod/05_tripod.ipynb #f42e7cd4
-PROTOCOL_FAMILIES = {"paper": "style", "code": "residual"}  # T6
-
-
 class Tripod(Autoencoder):
     """Finite scalar quantisation, kernel multi-information and the normalised Hessian penalty (tripod, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents), each one of `n_values` in [-1, 1].
-    `protocol` chooses between the text and the released code where they differ (T2 to T6).
+    `protocol` chooses between the text and the released code where they differ (T4, R3).
     """
 
     def __init__(
@@ -62,12 +66,11 @@ class Tripod(Autoencoder):
         epsilon: float = 0.1,  # of the finite differences, in units of each latent's spread (Algorithm 1)
         latent: PlainLatent | None = None,  # what quantises; left out: `FiniteScalarQuantizer`
         protocol: str = "paper",
-        family: str | None = None,  # of networks; left out: what the protocol has
+        family: str = "residual",  # of networks (T6)
         **nets: Any,  # as `networks_around` takes them
     ):
-        nets |= {"family": family or PROTOCOL_FAMILIES[check_choice("protocol", protocol, PROTOCOL_FAMILIES)]}
         latent = latent or FiniteScalarQuantizer(n_latents, n_values)
-        networks = networks_around(latent, n_latents, protocol=protocol, **nets)
+        networks = networks_around(latent, n_latents, family=family, protocol=protocol, **nets)
         super().__init__(**networks, weights={"multiinformation": multiinformation, "hessian": hessian})
         self.protocol, self.n_perturbations, self.epsilon = protocol, n_perturbations, epsilon
 
@@ -110,8 +113,52 @@ class Tripod(Autoencoder):
         random: torch.Generator | None,
     ) -> Float[Tensor, ""]:
         "How much latents bend each other's effect on the decoder's activations."
-        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": random}
-        return normalized_hessian_penalty(self.decoder.activations, latents, scales, last=self.decoder.doubled, **how)
+        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
+        layers, last = self.decoder.activations, self.decoder.doubled
+        return normalized_hessian_penalty(layers, latents, scales, random=random, last=last, **how)
+
+# %% ../../nbs/tripod/05_tripod.ipynb #da468dde
+def curvature_agreement(
+    decoder: nn.Module,  # with `activations` and `doubled`, of 6 latents
+    epsilon: float = 0.1,  # the step (Algorithm 1)
+) -> list[float]:  # one for each regularised layer
+    "Correlation over activations of equation 9 with the exact v'Hv: 4 samples, latents uniform on [-1, 1]."
+    layers = regularized(twice_differentiable(decoder))
+    latents = 2 * torch.rand(4, 6, generator=generator(0), dtype=torch.float64) - 1
+    signs = 2 * torch.randint(2, (4, 6), generator=generator(1), dtype=torch.float64) - 1
+    v = 3**-0.5 * signs  # the latents' standard deviation
+    three = (layers(latents + sign * epsilon * v) for sign in (1, 0, -1))
+    found = [(plus - 2 * middle + minus) / epsilon**2 for plus, middle, minus in zip(*three, strict=True)]
+    pairs = zip(found, second_derivative(layers, latents, v), strict=True)
+    return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in pairs]
+
+# %% ../../nbs/tripod/05_tripod.ipynb #d09a7fcf
+@proof_check("tripod", "equation 9, networks", "equation 9 follows v'Hv on Tripod's decoder, not on leaky rectifiers")
+def _():
+    with seeded(0):
+        decoders = [Tripod(6, width=0.125, protocol=protocol).decoder for protocol in ("paper", "code")]
+        rectified = Tripod(6, width=0.125, family="style").decoder
+    for decoder in decoders:
+        assert min(seen := curvature_agreement(decoder)) > 0.95, f"Tripod's decoder: correlations {seen}"
+    assert max(seen := curvature_agreement(rectified)) < 0.3, f"leaky rectifiers: correlations {seen}"
+
+# %% ../../nbs/tripod/05_tripod.ipynb #49c33694
+def quantized_by_the_book(
+    output: Float[Tensor, "batch latents"],  # of the encoder
+    n_q: int = 12,
+) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
+    "Continuous values c, in [-1, 1], and the code z, with the gradient of c (tripod, section 3.1 and equation 10)."
+    c = output.tanh()
+    z = 2 / (n_q - 1) * ((n_q - 1) / 2 * (c + 1)).round() - 1
+    return c, c + (z - c).detach()
+
+# %% ../../nbs/tripod/05_tripod.ipynb #809660a4
+def reconstruction_by_the_book(
+    logits: Float[Tensor, "batch channels height width"], x: Float[Tensor, "batch channels height width"]
+) -> Float[Tensor, ""]:
+    "Line 6 of tripod's Algorithm 1, for values in [0, 1]."
+    p = 1 / (1 + (-logits).exp())
+    return -(x * p.log() + (1 - x) * (1 - p).log()).mean()
 
 # %% ../../nbs/tripod/05_tripod.ipynb #acfe6bc9
 def multiinformation_by_the_book(
@@ -130,47 +177,105 @@ def multiinformation_by_the_book(
         total -= sum(density(at[j : j + 1], z[:, j : j + 1], sigma[j : j + 1]).log() for j in range(n_z))
     return total / n_b
 
+# %% ../../nbs/tripod/05_tripod.ipynb #94bcadd4
+def activations_by_the_book(
+    decoder: nn.Module,  # residual or style
+    latents: Float[Tensor, "rows latents"],
+) -> list[Float[Tensor, "rows *shape"]]:
+    "What the conditioning vector, where there is one, and the first three blocks are while an image is decoded (T4)."
+    if hasattr(decoder, "condition"):
+        parts = [decoder.condition, *(stage.doubling for stage in decoder.stages[:3])]
+    else:
+        parts = [decoder.layers[number].convolution for number in (2, 5, 8)]
+    caught: list[Tensor] = []
+    hooks = [part.register_forward_hook(lambda *seen: caught.append(seen[-1].clone())) for part in parts]
+    decoder(latents)
+    for hook in hooks:
+        hook.remove()
+    return caught
+
 # %% ../../nbs/tripod/05_tripod.ipynb #fbdf07d0
+def variances_by_the_book(
+    decoder: nn.Module,
+    at: Float[Tensor, " latents"],  # a sample
+    directions: Float[Tensor, "perturbations latents"],
+    normalize: Callable[[Tensor], Tensor] = identity,  # what happens to a layer before
+    epsilon: float = 0.1,
+) -> list[Float[Tensor, "*shape"]]:  # one for each layer
+    "Lines 15 to 22 of tripod's Algorithm 1 for all activations: the variance over perturbations of equation 9."
+    points = (at + sign * epsilon * directions for sign in (1, 0, -1))
+    three = ([normalize(layer) for layer in activations_by_the_book(decoder, rows)] for rows in points)
+    return [((plus - 2 * middle + minus) / epsilon**2).var(0) for plus, middle, minus in zip(*three, strict=True)]
+
+
 def curvature_by_the_book(
-    model: Tripod,
+    decoder: nn.Module,
     z: Float[Tensor, "batch latents"],
-    sigma: Float[Tensor, " latents"],
-    signs: Float[Tensor, "perturbations batch latents"],  # the draws of line 16
-    normals: Float[Tensor, "perturbations batch latents"],  # the draws of line 17
+    v: Float[Tensor, "perturbations batch latents"],  # of line 16
+    w: Float[Tensor, "perturbations batch latents"],  # of line 17
+    protocol: str,
 ) -> Float[Tensor, ""]:
     "Lines 14 to 24 of tripod's Algorithm 1, sample by sample: slow, for checks."
-
-    def layers(latents: Tensor) -> list[Tensor]:
-        *whole, before = model.decoder.activations(latents)
-        return [*whole, model.decoder.doubled(before)]
-
-    def variances(at: Tensor, steps: Tensor) -> list[Tensor]:
-        three = zip(layers(at + steps), layers(at[None]), layers(at - steps), strict=True)
-        return [((plus - 2 * here + minus) / model.epsilon**2).var(0).sum() for plus, here, minus in three]
-
     total = 0
     for i, at in enumerate(z):
-        numerators, denominators = (variances(at, model.epsilon * sigma * draw[:, i]) for draw in (signs, normals))
-        total += sum(n / d for n, d in zip(numerators, denominators, strict=True))
+        numer, denom = ([x.sum() for x in variances_by_the_book(decoder, at, kind[:, i])] for kind in (v, w))
+        each = sum(n / d for n, d in zip(numer, denom, strict=True))
+        total += sum(numer) / sum(denom) if protocol == "paper" else each
     return total / len(z)
+
+# %% ../../nbs/tripod/05_tripod.ipynb #866f175d
+def tripod_by_the_book(
+    model: Tripod,  # of which only encoder and decoder are used
+    images: UInt8[Tensor, "batch height width channels"],
+    random: torch.Generator,
+    protocol: str,
+) -> dict[str, Float[Tensor, ""]]:
+    "The terms of tripod's Algorithm 1, line by line, in double precision, with 3 perturbations."
+    x = images.permute(0, 3, 1, 2).float().double() / 255
+    c, z = quantized_by_the_book(model.encoder(x))
+    sigma = c.std(0) if protocol == "paper" else c.std(0, correction=0) + 1e-6
+    signs = 2 * torch.randint(2, (3, *z.shape), generator=random, dtype=z.dtype) - 1
+    normals = torch.randn(signs.shape, generator=random, dtype=z.dtype)
+    return {
+        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
+        "multiinformation": multiinformation_by_the_book(z, sigma),
+        "hessian": curvature_by_the_book(model.decoder, z, sigma * signs, sigma * normals, protocol),
+    }
+
+# %% ../../nbs/tripod/05_tripod.ipynb #62df3fe3
+def compare_losses(
+    model: Autoencoder,  # in double precision
+    images: UInt8[Tensor, "batch height width channels"],
+    expected: Mapping[str, Float[Tensor, ""]],  # by term; the weight of each other than the reconstruction in `weights`
+    weights: Mapping[str, float],
+) -> None:
+    "`AssertionError` where the loss on the draws of `generator(1)`, one of its terms or a gradient is another."
+    hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
+    loss, terms = model.loss(images, generator(1))
+    hook.remove()
+    assert terms.keys() == expected.keys(), f"terms {sorted(terms)} instead of {sorted(expected)}"
+    for name, term in expected.items():
+        assert (terms[name] / term - 1).abs() < 1e-6, f"{name} is {terms[name]:.9g} and not {term:.9g}"
+    total = expected["reconstruction"] + sum(weight * expected[name] for name, weight in weights.items())
+    assert (loss / total - 1).abs() < 1e-6, f"the loss is {loss:.9g} and not {total:.9g}"
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    for name, found, printed in zip(names, gradients(loss, parameters), gradients(total, parameters), strict=True):
+        assert (found - printed).norm() < 1e-4 * printed.norm() + 1e-6, f"gradient of {name}"
+
+
+def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    "Gradients, zero for a parameter that is not reached."
+    return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
 
 # %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
 @proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
 def _():
-    pictures = torch.randint(256, (3, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-    images = to_network(pictures).double()
-    for family in ("style", "residual"):
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    weights = {"multiinformation": 0.3, "hessian": 0.5}
+    for protocol, family in (("paper", "residual"), ("code", "residual"), ("paper", "style")):
         with seeded(0):
-            model = Tripod(4, multiinformation=0.3, hessian=0.5, n_perturbations=3, width=0.04, family=family).double()
-        said, draw = model.encoder(images).detach(), generator(1)
-        c, z = model.latent.bounded(said), model.latent(said).latents
-        signs = rademacher(z, 3, draw)
-        normals = torch.randn(signs.shape, generator=draw, dtype=z.dtype)
-        reconstruction = reconstruction_loss(model.decoder(z), images)
-        ours = model.weighted(reconstruction, model.legs(c, z, generator(1)))
-        expected = reconstruction + 0.3 * multiinformation_by_the_book(z, c.std(0))
-        expected = expected + 0.5 * curvature_by_the_book(model, z, c.std(0), signs, normals)
-        torch.testing.assert_close(ours, expected, rtol=1e-6, atol=0)
+            model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
+        compare_losses(model, pictures, tripod_by_the_book(model, pictures, generator(1), protocol), weights)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
 @proof_check("tripod", "section 1", "KLM moves the encoder alone; NHP moves the decoder, and the encoder too")
@@ -215,7 +320,7 @@ class NaiveTripod(Tripod):
         protocol: str = "paper",
         **rest: Any,  # as `Tripod` takes them
     ):
-        quantizer = LatentQuantizer(n_latents, n_values, protocol)
+        quantizer = LatentQuantizer(n_latents, n_values)
         super().__init__(n_latents, latent=quantizer, protocol=protocol, **rest)
         self.weights |= {"quantize": quantize, "commit": commit}
 
@@ -235,6 +340,56 @@ class NaiveTripod(Tripod):
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": random}
         return hessian_penalty(normalised_layers, latents, **how)
 
+# %% ../../nbs/tripod/05_tripod.ipynb #33794ecd
+def quantization_by_the_book(
+    model: Autoencoder,  # of which only encoder, decoder and the latent layer's `codebooks` are used
+    images: UInt8[Tensor, "batch height width channels"],
+) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"], dict[str, Float[Tensor, ""]]]:
+    "Encoder output c, the code z with the gradient of c, and the terms of equations 2 to 4 of tripod, as means."
+    x = images.permute(0, 3, 1, 2).float().double() / 255
+    c = model.encoder(x)
+    chosen = [
+        values[(c[:, j, None] - values).abs().argmin(1)] for j, values in enumerate(model.latent.codebooks)
+    ]  # equation 2
+    nearest = torch.stack(chosen, dim=1)
+    z = c + (nearest - c).detach()
+    return c, z, {
+        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
+        "quantize": (c.detach() - nearest).square().mean(),  # equation 3
+        "commit": (c - nearest.detach()).square().mean(),  # equation 4
+    }
+
+# %% ../../nbs/tripod/05_tripod.ipynb #c4583d53
+def normalized_by_the_book(layer: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows *shape"]:
+    "A map channel by channel over its places, a vector over its entries: mean zero, variance one but for 1e-5."
+    over = (1,) if layer.ndim == 2 else (2, 3)
+    centred = layer - layer.mean(over, keepdim=True)
+    return centred / (centred.square().mean(over, keepdim=True) + 1e-5).sqrt()
+
+
+def vanilla_by_the_book(
+    decoder: nn.Module,
+    z: Float[Tensor, "batch latents"],
+    v: Float[Tensor, "perturbations batch latents"],
+) -> Float[Tensor, ""]:
+    "The Hessian penalty of tripod, equation 8, of normalised activations (section 4.1), sample by sample."
+    layers = [variances_by_the_book(decoder, at, v[:, i], normalized_by_the_book) for i, at in enumerate(z)]
+    return sum(layer.mean() for sample in layers for layer in sample) / len(z)
+
+# %% ../../nbs/tripod/05_tripod.ipynb #eae81320
+@proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
+def _():
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3, "hessian": 0.5}
+    for protocol in ("paper", "code"):
+        with seeded(0):
+            model = NaiveTripod(4, n_perturbations=3, width=0.04, protocol=protocol, **weights).double()
+        _, z, terms = quantization_by_the_book(model, pictures)
+        signs = 2 * torch.randint(2, (3, *z.shape), generator=generator(1), dtype=z.dtype) - 1
+        terms["multiinformation"] = multiinformation_by_the_book(z, torch.full_like(z[0], 0.32))
+        terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
+        compare_losses(model, pictures, terms, weights)
+
 # %% ../../nbs/tripod/05_tripod.ipynb #e4d5bba8
 def qlae_klm(
     n_latents: int,
@@ -248,8 +403,18 @@ def qlae_klm(
     **rest: Any,  # as `Tripod` takes them
 ) -> Tripod:
     "QLAE with kernel multi-information (tripod, table 6)."
-    quantizer = LatentQuantizer(n_latents, n_values, protocol)
+    quantizer = LatentQuantizer(n_latents, n_values)
     legs = {"multiinformation": multiinformation, "hessian": hessian}
     model = Tripod(n_latents, latent=quantizer, protocol=protocol, **legs, **rest)
     model.weights |= {"quantize": quantize, "commit": commit}
     return model
+
+# %% ../../nbs/tripod/05_tripod.ipynb #b3311332
+@proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
+def _():
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
+    with seeded(0):
+        model = qlae_klm(4, width=0.04, **weights).double()
+    c, z, terms = quantization_by_the_book(model, pictures)
+    compare_losses(model, pictures, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)

@@ -1,0 +1,71 @@
+"The check of the temperature in training goes red when loop, layer or draw is broken."
+
+import math
+
+import pytest
+from mutations import checks_of, proof_tests
+
+from disentangle_repro.factorqvae import scalar_codes
+from disentangle_repro.train import annealing
+from disentangle_repro.train.loop import Training
+
+
+class NeverAnnealed(Training):
+    def prepare(self):
+        pass
+
+
+class StepByStep(Training):
+    "The share is counted in single steps, so that the two of a round differ."
+
+    def prepare(self):
+        super().prepare()
+        self.model.anneal(self.updates / self.total)
+
+
+class OneRoundLate(Training):
+    def prepare(self):
+        super().prepare()
+        self.model.anneal(max(0, self.updates // len(self.steps) - 1) * len(self.steps) / self.total)
+
+
+class NotTold(annealing.MeasuredQuantizer):
+    def anneal(self, done):
+        pass
+
+
+def twice_too_warm(relaxed, logits, random):
+    return 2 * MEASURED(relaxed, logits, random)
+
+
+MEASURED = annealing.measured_temperature
+PROPOSITION = "appendix A, temperature"
+BROKEN = [
+    (PROPOSITION, "", "Training", NeverAnnealed),
+    (PROPOSITION, "", "Training", StepByStep),
+    (PROPOSITION, "", "Training", OneRoundLate),
+    (PROPOSITION, "", "MeasuredQuantizer", NotTold),
+    (PROPOSITION, "", "measured_temperature", twice_too_warm),
+]
+
+test_a_broken_training_is_seen, test_no_check_is_left_unbroken = proof_tests(annealing, BROKEN)
+
+
+def always_warm(logits, temperature, random=None):
+    return RELAX(logits, 1.0, random)
+
+
+RELAX = scalar_codes.relax
+FORMULAS = [
+    ("temperature_at", lambda done: math.exp(-2 * done)),
+    ("temperature_at", lambda done: (1 + math.cos(math.pi * done)) / 2),
+    ("relax", always_warm),
+]
+
+
+@pytest.mark.parametrize(("name", "broken"), FORMULAS, ids=["twice_as_fast", "cosine", "always_warm"])
+def test_a_broken_layer_is_seen(monkeypatch, name, broken):
+    (check,) = checks_of(annealing)
+    monkeypatch.setattr(scalar_codes, name, broken)
+    with pytest.raises(AssertionError):
+        check()
