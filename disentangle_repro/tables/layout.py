@@ -31,7 +31,8 @@ from ..train.store import RunSpec, Store
 
 # %% auto #0
 __all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval',
-           'seed_scores', 'table_cells', 'devices', 'number', 'lay_out', 'footnote', 'write_table', 'page']
+           'seed_scores', 'table_cells', 'trainings_behind', 'devices', 'number', 'lay_out', 'footnote', 'write_table',
+           'page']
 
 # %% ../../nbs/tables/03_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -110,8 +111,14 @@ def table_cells(
                 scores = seed_scores(runs, datasets, metric)
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
-                rows.append({**where, "metric": metric, **cell, "seeds": len(scores), **how, "device": devices(runs)})
+                behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
+                rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/03_layout.ipynb #f33f2825
+def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
+    "How many trainings are behind a cell: one per score, or as many as the records of comparisons say."
+    return max([len(scores), *(run.get("trainings", 0) for run in runs if scores)])
 
 # %% ../../nbs/tables/03_layout.ipynb #802e71e8
 def devices(runs: list[dict[str, Any]]) -> str:
@@ -144,8 +151,9 @@ METRIC_NAMES = {
     "cfid": "cFID",
     "mbo_i": "mBO_i",
     "mbo_c": "mBO_c",
+    "aggregate_ratio": "aggregates apart",
     "slot_count_mae": "error of the count",
-    "flops_saving_percent_max": "saved at most (%)",
+    "flops_saving_percent_max": "operations saved at most (%)",
 }
 DECIMALS = {
     "psnr": 1,

@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from ..base.autoencoder import Autoencoder, decode_all, encode_all
 from ..data.load import Dataset, load_dataset
+from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
 from ..psa.probabilistic_slot_attention import ProbabilisticSlotAttention, active
-from ..psa.slot_metrics import compositional_contrast, sis, slot_agreement
+from ..psa.slot_metrics import compositional_contrast, pseudo_values, sis, slot_agreement
 from ..scores.reconstruction import mse, psnr
 from ..scores.segmentation import fg_ari
 
 # %% auto #0
 __all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'segment_all', 'reconstruction_scores',
-           'slot_probe', 'truth_scores', 'contrast_score', 'relevance_scores', 'SlotEvaluation', 'evaluate_slots',
-           'agreements', 'pair_records']
+           'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation',
+           'evaluate_slots', 'agreements', 'pair_records']
 
 # %% ../../nbs/tables/09_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -89,10 +92,26 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
     return {"smcc": agreement.smcc, "r2": agreement.r2, "sis": sis(slots[full], objects, seed=seed)}
 
 # %% ../../nbs/tables/09_slots.ipynb #ec898096
-def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 4) -> dict[str, float]:
-    "`contrast`: the decoder's compositional contrast."
+def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
+    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
+    decoder = model.decoder
+    if not isinstance(decoder, SpatialBroadcastDecoder):
+        decoder = lambda z: model.decoder(z).picture  # noqa: E731
     with torch.no_grad():
-        return {"contrast": compositional_contrast(lambda z: model.decoder(z).picture, slots[:n])}
+        return {"contrast": compositional_contrast(decoder, slots[:n])}
+
+# %% ../../nbs/tables/09_slots.ipynb #0ece3bd0
+@torch.no_grad()
+def operations(
+    model: Autoencoder,  # of slots
+    data: Dataset,  # scenes of the model's size
+    decoded: int | None = None,  # slots that are decoded; all when left out
+) -> int:
+    "Multiplications and additions in matrix products and convolutions of reconstructing one scene."
+    with FlopCounterMode(display=False) as counter:
+        slots = model.latent(model.encoder(to_network(data.images[:1]))).slots
+        model.decoder(slots[:, :decoded])
+    return counter.get_total_flops()
 
 # %% ../../nbs/tables/09_slots.ipynb #d968bed2
 THRESHOLD = 0.01
@@ -110,7 +129,7 @@ def relevance_scores(model: Autoencoder, data: Dataset, batch_size: int = 50) ->
     present = data.segment_counts.sum(1)
     return {
         "slot_count_mae": (used - present).abs().float().mean().item(),
-        "flops_saving_percent_max": 100 * (1 - used.min().item() / weights.shape[1]),
+        "flops_saving_percent_max": 100 * (1 - operations(model, data, used.min().item()) / operations(model, data)),
     }
 
 # %% ../../nbs/tables/09_slots.ipynb #19e7f595
@@ -138,21 +157,29 @@ def evaluate_slots(
 def agreements(
     slots: Sequence[Float[Tensor, "n slots dim"]],  # of the same scenes, one for each training
     matching: str = "first",  # as `slot_agreement` takes it
-) -> dict[str, list[float]]:  # `smcc` and `r2`, one number for each ordered pair
+) -> dict[str, list]:  # trainings `a` and `b`, `smcc` and `r2`: one entry per ordered pair
     "How well the slots of each training follow from those of every other (psa, section 6)."
-    pairs = [slot_agreement(a, b, matching=matching) for a, b in permutations(slots, 2)]
-    return {"smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
+    a, b = zip(*permutations(range(len(slots)), 2), strict=True)
+    pairs = [slot_agreement(slots[i], slots[j], matching=matching) for i, j in zip(a, b, strict=True)]
+    return {"a": list(a), "b": list(b), "smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
 
 # %% ../../nbs/tables/09_slots.ipynb #0d46c6c2
 def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    "For each pair of trainings that was compared a record as of a run of the model."
-    return [
-        {
-            "spec": {**spec, "model": spec["hyperparameters"].get("measurement", {}).get("of", "psa"), "seed": pair},
-            "scores": {name: values[pair] for name, values in record["pairs"].items()},
-            "environment": record["environment"],
+    """For each training that was compared a record as of a run of the model, with pseudo-values for scores.
+
+    Two trainings give one record, with their mean. `trainings` says how many were compared.
+    """
+    found = []
+    for record in records:
+        spec, (a, b) = record["spec"], (record["pairs"][end] for end in "ab")
+        pairs = {name: values for name, values in record["pairs"].items() if name not in ("a", "b")}
+        n = len({*a, *b})
+        of_trainings = {
+            name: pseudo_values(a, b, values).tolist() if n > 2 else [float(np.mean(values))]
+            for name, values in pairs.items()
         }
-        for record in records
-        for spec in [record["spec"]]
-        for pair in range(len(record["pairs"]["smcc"]))
-    ]
+        model = spec["hyperparameters"].get("measurement", {}).get("of", "psa")
+        for training, scores in enumerate(zip(*of_trainings.values(), strict=True)):
+            as_of_run = {"spec": {**spec, "model": model, "seed": training}, "environment": record["environment"]}
+            found.append({**as_of_run, "scores": dict(zip(pairs, scores, strict=True)), "trainings": n})
+    return found
