@@ -27,8 +27,9 @@ def device_name(device: torch.device | str | None = None) -> str:
 
 # %% ../../nbs/core/02_device.ipynb #e2b06ca5
 def generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
-    "A fresh stream of random numbers on `device`."
-    return torch.Generator(device).manual_seed(seed)
+    "A fresh stream of random numbers on `device`; the CPU's for the `meta` device, which has shapes and no numbers."
+    device = torch.device(device)
+    return torch.Generator("cpu" if device.type == "meta" else device).manual_seed(seed)
 
 # %% ../../nbs/core/02_device.ipynb #6127a8a4
 class seeded:

@@ -64,12 +64,11 @@ def segment_all(
 def reconstruction_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`psnr`, `mse` and `fg_ari`."
     pictures = decode_all(model, slots, batch_size=50)
-    background = range(data.scene.segments) if data.scene else 0
     segments = segment_all(model, data.images)
     return {
         "psnr": psnr(data.images, pictures),
         "mse": mse(data.images, pictures),
-        "fg_ari": fg_ari(data.masks, segments, background=background),
+        "fg_ari": fg_ari(data.masks, segments, background=range(data.background_segments)),
     }
 
 # %% ../../nbs/tables/09_slots.ipynb #c2ab5433
@@ -85,8 +84,10 @@ def slot_probe(data: Dataset, n: int = 50) -> Callable[[Autoencoder], dict[str, 
 # %% ../../nbs/tables/09_slots.ipynb #0713f78f
 def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0) -> dict[str, float]:
     "`smcc`, `r2` and `sis` of slots against the objects' features."
-    full = data.objects[..., 0].bool().all(1)
-    objects = data.objects[full][..., 1:].float()
+    features = data.object_features.float()
+    full = data.segment_counts[:, 1] == features.shape[1]
+    objects = features[full]
+    objects = objects[..., objects.flatten(0, 1).std(0) > 0]
     agreement = slot_agreement(slots[full], objects, matching="alternating", seed=seed)
     return {"smcc": agreement.smcc, "r2": agreement.r2, "sis": sis(slots[full], objects, seed=seed)}
 
@@ -125,7 +126,7 @@ def relevance_scores(model: Autoencoder, data: Dataset, batch_size: int = 50) ->
         [model.latent(model.encoder(to_network(batch))).weight for batch in data.images.split(batch_size)]
     )
     used = active(weights, THRESHOLD).sum(1)
-    present = data.objects[..., 0].sum(1) + data.scene.segments
+    present = data.segment_counts.sum(1)
     return {
         "slot_count_mae": (used - present).abs().float().mean().item(),
         "flops_saving_percent_max": 100 * (1 - operations(model, data, used.min().item()) / operations(model, data)),
@@ -147,9 +148,7 @@ def evaluate_slots(
 ) -> SlotEvaluation:
     "All scores of a model of slots (psa, section 6 and appendix H)."
     slots = encode_all(model, data.images, batch_size=50)
-    scores = reconstruction_scores(model, data, slots)
-    if data.scene is not None:
-        scores |= relevance_scores(model, data)
+    scores = reconstruction_scores(model, data, slots) | relevance_scores(model, data)
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots)
     return SlotEvaluation(scores, slots)
