@@ -506,7 +506,7 @@ PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scor
     "quality": lambda rng, *shape: of_both(rng.beta(8, 2, shape), np.multiply),
     "sum": lambda rng, *shape: of_both(rng.normal(size=shape), np.add),
     "pairs only": lambda rng, *shape: symmetric(rng.normal(size=(*shape, shape[1]))),
-    "failures": lambda rng, *shape: product((rng.random(shape) > 0.2).astype(float), np.multiply),
+    "failures": lambda rng, *shape: of_both((rng.random(shape) > 0.2).astype(float), np.multiply),
 }
 
 

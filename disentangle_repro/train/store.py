@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from filelock import FileLock, Timeout
 
 from ..core.device import device_name
@@ -82,10 +83,11 @@ LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def environment(device: Any) -> dict[str, Any]:
-    "Commit, device, Python, libraries and extensions: what a run's record says of its surroundings."
+    "Commit, device, threads of the processor, Python, libraries, extensions: what a record says of its surroundings."
     return {
         "commit": git_commit(),
         "device": device_name(device),
+        "threads": torch.get_num_threads(),
         "machine": platform.machine(),
         "python": platform.python_version(),
         **{library: version(library) for library in LIBRARIES},
