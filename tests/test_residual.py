@@ -138,7 +138,12 @@ def test_the_sums_are_those_made_by_hand():
 def test_a_network_is_as_large_as_the_released_one(network, size, width, channels):
     net = network(N_LATENTS, width=width, channels=channels)
     assert {part: count(module) for part, module in net.named_children()} == size(channels, width)
-    assert count(net) == sum(size(channels, width).values())
+    start = 0 if network is ResidualEncoder else int(512 * width) * 4 * 4
+    assert count(net) == sum(size(channels, width).values()) + start
+
+
+def test_the_released_numbers_of_parameters():
+    assert [count(network(12)) for network in (ResidualEncoder, ResidualDecoder)] == [4_098_092, 16_140_163]
 
 
 def test_both_protocols_are_the_same_network_and_others_are_refused():

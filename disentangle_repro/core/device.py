@@ -5,10 +5,13 @@
 # %% ../../nbs/core/02_device.ipynb #95191f33
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'generator', 'seeded']
+__all__ = ['pick_device', 'device_name', 'generator', 'seeded', 'fixed_threads']
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -42,3 +45,16 @@ class seeded:
 
     def __exit__(self, *exception) -> None:
         self.fork.__exit__(*exception)
+
+# %% ../../nbs/core/02_device.ipynb #f77f0f23
+@contextmanager
+def fixed_threads(n: int) -> Iterator[None]:
+    "PyTorch computes on `n` threads of the processor inside, and on as many as before outside."
+    if n < 1:
+        raise ValueError(f"threads is {n} but must be at least 1.")
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -173,7 +173,7 @@ class ResidualDecoder(nn.Module):
         check_choice("protocol", protocol, NET_VARIANTS)
         widths, condition = [scaled(c, width) for c in DECODER_WIDTHS], scaled(CONDITION, width)
         self.condition = nn.Sequential(normed_dense(n_latents, condition), normed_dense(condition, condition))
-        self.register_buffer("start", torch.ones(1, widths[0], SMALLEST_MAP, SMALLEST_MAP), persistent=False)
+        self.start = nn.Parameter(torch.ones(1, widths[0], SMALLEST_MAP, SMALLEST_MAP))
         self.stages = nn.ModuleList(DecoderStage(i, o, condition) for i, o in pairwise([*widths, channels]))
 
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:

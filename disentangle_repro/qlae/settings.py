@@ -66,13 +66,13 @@ SETTINGS = {
     "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
     "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
     "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
-    "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
+    "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1), revision=2),
     "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
-    "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, (0.001, 0.001, 0.0001, 0.001)),
-    "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
-    "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, (0.001, 0.001, 0.0001, 0.001), revision=2),
+    "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1), revision=2),
+    "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
     "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4, revision=2),
-    "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
 }
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c

@@ -36,7 +36,7 @@ from disentangle_repro.tables.claims import (
     printed_numbers,
     read_claims,
 )
-from ..tables.layout import PRINTED_AS
+from ..tables.layout import printed_as
 from ..tables.plan import TABLES, is_older
 
 # %% auto #0
@@ -112,7 +112,7 @@ def as_claims_name(cells: pd.DataFrame, paper: str) -> pd.DataFrame:
     "Cells under the names that the claims of a paper use."
     cells = cells[(cells.metric != "s_ratio") & ((cells.metric != "s") | (cells.protocol == "paper"))]
     cells = cells.replace({"metric": {"s": "seconds_per_iteration"}})
-    return cells.replace({"dataset": PRINTED_AS}) if paper == "psa" else cells
+    return cells.replace({"dataset": printed_as(paper)})
 
 # %% ../../nbs/report/03_overview.ipynb #2626fd23
 def judged_numbers(paper: str, found: Survey) -> list[tuple[Basis, pd.DataFrame]]:

@@ -24,8 +24,8 @@ from .plan import LIKE
 # %% auto #0
 __all__ = ['MARGINS', 'JUDGES', 'NO_NUMBERS', 'WORDS', 'read_claims', 'printed_numbers', 'measured_numbers', 'names',
            'n_comparisons', 'comparisons', 'Verdict', 'described', 'judge_comparisons', 'judge_best_in_most',
-           'deciding_margin', 'judge_in_most', 'judge_spearman', 'judge_ratio', 'judge_value', 'judge_vignette',
-           'judge', 'ledger', 'readable', 'write_ledger']
+           'deciding_margin', 'judge_in_most', 'judge_spearman', 'judge_ratio', 'judge_value', 'judge_at_most',
+           'judge_vignette', 'judge', 'ledger', 'readable', 'write_ledger']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -182,6 +182,18 @@ def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     good = all(abs(known[cell] - printed[cell]) <= claim.get("tolerance", 0) for cell in wanted)
     return Verdict(good, "; ".join(f"{known[cell]:.2f} (printed {printed[cell]:.2f})" for cell in wanted))
 
+# %% ../../nbs/tables/05_claims.ipynb #bae4b994
+def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
+    "Numbers that are no larger than the claim's `most`, within their intervals."
+    known = numbers.set_index(["model", "dataset", "metric"])[["value", "ci95"]]
+    wanted = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
+    if not all(cell in known.index for cell in wanted):
+        return Verdict(None, "no numbers")
+    found = [(cell[2], *known.loc[cell].fillna(0)) for cell in wanted]
+    good = all(value - half <= claim["most"] for _, value, half in found)
+    words = [f"{METRIC_NAMES[m]}: {value:.2f} ± {half:.2f} (at most {claim['most']:g})" for m, value, half in found]
+    return Verdict(good, "; ".join(words))
+
 # %% ../../nbs/tables/05_claims.ipynb #7ffbd6bb
 def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "A claim shown by the proof checks of its figure."
@@ -203,6 +215,7 @@ JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "spearman": judge_spearman,
     "ratio": judge_ratio,
     "value": judge_value,
+    "at_most": judge_at_most,
     "vignette": judge_vignette,
 }
 
