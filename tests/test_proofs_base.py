@@ -55,12 +55,12 @@ def terms_counted_twice(z, mean, scale):
     return terms | {"mutual_information": terms["mutual_information"] + terms["total_correlation"]}
 
 
-def of_exponentials(said):
+def of_exponentials(said, deviation="softplus"):
     mean, raw = said.chunk(2, dim=1)
     return mean, raw.exp()
 
 
-def interleaved(said):
+def interleaved(said, deviation="softplus"):
     return MEAN_AND_SCALE(torch.cat([said[:, ::2], said[:, 1::2]], dim=1))
 
 
