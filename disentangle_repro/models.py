@@ -27,6 +27,7 @@ from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
 from .psa.probabilistic_slot_attention import psa_autoencoder
 from .qlae.latent_quantization import QLAE
+from .qlae.negative_results import NEGATIVE_RESULTS
 from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
@@ -59,6 +60,7 @@ MODELS: dict[str, Callable[..., Autoencoder]] = {
     "factordvae": FactordVAE,
     "factorqvae": FactorQVAE,
     **{name: FactorQVAE if setting.factorises else qvae for name, setting in ABLATIONS.items()},
+    **NEGATIVE_RESULTS,  # of qlae, appendix C.4
 }
 
 # %% ../nbs/models.ipynb #43f1c17e

@@ -73,7 +73,7 @@ def record(spec: RunSpec, rng: random.Random) -> dict:
     scores = {metric: round(rng.random(), 4) for metric in metrics} | {"psnr": 20.0, "mse": 0.01}
     made = {"environment": ENVIRONMENT, "scores": scores, "seconds": round(60 * rng.random(), 1)}
     if spec.model in MEASUREMENTS:
-        pairs = {"smcc": [scores.get("smcc", 0)], "r2": [scores.get("r2", 0)]}
+        pairs = {"a": [0, 0, 1], "b": [1, 2, 2], "smcc": 3 * [scores.get("smcc", 0)], "r2": 3 * [scores.get("r2", 0)]}
         return made | {"pairs": pairs, "alternating": pairs, "rounds": {}, "operations": dict.fromkeys(metrics, 10**9)}
     made |= {"probes": [{"updates": 40, "loss": 1.0, "psnr": 20.0}], "scored_at": 40}
     if spec.dataset in GRIDS:

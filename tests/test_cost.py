@@ -161,10 +161,10 @@ def test_data_sets_are_counted_until_they_are_there(store):
     spec = run_spec("psa", "psa", "sprites", SMOKE)
     small = {"data": {"images": 3}, "scoring": {"samples": 2}}
     few = replace(spec, hyperparameters=merged(spec.hyperparameters, small))
-    assert pictures_needed(few) == {"train": 3, "test": 2}
+    assert pictures_needed(few) == {"train": 3, "test": 2, "validation": 2}
     files = files_needed(few)
     scene = cost.SCENES["sprites"]
-    assert [*files.values()] == [n * (64 * 64 * 4 + 8 * len(scene.names)) for n in (3, 2)]
+    assert [*files.values()] == [n * (64 * 64 * 4 + 8 * len(scene.names)) for n in (3, 2, 2)]
     assert rendered_file(scene, 3, 0, workers=1) == next(iter(files))
     assert [*files_needed(few)] == [*files][1:]
     assert files_needed(replace(few, source="official")) == {}

@@ -8,6 +8,7 @@ from disentangle_repro.asymmetry.transformer_vae import TABLE_1
 from disentangle_repro.core.device import generator
 from disentangle_repro.factorqvae import settings as factorqvae_settings
 from disentangle_repro.models import create_model, list_models
+from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS
 
 N_SOURCES = {"shapes3d": 6, "mpi3d": 7, "falcor3d": 7, "isaac3d": 9}  # table 3
 N_VALUES = 10  # n_v, table 8
@@ -94,7 +95,7 @@ def images():
 
 def test_all_are_listed():
     of_factorqvae = factorqvae_settings.SETTINGS
-    assert list_models() == sorted({*PENALTIES, *SLOT_MODELS, *of_factorqvae})
+    assert list_models() == sorted({*PENALTIES, *SLOT_MODELS, *of_factorqvae, *NEGATIVE_RESULTS})
     assert (len(PENALTIES), len(TABLE_1), len(of_factorqvae)) == (12 + 6, 6, 9 + 8)
 
 

@@ -103,7 +103,24 @@ def sigmoids(parts, alpha):
     return SlotPicture((masks[:, :, None] * parts).sum(1), parts, masks)
 
 
+def background_too(masks, owner, background):
+    return ORIGINAL["fg_ari"](masks, owner, [])
+
+
+def dead_ones_too(masks, owner, background):
+    return ORIGINAL["fg_ari"](masks.clamp(min=1 - (masks == 0).int()), owner, background)
+
+
+def without_chance(masks, owner, background):
+    return 0.9 * ORIGINAL["fg_ari"](masks, owner, background)
+
+
+ORIGINAL["fg_ari"] = sj.fg_ari
 BROKEN = [
+    ("section 6, J-ARI", "", "fg_ari", background_too),
+    ("section 6, J-ARI", "", "fg_ari", dead_ones_too),
+    ("section 6, J-ARI", "", "fg_ari", without_chance),
+    ("section 6, J-ARI", "", "fg_ari", numbered),
     ("section 6, spatial broadcast", "", "sheet_slope", only_what_it_draws),
     ("section 6, spatial broadcast", "", "sheet_slope", towards_nothing),
     ("section 6, spatial broadcast", "", "sheet_slope", as_if_alone),

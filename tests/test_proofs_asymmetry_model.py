@@ -49,9 +49,43 @@ def shared_among_the_asking(queries, keys, scale=None):
     return (scale * queries @ keys.mT).softmax(dim=-2)
 
 
+class KeysAsValues(attention.MultiHeadAttention):
+    def keys_and_values(self, asked):
+        return super().keys_and_values(asked)[::-1]
+
+
+class RootOfAllHeads(attention.MultiHeadAttention):
+    def __init__(self, *sizes, inner, **settings):
+        super().__init__(*sizes, inner=inner, **settings, scale=inner**-0.5)
+
+
+class WithoutNorm(attention.TransformerLayer):
+    def __init__(self, *sizes, **settings):
+        super().__init__(*sizes, **settings)
+        self.alone[0] = torch.nn.Identity()
+
+
+class Replaces(attention.TransformerLayer):
+    def among(self, tokens):
+        return super().among(tokens) - tokens
+
+
+def with_relu(*sizes):
+    return DENSE(*sizes, rectifier=torch.nn.ReLU)
+
+
+DENSE = attention.dense
+HEADS, LAYER = "appendix F, attention with heads", "section 5, one layer"
 APPENDIX_F, TRANSFORMER = "appendix F, attention", "section 5, Transformer"
 
 BROKEN_ATTENTION = [
+    (HEADS, "", "MultiHeadAttention", KeysAsValues),
+    (HEADS, "", "MultiHeadAttention", RootOfAllHeads),
+    (HEADS, "", "MultiHeadAttention", WithoutBias),
+    (LAYER, "", "MultiHeadAttention", KeysAsValues),
+    (LAYER, "", "TransformerLayer", WithoutNorm),
+    (LAYER, "", "TransformerLayer", Replaces),
+    (LAYER, "", "dense", with_relu),
     (APPENDIX_F, "", "MultiHeadAttention", Unscaled),
     (APPENDIX_F, "", "MultiHeadAttention", WithoutBias),
     (APPENDIX_F, "", "MultiHeadAttention", OneHeadForAll),

@@ -55,7 +55,39 @@ def terms_counted_twice(z, mean, scale):
     return terms | {"mutual_information": terms["mutual_information"] + terms["total_correlation"]}
 
 
+def of_exponentials(said):
+    mean, raw = said.chunk(2, dim=1)
+    return mean, raw.exp()
+
+
+def interleaved(said):
+    return MEAN_AND_SCALE(torch.cat([said[:, ::2], said[:, 1::2]], dim=1))
+
+
+class Averaged(variational.GaussianLatent):
+    def penalties(self, latents, mean, scale):
+        return {"kl": gaussian_kl(mean, scale).mean()}
+
+
+def with_beta_everywhere(n_latents, *, beta, **nets):
+    model = BETA_TCVAE(n_latents, beta=beta, **nets)
+    model.weights = dict.fromkeys(model.weights, model.weights["total_correlation"])
+    return model
+
+
+MEAN_AND_SCALE, BETA_TCVAE = variational.mean_and_scale, variational.beta_tcvae
+VAE_LOSS, TCVAE_LOSS = "VAE, Kingma and Welling equation 3", "beta-TCVAE, Chen et al. equation 4"
 VARIATIONAL = [
+    (VAE_LOSS, "", "mean_and_scale", of_exponentials),
+    (VAE_LOSS, "", "mean_and_scale", interleaved),
+    (VAE_LOSS, "", "gaussian_kl", kl_the_other_way_round),
+    (VAE_LOSS, "", "draw", drawn_with_the_variance),
+    (VAE_LOSS, "", "GaussianLatent", Averaged),
+    (VAE_LOSS, "", "PIXEL_VALUES", 64 * 64),
+    (TCVAE_LOSS, "", "aggregate_log_densities", aggregate_without_the_batch_size),
+    (TCVAE_LOSS, "", "kl_terms", terms_counted_twice),
+    (TCVAE_LOSS, "", "beta_tcvae", with_beta_everywhere),
+    (TCVAE_LOSS, "", "mean_and_scale", of_exponentials),
     ("VAE, Kingma and Welling section 2.4", "", "draw", drawn_with_the_variance),
     ("VAE, Kingma and Welling section 2.4", "", "draw", drawn_without_a_gradient),
     ("VAE, Kingma and Welling section 2.4", "", "draw", drawn_with_a_constant_scale),
@@ -87,7 +119,19 @@ def offset_of_a_cube(mixing, sources, nonnegative=True):
     return (sources @ mixing.T).square().mean(0).sum() + mixing.abs().sum(1).square().sum()
 
 
+def signs_forgotten(latents):
+    return biological_penalties(latents) | {"nonnegative": latents.abs().mean()}
+
+
+class Mirrored(bioae.BiologicalLatent):
+    def forward(self, continuous, random=None):
+        return bioae.LatentOutput(continuous, biological_penalties(-continuous))
+
+
 BIOAE = [
+    ("BioAE, Whittington et al., penalties", "", "biological_penalties", activity_of_the_size),
+    ("BioAE, Whittington et al., penalties", "", "biological_penalties", signs_forgotten),
+    ("BioAE, Whittington et al., penalties", "", "BiologicalLatent", Mirrored),
     ("BioAE, Whittington et al. figure 1", "rotated", "least_energy", not_shifted),
     ("BioAE, Whittington et al. figure 1", "rotated", "biological_penalties", activity_of_the_size),
     ("BioAE, Whittington et al. figure 1", "signs are free", "least_energy", always_shifted),

@@ -88,6 +88,35 @@ class CodebooksWithTheEncoder(InfoGAN):
         return [*judging, Step(list(self.decoder.parameters()), generating.loss)]
 
 
+class AtOddsWithTheCritic(InfoGAN):
+    def critic_loss(self, images, random=None):
+        terms = super().critic_loss(images, random)[1]
+        terms["critic_value"] = -terms["critic_value"]
+        return self.weighted(0.0, terms), terms
+
+
+class FaintPenalty(InfoGAN):
+    def weighted(self, loss, penalties):
+        return super().weighted(loss, {k: v / 10 if k == "gradient_penalty" else v for k, v in penalties.items()})
+
+
+class WantsToBeTakenForFake(InfoGAN):
+    def generator_loss(self, images, random=None):
+        terms = super().generator_loss(images, random)[1]
+        terms["generator_value"] = -terms["generator_value"]
+        return self.weighted(0.0, terms), terms
+
+
+class ReadsTheLogits(InfoGAN):
+    def read_back(self, fake, latents, random):
+        return super().read_back(fake.logit(), latents, random)
+
+
+class FromAnotherCode(LatentQuantizer):
+    def sample(self, n, random=None):
+        return super().sample(n, random).flip(1)
+
+
 class DrawnAsConstants(LatentQuantizer):
     def sample(self, n, random=None):
         return super().sample(n, random).detach()
@@ -113,6 +142,13 @@ BROKEN = [
     ("Algorithm 3, lines 14 and 22", "", "InfoGAN", WithGraph),
 ]
 BROKEN_QUANTIZED = [
+    ("Algorithm 3, lines 5 to 13", "", "InfoGAN", AtOddsWithTheCritic),
+    ("Algorithm 3, lines 5 to 13", "", "InfoGAN", FaintPenalty),
+    ("Algorithm 3, lines 5 to 13", "", "InfoGAN", ReadsTheLogits),
+    ("Algorithm 3, lines 5 to 13", "", "LatentQuantizer", FromAnotherCode),
+    ("Algorithm 3, lines 15 to 23", "", "InfoGAN", WantsToBeTakenForFake),
+    ("Algorithm 3, lines 15 to 23", "", "InfoGAN", ReadsTheLogits),
+    ("Algorithm 3, lines 15 to 23", "", "LatentQuantizer", DrawnAsConstants),
     ("Algorithm 3, line 14", "", "InfoGAN", WithGraph),
     ("Algorithm 3, line 14", "", "InfoGAN", CodebooksWithTheEncoder),
     ("Algorithm 3, lines 22 and 23", "", "LatentQuantizer", DrawnAsConstants),

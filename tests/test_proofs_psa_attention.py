@@ -56,6 +56,46 @@ def all_active(weight, threshold):
     return weight >= 0
 
 
+def weights_of_the_start(keys, values, mixture, query, floor=psa.FLOOR):
+    iterated, log_a = ITERATE(keys, values, mixture, query, floor)
+    return iterated._replace(log_weight=mixture.log_weight), log_a
+
+
+def slot_after_slot(slots, weight, threshold):
+    kept = psa.active(weight, threshold).mT.nonzero()
+    return slots[kept[:, 1], kept[:, 0]], kept[:, 1]
+
+
+def the_same_slots_of_the_first_image(slots, weight, threshold):
+    keep = psa.active(weight, threshold)
+    return slots[:1].expand_as(slots)[keep], keep.nonzero()[:, 0]
+
+
+def maps_in_every_iteration(keys, values, mixture, query, floor=psa.FLOOR):
+    eye = torch.eye(values.first.shape[2]).to(values.first)
+    return ITERATE(keys, values._replace(first=values.first @ eye), mixture, query, floor)
+
+
+class TwiceMapped(nn.Linear):
+    def forward(self, x):
+        return super().forward(super().forward(x))
+
+
+def twice_mapped(dim):
+    linear = TwiceMapped(dim, dim, bias=False)
+    nn.init.eye_(linear.weight)
+    return linear
+
+
+def full_covariances(keys, values, mixture, query, floor=psa.FLOOR):
+    "Writes a number for each pair of dimensions, without a product of matrices."
+    mixture, log_a = ITERATE(keys, values, mixture, query, floor)
+    mean = mixture.mean
+    for _ in range(64):
+        mean = mean + 0 * (mean[:, :, :, None] * mean[:, :, None]).sum(3)
+    return mixture._replace(mean=mean), log_a
+
+
 def each_pair_of_positions(features):
     return local.statistics(features + 0 * (features @ features.mT) @ features)
 
@@ -78,8 +118,16 @@ BROKEN = [
     ("Algorithm 1, the slots", "", "draw", without_the_mean),
     ("section 4, relevance", "", "active", inactive),
     ("section 4, relevance", "", "active", all_active),
-    ("section 4, cost", "", "statistics", each_pair_of_positions),
-    ("section 4, cost", "", "iterate", each_pair_of_slots),
+    ("section 4, relevance", "", "iterate", weights_of_the_start),
+    ("section 4, relevance", "", "prune", slot_after_slot),
+    ("section 4, relevance", "", "prune", the_same_slots_of_the_first_image),
+    ("section 4, cost", "matrix products", "statistics", each_pair_of_positions),
+    ("section 4, cost", "matrix products", "iterate", each_pair_of_slots),
+    ("section 4, cost", "matrix products", "iterate", maps_in_every_iteration),
+    ("section 4, cost", "matrix products", "identity_map", twice_mapped),
+    ("section 4, cost", "O(T N K d)", "statistics", each_pair_of_positions),
+    ("section 4, cost", "O(T N K d)", "iterate", full_covariances),
+    ("section 4, cost", "twice", "iterate", maps_in_every_iteration),
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(psa, BROKEN)

@@ -2,48 +2,39 @@
 
 import torch
 from mutations import proof_tests
-from torch import nn
 
-from disentangle_repro.data.gmm2d import MIXTURE
-from disentangle_repro.psa import mixture_experiment
+from disentangle_repro.psa import mixture_experiment as chapter
 
-trained = mixture_experiment.train
+RATIOS = chapter.aggregate_ratios
 
 
-def left_as_they_are(*runs_and_points):
-    return lambda points: points
+def not_turned(a, b):
+    return (a - b).square().mean().sqrt().item()
 
 
-def untrained(seed, **training):
-    return trained(seed, **training | {"updates": 0})
+def turned_and_not_mirrored(a, b):
+    return min(not_turned(a, b.roll(k, 0)) for k in range(len(b)))
 
 
-class Moved(nn.Module):
-    "Puts each cloud of the plane, known by the mean nearest to a point, in another one's place."
-
-    def __init__(self, places):
-        super().__init__()
-        self.means, self.places = torch.tensor(MIXTURE.means), places
-
-    def forward(self, points):
-        cloud = (points[..., None, :] - self.means).square().sum(-1).argmin(-1)
-        return points + (self.means[self.places] - self.means)[cloud]
+def as_they_are(draws):
+    return torch.eye(2, dtype=draws.dtype)
 
 
-def with_clouds_in_other_places(seed, **training):
-    "As good an autoencoder, but what is where in its latent space is up to the seed."
-    run, places = trained(seed, **training), torch.arange(5).roll(seed)
-    run.encoder = nn.Sequential(Moved(places), run.encoder)
-    run.decoder = nn.Sequential(run.decoder, Moved(places.argsort()))
-    return run
+def in_standard_deviations(fits, refits, n_unrelated=10):
+    "Distances as they are, not in units of that of a run from itself."
+    found = RATIOS(fits, refits, n_unrelated)
+    of_unrelated = {kind: [found.unit * x for x in of_kind] for kind, of_kind in found.unrelated.items()}
+    return chapter.AggregateRatios(found.unit, [found.unit * x for x in found.pairs], of_unrelated)
 
 
 FIGURE = "figure 4, aggregate posterior"
 
 BROKEN = [
-    (FIGURE, "", "undo", left_as_they_are),
-    (FIGURE, "", "train", untrained),
-    (FIGURE, "", "train", with_clouds_in_other_places),
+    (FIGURE, "", "apart", not_turned),
+    (FIGURE, "", "apart", turned_and_not_mirrored),
+    (FIGURE, "", "whitening", as_they_are),
+    (FIGURE, "", "MOST_APART", 8.0),
+    (FIGURE, "", "aggregate_ratios", in_standard_deviations),
 ]
 
-test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(mixture_experiment, BROKEN)
+test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(chapter, BROKEN)

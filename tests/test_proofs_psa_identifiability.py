@@ -13,6 +13,7 @@ from disentangle_repro.psa.aggregate_posterior import DiagonalMixture
 ORIGINAL_LAW, ORIGINAL_DRAW, ORIGINAL_STRETCH = chapter.concatenated_slots, chapter.draw_slots, chapter.least_stretch
 ORIGINAL_FIT, ORIGINAL_FOLD = chapter.fit_mixture, chapter.to_nearest_fold
 ORIGINAL_ABSORB, ORIGINAL_IMAGE = chapter.absorb, chapter.affine_image
+ORIGINAL_NETWORK, ORIGINAL_JACOBIANS = chapter.leaky_network, chapter.jacobians
 ORIGINAL_BENT, ORIGINAL_MIX = chapter.bent_log_prob, chapter.mixing_reflection
 
 
@@ -62,6 +63,14 @@ def largest_stretch(network):
 
 def stretch_without_the_slope(network):
     return ORIGINAL_STRETCH(network) / 0.01 ** (len(network) // 2)
+
+
+def without_folds(widths, random, slope=0.01):
+    return ORIGINAL_NETWORK(widths, random, 1.0)
+
+
+def jacobians_elsewhere(network, z):
+    return ORIGINAL_JACOBIANS(network, z.flip(0))
 
 
 def never_zero(network):
@@ -181,6 +190,11 @@ BROKEN = [
     ("Theorem 2", "bent latents", "Bend", Straight),
     ("Theorem 2", "bent latents", "Bend", UnbentTooFar),
     ("Theorem 2", "bent latents", "affine_image", bent_image),
+    ("Theorem 2", "many pieces", "to_nearest_fold", half_as_far),
+    ("Theorem 2", "many pieces", "to_nearest_fold", twice_as_far),
+    ("Theorem 2", "many pieces", "inverse", inverse_of_affine_layers_only),
+    ("Theorem 2", "many pieces", "leaky_network", without_folds),
+    ("Theorem 2", "many pieces", "jacobians", jacobians_elsewhere),
     ("Definition 3", "", "mixing_reflection", swapped_slots),
     ("Definition 3", "", "mixing_reflection", once_the_mean),
     ("Definition 3", "", "concatenated_slots", variances_for_means),

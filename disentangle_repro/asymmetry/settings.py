@@ -72,8 +72,8 @@ class Setting:
 
 KL, INTERACTION = {"kl": 0.05}, {"interaction": 0.05}
 SETTINGS = {
-    "slot_attention-spatial_broadcast-rec": Setting(),
-    "slot_attention-transformer-rec": Setting(),
+    "slot_attention-spatial_broadcast-rec": Setting(revision=2),
+    "slot_attention-transformer-rec": Setting(revision=2),
     "transformer-transformer-rec": Setting(),
     "transformer-transformer-rec_interact": Setting(INTERACTION),
     "transformer-transformer-rec_kl": Setting(KL),

@@ -245,6 +245,23 @@ def j_ari(
     left_out = [background] if isinstance(background, Integral) else list(background)
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
 
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e3a3000b
+@proof_check("asymmetry", "section 6, J-ARI", "the adjusted Rand index of owners and objects, where something changes")
+def _():
+    from sklearn.metrics import adjusted_rand_score
+
+    random = generator(0)
+    masks = torch.randint(4, (40, 6, 6), generator=random)
+    norms = torch.rand(40, 3, 6, 6, generator=random).double()
+    norms *= torch.rand(40, 3, 6, 6, generator=random) > 0.25
+    norms[:, :, 0, :2] = 0
+    by_pixel = []
+    for of_image, of_slots in zip(masks.flatten(1).tolist(), norms.flatten(2).mT.tolist(), strict=True):
+        counted = [(label, slots.index(max(slots))) for label, slots in zip(of_image, of_slots, strict=True)
+                   if label != 0 and max(slots) > 0]  # fmt: skip
+        by_pixel.append(adjusted_rand_score(*zip(*counted, strict=True)))
+    assert abs(j_ari(norms, masks) - sum(by_pixel) / 40) < 1e-12 and max(by_pixel) > 0.1
+
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c
 def shares(
     jacobian: Float[Tensor, "batch slots height width"],

@@ -201,7 +201,8 @@ def slot_maker(encoder: str, n_slots: int, said: int, asked_size: int, width: fl
 def slot_drawer(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
     "What makes pictures of slots; `nets` are the image's size and channels."
     if decoder == "spatial_broadcast":
-        return SpatialBroadcastDecoder(slot_dim, width=width * BROADCAST_FILTERS / CHANNELS, **nets)
+        rectified = {"rectifier": RECTIFIERS[protocol]}
+        return SpatialBroadcastDecoder(slot_dim, width=width * BROADCAST_FILTERS / CHANNELS, **rectified, **nets)
     return TransformerDecoder(slot_dim, width=width, protocol=protocol, **nets)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #813b7f9f

@@ -174,6 +174,10 @@ class Autoencoder(nn.Module):
             if isinstance(layer, PlainLatent):
                 layer.anneal(done)
 
+    def decay_share(self, done: float) -> float:
+        "The share of the optimiser's weight decay that applies once this share of the training is done."
+        return 1.0
+
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around
-from ..core.device import generator
+from ..core.device import generator, seeded
 from ..core.proofs import proof_check, prove
 
 # %% auto #0
@@ -110,3 +110,18 @@ def bioae(
     "BioAE (Whittington et al., 2023) with the networks of qlae, appendix C.3."
     weights = {"nonnegative": nonnegative, "activity": activity}
     return Autoencoder(**networks_around(BiologicalLatent(), n_latents, **nets), weights=weights)
+
+# %% ../../nbs/base/03_bioae.ipynb #e3a30008
+@proof_check("qlae", "BioAE, Whittington et al., penalties", "the loss has means of negative parts and of squares")
+@torch.no_grad()
+def _():
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    with seeded(0):
+        model = bioae(5, activity=0.3, nonnegative=2.0, width=0.1)
+    pixels = images.movedim(3, 1) / 255
+    z = model.encoder(pixels)
+    p = model.decoder(z).sigmoid()
+    entropy = -(pixels * p.log() + (1 - pixels) * (1 - p).log()).mean()
+    below, squares = -z[z < 0].sum() / 20, (z * z).sum() / 20
+    assert below > 1e-3, "no latent is negative"
+    torch.testing.assert_close(model.loss(images)[0], entropy + 2 * below + 0.3 * squares)

@@ -38,11 +38,11 @@ class UniformLatent(PlainLatent):
     def __init__(self, n_latents: int):
         super().__init__()
         self.n_latents = n_latents
+        self.register_buffer("one", torch.ones(()), persistent=False)  # is where the model is
 
     def sample(self, n: int, random: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
-        "Latents of `n` pictures, on the device of `random` (on the CPU when that is left out)."
-        device = None if random is None else random.device
-        return torch.rand((n, self.n_latents), generator=random, device=device)
+        "Latents of `n` pictures, on the model's device, which has to be that of `random`."
+        return torch.rand((n, self.n_latents), generator=random, device=self.one.device)
 
 # %% ../../nbs/base/05_infogan.ipynb #fa9114ac
 def value_difference(

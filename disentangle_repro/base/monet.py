@@ -17,7 +17,8 @@ from .autoencoder import Autoencoder
 from .variational import GaussianLatent, log_density
 from ..core.device import generator, seeded
 from ..core.proofs import proof_check, prove
-from ..nets.slots import SpatialBroadcastDecoder, leaky_dense
+from ..nets.attention import dense
+from ..nets.slots import RELU, SpatialBroadcastDecoder
 from ..nets.style import EncoderLayer, NetVariant, from_network, scaled, to_network
 
 # %% auto #0
@@ -61,7 +62,7 @@ def _():
 
 # %% ../../nbs/base/07_monet.ipynb #2b3fe234
 BLOCK = NetVariant(
-    slope=0.01,
+    slope=0.0,
     normalise_first=True,
     epsilon=1e-5,
     bias=False,
@@ -91,8 +92,8 @@ class AttentionNet(nn.Module):
         self.down = nn.ModuleList(EncoderLayer(i, o, 3, 1, BLOCK) for i, o in pairwise([channels + 1, *counts]))
         self.bottom = nn.Sequential(
             nn.Flatten(),
-            *leaky_dense(size, BOTTOM, BOTTOM, size),
-            nn.LeakyReLU(),
+            *dense(size, BOTTOM, BOTTOM, size, rectifier=nn.ReLU),
+            nn.ReLU(),
             nn.Unflatten(1, (counts[-1], SMALLEST_MAP, SMALLEST_MAP)),
         )
         after = [*counts[-2::-1], counts[0]]
@@ -122,9 +123,9 @@ class ComponentEncoder(nn.Sequential):
         counts = [channels + 1, *(scaled(c, width) for c in COMPONENT_CHANNELS)]
         layers = [nn.Conv2d(i, o, 3, 2, padding=1) for i, o in pairwise(counts)]
         places = (image_size // 2 ** len(layers)) ** 2
-        dense = leaky_dense(counts[-1] * places, scaled(COMPONENT_HIDDEN, width), outputs)
-        rectified = (step for layer in layers for step in (layer, nn.LeakyReLU(inplace=True)))
-        super().__init__(*rectified, nn.Flatten(), *dense)
+        head = dense(counts[-1] * places, scaled(COMPONENT_HIDDEN, width), outputs, rectifier=nn.ReLU)
+        rectified = (step for layer in layers for step in (layer, RELU()))
+        super().__init__(*rectified, nn.Flatten(), *head)
 
 # %% ../../nbs/base/07_monet.ipynb #d3169ba3
 def mixture_log_likelihood(
@@ -191,7 +192,8 @@ class MONet(Autoencoder):
         scales: tuple[float, float] = (0.09, 0.11),  # sigma of the first slot and of the others
     ):
         latent, nets = GaussianLatent(), {"image_size": image_size, "channels": channels, "width": width}
-        encoder, decoder = ComponentEncoder(dim * latent.n_said, **nets), SpatialBroadcastDecoder(dim, **nets)
+        encoder = ComponentEncoder(dim * latent.n_said, **nets)
+        decoder = SpatialBroadcastDecoder(dim, rectifier=RELU, squashed=True, **nets)
         super().__init__(encoder, decoder, latent, {"kl": beta, "mask_kl": gamma})
         self.attention, self.n_slots = AttentionNet(**nets), n_slots
         self.register_buffer("scales", torch.tensor([scales[0], *[scales[1]] * (n_slots - 1)]), persistent=False)
@@ -229,7 +231,7 @@ class MONet(Autoencoder):
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Pictures of latents, with values in [0, 1], their parts composed by the decoded masks."
-        return from_network(self.decoder(latents).picture.clamp(0, 1))
+        return from_network(self.decoder(latents).picture)
 
     def segment(self, images: UInt8[Tensor, "batch height width channels"]) -> Int[Tensor, "batch height width"]:
         "The slot whose mask is largest, for each pixel."

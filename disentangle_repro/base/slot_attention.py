@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +19,10 @@ from .variational import draw
 from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
+from ..nets.attention import dense
 from disentangle_repro.nets.slots import (
+    LEAKY,
+    RELU,
     ConvolutionalDecoder,
     SlotEncoder,
     SpatialBroadcastDecoder,
@@ -129,7 +132,7 @@ class SlotAttention(nn.Module):
         self.norm_features, self.norm_slots = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)
-        self.dense = nn.Sequential(nn.LayerNorm(dim), *leaky_dense(dim, mlp_hidden, dim))
+        self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, mlp_hidden, dim, rectifier=nn.ReLU))
 
     def iteration(
         self,
@@ -338,11 +341,13 @@ def slot_networks(
     decoder: str = "broadcast",  # one of `SLOT_DECODERS`
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks; one is the paper's
+    rectifier: Callable[[], nn.Module] = LEAKY,  # of encoder and decoder
 ) -> dict[str, nn.Module]:  # `encoder` and `decoder` for a `SlotAutoencoder`
     "An encoder and a decoder to go around a module that makes slots; `ValueError` for an unknown decoder."
     nets = {"image_size": image_size, "channels": channels, "width": width}
     decode = SLOT_DECODERS[check_choice("decoder", decoder, SLOT_DECODERS)]
-    return {"encoder": SlotEncoder(dim, **nets), "decoder": decode(dim, **nets)}
+    rectified = {} if decoder == "transformer" else {"rectifier": rectifier}
+    return {"encoder": SlotEncoder(dim, rectifier=rectifier, **nets), "decoder": decode(dim, **rectified, **nets)}
 
 # %% ../../nbs/base/06_slot_attention.ipynb #0bdeebe4
 def slot_autoencoder(
@@ -355,8 +360,9 @@ def slot_autoencoder(
     width: float = 1.0,
     **attention: Any,  # as `SlotAttention` takes them
 ) -> SlotAutoencoder:
-    "SA; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
-    nets = slot_networks(dim, image_size=image_size, decoder=decoder, channels=channels, width=width)
+    "SA, with its own paper's rectifier; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
+    sizes = {"image_size": image_size, "channels": channels, "width": width}
+    nets = slot_networks(dim, decoder=decoder, rectifier=RELU, **sizes)
     return SlotAutoencoder(slots=SlotAttention(n_slots, dim, **attention), **nets)
 
 # %% ../../nbs/base/06_slot_attention.ipynb #1eba2099

@@ -9,18 +9,20 @@ import math
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
+from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional as F
 
 from .autoencoder import PIXEL_VALUES, Autoencoder, LatentOutput, PlainLatent, networks_around
-from ..core.device import generator
+from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'log_density',
-           'aggregate_log_densities', 'kl_terms', 'gaussian_aggregate', 'TotalCorrelationLatent', 'beta_tcvae']
+__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'parts_of_a_bound',
+           'random_images', 'log_density', 'aggregate_log_densities', 'kl_terms', 'gaussian_aggregate',
+           'TotalCorrelationLatent', 'beta_tcvae']
 
 # %% ../../nbs/base/02_variational.ipynb #dca883dc
 DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp()}
@@ -127,6 +129,33 @@ def beta_vae(
     "Beta-VAE (Higgins et al., 2017) with the networks of qlae, appendix C.3."
     latent = GaussianLatent(deviation)
     return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / PIXEL_VALUES})
+
+# %% ../../nbs/base/02_variational.ipynb #e3a30002
+def parts_of_a_bound(
+    model: Autoencoder,  # with three latents
+    images: UInt8[Tensor, "batch 64 64 3"],
+) -> tuple[Normal, Float[Tensor, "batch 3"], Float[Tensor, "batch"]]:  # q(z|x), a draw, log p(x|z)
+    "What a bound is made of, from the networks' outputs."
+    pixels = images.movedim(3, 1) / 255
+    mean, raw = model.encoder(pixels).split(3, dim=1)
+    q = Normal(mean, raw.exp().log1p())
+    z = mean + q.stddev * torch.randn(mean.shape, generator=generator(1))
+    return q, z, Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
+
+
+def random_images(n: int) -> UInt8[Tensor, "n 64 64 3"]:
+    "Images of random bytes."
+    return torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+
+
+@proof_check("qlae", "VAE, Kingma and Welling equation 3", "the loss is minus the bound with beta on its KL term")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        model, images = beta_vae(3, beta=4.0, width=0.1), random_images(4)
+    q, _, log_likelihood = parts_of_a_bound(model, images)
+    nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())
 
 # %% ../../nbs/base/02_variational.ipynb #916cb64c
 def log_density(
@@ -256,3 +285,17 @@ def beta_tcvae(
     strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
     weights = {name: strength / PIXEL_VALUES for name, strength in strengths.items()}
     return Autoencoder(**networks_around(TotalCorrelationLatent(), n_latents, **nets), weights=weights)
+
+# %% ../../nbs/base/02_variational.ipynb #e3a30005
+@proof_check("qlae", "beta-TCVAE, Chen et al. equation 4", "the loss is minus the bound, beta on one part of three")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        model, images = beta_tcvae(3, beta=4.0, width=0.1), random_images(4)
+    model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+    q, z, log_likelihood = parts_of_a_bound(model, images)
+    of_each = Normal(q.mean[:, None], q.stddev[:, None]).log_prob(z).exp()  # (image, draw, latent)
+    together, alone = of_each.prod(2).mean(0).log(), of_each.mean(0).log().sum(1)
+    prior = Normal(torch.zeros(3), torch.ones(3)).log_prob(z).sum(1)
+    nats = (q.log_prob(z).sum(1) - together) + 4 * (together - alone) + (alone - prior) - log_likelihood
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())

@@ -5,10 +5,13 @@
 # %% ../../nbs/core/02_device.ipynb #95191f33
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'generator', 'seeded']
+__all__ = ['pick_device', 'device_name', 'generator', 'seeded', 'fixed_threads']
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -24,8 +27,9 @@ def device_name(device: torch.device | str | None = None) -> str:
 
 # %% ../../nbs/core/02_device.ipynb #e2b06ca5
 def generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
-    "A fresh stream of random numbers on `device`."
-    return torch.Generator(device).manual_seed(seed)
+    "A fresh stream of random numbers on `device`; the CPU's for the `meta` device, which has shapes and no numbers."
+    device = torch.device(device)
+    return torch.Generator("cpu" if device.type == "meta" else device).manual_seed(seed)
 
 # %% ../../nbs/core/02_device.ipynb #6127a8a4
 class seeded:
@@ -41,3 +45,16 @@ class seeded:
 
     def __exit__(self, *exception) -> None:
         self.fork.__exit__(*exception)
+
+# %% ../../nbs/core/02_device.ipynb #f77f0f23
+@contextmanager
+def fixed_threads(n: int) -> Iterator[None]:
+    "PyTorch computes on `n` threads of the processor inside, and on as many as before outside."
+    if n < 1:
+        raise ValueError(f"threads is {n} but must be at least 1.")
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -44,7 +44,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "correlation": None,  # between sources; independent ones where None
     },
     "model": {"width": 1.0},
-    "optimizer": {"weight_decay": 0.0, "decay_biases": True},
+    "optimizer": {"weight_decay": 0.0, "decay_biases": True, "algorithm": "adamw"},  # one of `OPTIMIZERS`
     "training": {
         "clip": None,  # bound of every element of every gradient ...
         "clip_only_decaying": False,  # ... or of those of the parameters that decay

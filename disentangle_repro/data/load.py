@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from ..core.device import generator
@@ -36,9 +36,10 @@ from .shapes3d import SHAPES3D
 from .sprites import SPRITES
 
 # %% auto #0
-__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'rows_of',
-           'sample_pairs', 'free_memory', 'in_memory', 'placed', 'rendered_path', 'rendered_file', 'split_ranges',
-           'published_rows', 'load_dataset', 'load_grid', 'load_objects', 'points_of_mixture', 'add_dataset', 'main']
+__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
+           'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'rendered_path',
+           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'load_grid', 'load_objects',
+           'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/15_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
@@ -117,6 +118,39 @@ class Dataset:
             raise ValueError(f"{self.name} ({self.source}) has no sources of single objects.")
         return self.scene.of_objects(self.sources)
 
+    @property
+    def object_features(self) -> Float[Tensor, "n objects features"]:
+        """What is known of each object, apart from whether it is there; of a published file its latents as they are.
+
+        `ValueError` where the file has none, or they cannot be shared out among objects.
+        """
+        if self.scene is not None:
+            return self.objects[..., 1:]
+        objects, latents = PUBLISHED[self.name].reader_options["objects"], self.sources.shape[1]
+        if not latents or latents % objects:
+            raise ValueError(f"{self.name} ({self.source}) has {latents} latents that {objects} objects cannot share.")
+        return self.sources.unflatten(1, (objects, -1))
+
+    @property
+    def background_segments(self) -> int:
+        "How many numbers of the masks, from 0, are the background's; `ValueError` where there are no objects."
+        if self.masks is None or self.name == "gmm2d":
+            raise ValueError(f"{self.name} ({self.source}) has no masks of objects.")
+        return self.scene.segments if self.scene is not None else PUBLISHED[self.name].segments
+
+    @property
+    def segment_counts(self) -> Int[Tensor, "n 2"]:
+        """Of each scene, how many segments of the background and how many objects there are.
+
+        All that were drawn; of a published file, all that its masks show.
+        """
+        background = self.background_segments
+        if self.scene is not None:
+            objects = self.objects[..., 0].round().long().sum(1)
+            return torch.stack([torch.full_like(objects, background), objects], 1)
+        seen = [labels_seen(self.masks[rows.start : rows.stop]) for rows in in_steps(len(self.masks))]
+        return torch.cat([torch.stack([some[:, :background].sum(1), some[:, background:].sum(1)], 1) for some in seen])
+
     def at(self, sources: Int[Tensor, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
         "The pictures of any sources of a grid, whether they are among `images` or not."
         rows = self._of_grid("at").sources.index(sources := sources.to(self.images.device))
@@ -135,6 +169,17 @@ class Dataset:
         if not isinstance(self.scene, Scene):
             raise ValueError(f"{self.name} is no grid of sources, which {method} needs.")
         return self.scene
+
+# %% ../../nbs/data/15_load.ipynb #d2f51a3c
+def labels_seen(masks: UInt8[Tensor, "n height width"]) -> Bool[Tensor, "n 256"]:
+    "Which numbers occur in each mask."
+    seen = torch.zeros(len(masks), 256, dtype=torch.bool, device=masks.device)
+    return seen.scatter_(1, masks.flatten(1).long(), True)
+
+
+def in_steps(n: int, step: int = 1_000) -> list[range]:
+    "The numbers from 0 to n - 1, so many at a time."
+    return [range(first, min(first + step, n)) for first in range(0, n, step)]
 
 # %% ../../nbs/data/15_load.ipynb #cf42098d
 def rows_of(pictures: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | None:

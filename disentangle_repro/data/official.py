@@ -21,7 +21,7 @@ import joblib
 import numpy as np
 import pooch
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
@@ -34,13 +34,14 @@ from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['FAULTS', 'BATCH', 'DSPRITES', 'INTEGERS', 'Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED',
-           'ONLY_PUBLISHED', 'IMPORT_VERSION', 'check_members', 'faults_of', 'open_member', 'members_of', 'fits',
-           'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'pictures_of',
-           'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png',
-           'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects',
-           'read_hdf5_objects', 'write_hdf5_objects', 'Published', 'mpi3d_variant', 'png_grid', 'several_objects',
-           'mpi3d_grid', 'official_file', 'checked_sum', 'import_published', 'imported_file', 'read_official']
+__all__ = ['FAULTS', 'BATCH', 'DSPRITES', 'INTEGERS', 'BORDER', 'Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS',
+           'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION', 'check_members', 'faults_of', 'open_member', 'members_of',
+           'fits', 'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid',
+           'pictures_of', 'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved',
+           'decode_png', 'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects',
+           'spanned', 'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects', 'Published',
+           'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'checked_sum',
+           'import_published', 'imported_file', 'read_official']
 
 # %% ../../nbs/data/14_official.ipynb #902f78b7
 def check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
@@ -325,9 +326,48 @@ def write_npz_objects(path: Path, images: np.ndarray, latents: np.ndarray, masks
     "The inverse of `read_npz_objects`."
     np.savez_compressed(path, images, latents, masks)
 
+# %% ../../nbs/data/14_official.ipynb #3a9d52c6
+BORDER = 3  # pixels that a border between two segments spans at least
+
+
+def spanned(
+    meet: Bool[Tensor, "n rows columns"],  # where a pixel and its neighbour are of two given segments
+    axis: int,  # 1: along rows, from top to bottom; 2: along columns
+) -> Bool[Tensor, "n"]:
+    "Whether two segments meet along at least `BORDER` pixels."
+    at = meet.any(3 - axis)
+    places = torch.arange(at.shape[1], device=at.device)
+    first = torch.where(at, places, at.shape[1]).amin(1)
+    last = torch.where(at, places, -1).amax(1)
+    return last - first + 1 >= BORDER
+
+# %% ../../nbs/data/14_official.ipynb #b8c40f17
+def without_second_wall(
+    masks: UInt8[Tensor, "n height width"],
+    segments: int = 4,  # of the background where all are in view
+) -> Bool[Tensor, "n"]:
+    "Whether the number of the second wall is an object's, because only one wall is in view."
+    second, wall, ground = masks == segments - 1, masks == segments - 2, masks < segments - 2
+    across = spanned(wall[:, :-1] & second[:, 1:], 2) | spanned(wall[:, 1:] & second[:, :-1], 2)
+    left = spanned(ground[:, :, :-1] & second[:, :, 1:], 1)
+    right = spanned(ground[:, :, 1:] & second[:, :, :-1], 1)
+    at_left, at_right = second[:, :, 0].any(1), second[:, :, -1].any(1)
+    return across | (left & right) | (right & ~at_left) | (left & ~at_right)
+
+
+def objects_moved_up(
+    masks: UInt8[np.ndarray, "n height width"], segments: int, objects: int
+) -> UInt8[np.ndarray, "n height width"]:
+    "Masks in which all numbers from `segments` on, and no others, are objects."
+    labels = torch.from_numpy(masks)
+    moved = without_second_wall(labels, segments) & (labels.flatten(1).amax(1) < objects)
+    return (labels + (moved[:, None, None] & (labels >= segments - 1)).to(torch.uint8)).numpy()
+
 # %% ../../nbs/data/14_official.ipynb #471d5c6e
 @contextmanager
-def read_hdf5_objects(path: Path, n: int, scene: None, *, image_size: int, objects: int) -> Iterator[Reading]:
+def read_hdf5_objects(
+    path: Path, n: int, scene: None, *, image_size: int, objects: int, segments: int = 1
+) -> Iterator[Reading]:
     "The first `n` pictures of several objects and masks from 0 to `objects`; no labels."
     with opened(path) as file:
         size = (image_size, image_size)
@@ -341,8 +381,12 @@ def read_hdf5_objects(path: Path, n: int, scene: None, *, image_size: int, objec
                 raise DataError(path, f"'{name}' has shape {data.shape} but must have {(n, *shape)}, or be longer")
         slices = (slice(step.start, step.stop) for step in steps(n))
         image, mask = file["image"], file["mask"]
-        batches = ({"images": image[some], "masks": checked_masks(path, mask[some], objects)} for some in slices)
-        yield Reading(np.zeros((n, 0)), (), batches)
+
+        def masks_of(some: slice) -> UInt8[np.ndarray, "n height width"]:
+            masks = checked_masks(path, mask[some], objects)
+            return masks if segments == 1 else objects_moved_up(masks, segments, objects)
+
+        yield Reading(np.zeros((n, 0)), (), ({"images": image[some], "masks": masks_of(some)} for some in slices))
 
 # %% ../../nbs/data/14_official.ipynb #9b99a9e8
 def write_hdf5_objects(path: Path, images: np.ndarray, masks: np.ndarray) -> None:
@@ -365,6 +409,7 @@ class Published:
     reader: Reader | None = None  # None for a file that is read where it is, in the layout of `3dshapes.h5`
     reader_options: dict[str, object] = field(default_factory=dict)
     splits: dict[str, int] = field(default_factory=dict)  # of several objects: pictures for training, validation, test
+    segments: int = 1  # of the background in the masks; objects are numbered from here on
 
 # %% ../../nbs/data/14_official.ipynb #e7dafd84
 DRIVE = "https://drive.google.com/uc?id="
@@ -393,12 +438,13 @@ def several_objects(
     image_size: int,
     objects: int,  # the highest number in a mask
     splits: tuple[int, int, int],  # for training, validation, test
+    segments: int = 1,  # of the background
 ) -> Published:
     "Pictures of several objects with masks."
     reader = read_npz_objects if file.endswith(".npz") else read_hdf5_objects
-    options = {"image_size": image_size, "objects": objects}
+    options = {"image_size": image_size, "objects": objects} | ({} if segments == 1 else {"segments": segments})
     named = dict(zip(("train", "validation", "test"), splits, strict=True))
-    return Published(name, file, address, checksum, reader, options, named)
+    return Published(name, file, address, checksum, reader, options, named, segments)
 
 # %% ../../nbs/data/14_official.ipynb #87d12a76
 TENTHS = (90_000, 5_000, 5_000)
@@ -437,7 +483,7 @@ PUBLISHED = {
             "objects_room_train-full.hdf5",
             f"{DTU}/objects_room_train-full.hdf5",
             "sha256:5bddda03ebb48dca426071317c3d3ed1fb1a6683fd20c5fdf57a0a8c04bf2444",
-            64, 6, TENTHS,
+            64, 6, TENTHS, segments=4,
         ),
     )
 }  # fmt: skip
@@ -477,7 +523,7 @@ def official_file(name: str) -> Path:
     return path
 
 # %% ../../nbs/data/14_official.ipynb #66cc924f
-IMPORT_VERSION = 1  # to be raised whenever an import would give other pictures or labels
+IMPORT_VERSION = 2  # to be raised whenever an import would give other pictures or labels
 
 
 def checked_sum(path: Path, checksum: str | None) -> str:

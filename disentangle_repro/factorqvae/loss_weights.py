@@ -10,12 +10,11 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
-from torch.nn import functional as F
 
 from ..base.autoencoder import PIXEL_VALUES, PIXELS, Autoencoder, PlainLatent
 from ..base.bioae import BiologicalLatent
 from ..base.infogan import InfoGAN
-from ..base.variational import GaussianLatent
+from ..base.variational import GaussianLatent, mean_and_scale
 from ..base.vqvae import VectorQuantizer
 from ..core.device import generator
 from ..core.errors import check_choice
@@ -90,8 +89,8 @@ def sums_over_latents(
         q = layer.logits(z).softmax(-1)
         terms = {"kl": (q * (q * layer.n_values).log()).sum(-1)}
     elif isinstance(layer, GaussianLatent):
-        mean, scale = z.chunk(2, dim=1)
-        terms = {"kl": (mean.square() + F.softplus(scale).square() - 1) / 2 - F.softplus(scale).log()}
+        mean, scale = mean_and_scale(z, layer.deviation)
+        terms = {"kl": (mean.square() + scale.square() - 1) / 2 - scale.log()}
     elif isinstance(layer, BiologicalLatent):
         terms = {"nonnegative": (-z).clamp(min=0), "activity": z.square()}
     elif isinstance(layer, LatentQuantizer | VectorQuantizer):

@@ -18,7 +18,8 @@ from ..core.proofs import proof_check, prove
 from .style import scaled
 
 # %% auto #0
-__all__ = ['attention_weights', 'split_heads', 'per_head', 'MultiHeadAttention', 'dense', 'TransformerLayer', 'Transformer']
+__all__ = ['attention_weights', 'split_heads', 'per_head', 'MultiHeadAttention', 'pytorchs', 'dense', 'TransformerLayer',
+           'Transformer']
 
 # %% ../../nbs/nets/00_attention.ipynb #6460b367
 def attention_weights(
@@ -112,6 +113,34 @@ def _():
         torch.testing.assert_close(weights, attention_weights(query, key, scale), rtol=0, atol=1e-12)
         assert (heard - module(asking, -asked)).abs().max() > 1e-3, "the asked do not matter"
 
+# %% ../../nbs/nets/00_attention.ipynb #d1b20002
+def pytorchs(
+    module: MultiHeadAttention,  # with `inner` equal to `size`, and the usual scale
+    asking: Float[Tensor, "b n size"],
+    asked: Float[Tensor, "b m asked_size"],
+) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
+    "What PyTorch's attention hears with the module's matrices, and its weights."
+    key, value = module.key_and_value.weight.chunk(2)
+    heard, weights = F.multi_head_attention_forward(
+        asking.transpose(0, 1), asked.transpose(0, 1), asked.transpose(0, 1), asking.shape[2], module.heads,
+        None, torch.cat([module.query.bias, module.key_and_value.bias]), None, None, False, 0.0,
+        module.out.weight, module.out.bias, training=False, average_attn_weights=False,
+        use_separate_proj_weight=True, q_proj_weight=module.query.weight, k_proj_weight=key, v_proj_weight=value,
+    )  # fmt: skip
+    return heard.transpose(0, 1), weights
+
+
+@proof_check("asymmetry", "appendix F, attention with heads", "both ways give PyTorch's tokens and weights")
+def _():
+    with seeded(0):
+        module = MultiHeadAttention(12, 5, heads=3, inner=12).double()
+        asking, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
+    expected, expected_weights = pytorchs(module, asking, asked)
+    heard, weights = module.weighed(asking, asked)
+    torch.testing.assert_close(heard, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(module(asking, asked), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-12)
+
 # %% ../../nbs/nets/00_attention.ipynb #4411f7f1
 def dense(*sizes: int, rectifier: type[nn.Module] = nn.GELU) -> nn.Sequential:
     "Dense layers through the given sizes, with rectifiers between them."
@@ -150,6 +179,25 @@ class TransformerLayer(nn.Module):
         "The same, and the weights with which the others were heard."
         heard, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
         return self.among(tokens + heard), weights
+
+# %% ../../nbs/nets/00_attention.ipynb #d1b20005
+@proof_check("asymmetry", "section 5, one layer", "each part sees its input through a layer norm and adds to it")
+def _():
+    for self_attention in (False, True):
+        with seeded(0):
+            layer = TransformerLayer(12, 5, hidden=9, heads=3, inner=12, self_attention=self_attention).double()
+            tokens, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
+        first, second = (part for part in layer.alone if isinstance(part, nn.Linear))
+        heard, weights = pytorchs(layer.across, F.layer_norm(tokens, (12,)), F.layer_norm(asked, (5,)))
+        expected = tokens + heard
+        if self_attention:
+            normed = F.layer_norm(expected, (12,))
+            expected = expected + pytorchs(layer.own, normed, normed)[0]
+        hidden = F.gelu(F.linear(F.layer_norm(expected, (12,)), first.weight, first.bias))
+        expected = expected + F.linear(hidden, second.weight, second.bias)
+        found, their_weights = layer.weighed(tokens, asked)
+        for ours, theirs in ((found, expected), (layer(tokens, asked), expected), (their_weights, weights)):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 # %% ../../nbs/nets/00_attention.ipynb #d8a62ed1
 class Transformer(nn.Module):

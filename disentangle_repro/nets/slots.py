@@ -22,7 +22,7 @@ from .attention import Transformer, dense, per_head
 from .style import scaled
 
 # %% auto #0
-__all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
+__all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
            'PositionEmbedding', 'default_strides', 'SlotEncoder', 'SlotPicture', 'composed', 'drawing_layers',
            'SpatialBroadcastDecoder', 'mixed_difference', 'small_decoder', 'ConvolutionalDecoder', 'position_waves',
            'TransformerDecoder']
@@ -62,7 +62,8 @@ def default_strides(image_size: int, layers: int = 4) -> tuple[int, ...]:
     return tuple(2 if number < halvings else 1 for number in range(layers))
 
 # %% ../../nbs/nets/03_slots.ipynb #39c8a8c0
-LEAKY = partial(nn.LeakyReLU, inplace=True)
+LEAKY = partial(nn.LeakyReLU, inplace=True)  # of psa
+RELU = partial(nn.ReLU, inplace=True)  # of Locatello et al. and of Burgess et al.
 leaky_dense = partial(dense, rectifier=nn.LeakyReLU)  # dense layers with leaky rectifiers between them
 
 # %% ../../nbs/nets/03_slots.ipynb #6566d210
@@ -128,7 +129,9 @@ def composed(
 BROADCAST_MAP = 8  # rows and columns on which decoders start
 
 
-def drawing_layers(inputs: int, outputs: int, image_size: int, width: float) -> nn.Sequential:
+def drawing_layers(
+    inputs: int, outputs: int, image_size: int, width: float, rectifier: Callable[[], nn.Module] = LEAKY
+) -> nn.Sequential:
     "From an 8x8 map of `inputs` channels to a picture of `outputs`; `ValueError` for a size that doubling misses."
     doublings = max(0, (image_size // BROADCAST_MAP).bit_length() - 1)
     if BROADCAST_MAP << doublings != image_size:
@@ -137,7 +140,7 @@ def drawing_layers(inputs: int, outputs: int, image_size: int, width: float) -> 
     counts = [inputs, *[wide] * doublings]
     layers = [nn.ConvTranspose2d(i, o, KERNEL, 2, half, output_padding=1) for i, o in pairwise(counts)]
     layers.append(nn.Conv2d(counts[-1], wide, KERNEL, padding=half))
-    rectified = [step for layer in layers for step in (layer, nn.LeakyReLU(inplace=True))]
+    rectified = [step for layer in layers for step in (layer, rectifier())]
     return nn.Sequential(*rectified, nn.Conv2d(wide, outputs, 3, padding=1))
 
 # %% ../../nbs/nets/03_slots.ipynb #c36a631a
@@ -154,10 +157,13 @@ class SpatialBroadcastDecoder(nn.Module):
         image_size: int,  # pixels a side
         channels: int = 3,  # of the pictures
         width: float = 1.0,  # multiplies the number of channels inside; one is the paper's
+        rectifier: Callable[[], nn.Module] = LEAKY,
+        squashed: bool = False,  # parts go through a sigmoid (MONet); if not, they are as the last layer gives them
     ):
         super().__init__()
+        self.squash = nn.Sigmoid() if squashed else nn.Identity()
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
-        self.layers = drawing_layers(dim, channels + 1, image_size, width)
+        self.layers = drawing_layers(dim, channels + 1, image_size, width, rectifier)
 
     def components(
         self, slots: Float[Tensor, "b slots dim"]
@@ -165,7 +171,7 @@ class SpatialBroadcastDecoder(nn.Module):
         "What each slot draws, and where it wants to be seen."
         drawn = self.layers(self.position(slots.flatten(0, 1)[:, :, None, None]))
         drawn = drawn.unflatten(0, slots.shape[:2])
-        return drawn[:, :, :-1], drawn[:, :, -1]
+        return self.squash(drawn[:, :, :-1]), drawn[:, :, -1]
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
         return composed(*self.components(slots))
@@ -232,12 +238,13 @@ class ConvolutionalDecoder(nn.Module):
         image_size: int,  # pixels a side
         channels: int = 3,  # of the pictures
         width: float = 1.0,  # multiplies the number of channels inside
+        rectifier: Callable[[], nn.Module] = LEAKY,
     ):
         super().__init__()
         wide = scaled(CHANNELS, width)
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
-        self.says = leaky_dense(dim, wide, wide)
-        self.layers = nn.Sequential(nn.LeakyReLU(), *drawing_layers(wide, channels, image_size, width))
+        self.says = dense(dim, wide, wide, rectifier=rectifier)
+        self.layers = nn.Sequential(rectifier(), *drawing_layers(wide, channels, image_size, width, rectifier))
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
         placed = self.position(slots.flatten(0, 1)[:, :, None, None]).unflatten(0, slots.shape[:2])

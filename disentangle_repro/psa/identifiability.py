@@ -369,6 +369,29 @@ def _():
         image = affine_image(mixture, torch.eye(2).double() + torch.outer(normal, along), fold[0])
         assert change_across(image.log_prob, fold, normal).abs().max() < 1e-6, "an affine image is not smooth"
 
+# %% ../../nbs/psa/04_identifiability.ipynb #8afc16eb
+@proof_check("psa", "Theorem 2", "many pieces: at every fold between two decoders the density of the latents jumps")
+def _():
+    random, slope = generator(0), 0.3
+    mixture = random_mixture_of_latents(0, 4, 2)
+    decoder, between = leaky_network((2, 3, 5), random, slope), leaky_network((2, 2, 2, 2, 2), random, slope)
+    z = mixture.sample(2000, random)
+    y = between(z)
+    pictures = decoder(inverse(between, y))  # of the other model's latents
+    torch.testing.assert_close(pictures, decoder(z), rtol=0, atol=1e-9)
+    torch.testing.assert_close(between(inverse(decoder, pictures)), y, rtol=0, atol=1e-7)
+    pieces = (preactivations(between, z) > 0).unique(dim=0)
+    assert len(pieces) >= 8, f"only {len(pieces)} pieces"
+    assert affine_fit(z, y)[2] > 0.1, "the map between the latents is nearly affine"
+    fold = to_nearest_fold(between, z[:300])
+    sides = [z[:300] + (1 + step) * fold for step in (-1e-7, 1e-7)]
+    signs = [preactivations(between, side) > 0 for side in sides]
+    assert ((signs[0] != signs[1]).sum(1) == 1).all(), "not one unit changes its sign"
+    densities = [mixture.log_prob(side) - jacobians(between, side).det().abs().log() for side in sides]
+    jump = densities[1] - densities[0]
+    expected = (signs[1].sum(1) - signs[0].sum(1)).double() * math.log(slope)
+    torch.testing.assert_close(jump, expected, rtol=0, atol=1e-5)
+
 # %% ../../nbs/psa/04_identifiability.ipynb #095dd98f
 def mixing_reflection(slots: int, dim: int) -> Float[Tensor, "slots*dim slots*dim"]:
     "The matrix that takes twice the mean of all slots off each of them (ours)."

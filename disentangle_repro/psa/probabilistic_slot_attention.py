@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..base.slot_attention import SlotAutoencoder, slot_networks
+from ..base.slot_attention import SlotAttention, SlotAutoencoder, slot_networks
 from ..base.variational import draw
 from ..core.device import generator, seeded
 from ..core.errors import check_choice
@@ -32,8 +36,9 @@ from disentangle_repro.psa.mixture import (
 )
 
 # %% auto #0
-__all__ = ['LARGE', 'iterate', 'likelihood_course', 'MixtureSlots', 'identity_map', 'ProbabilisticSlotAttention', 'random_layer',
-           'psa_autoencoder', 'active', 'prune', 'counted_operations', 'cost_slope']
+__all__ = ['LARGE', 'SIZES', 'iterate', 'likelihood_course', 'MixtureSlots', 'identity_map', 'ProbabilisticSlotAttention',
+           'random_layer', 'psa_autoencoder', 'active', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations',
+           'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations']
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #4bd21c72
 def iterate(
@@ -250,19 +255,50 @@ def prune(
     return slots[keep], keep.nonzero()[:, 0]
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #94d6521a
-@proof_check("psa", "section 4, relevance", "unused slots lose all weight and are pruned; no image loses all its slots")
+def kept_by_clusters(
+    clusters: int,
+    threshold: float,  # tau
+    *,
+    images: int = 100,
+    n_slots: int = 7,
+    dim: int = 64,
+) -> tuple[MixtureSlots, tuple[Tensor, Tensor]]:  # what the layer returns, and what is pruned of it
+    "Slots fitted from random starts to images with so many clusters of features each: an instance for checks."
+    random = generator(clusters)
+    centres = torch.randn(images, clusters, dim, generator=random)[:, torch.arange(300) % clusters]
+    features = centres + 0.1 * torch.randn(images, 300, dim, generator=random)
+    with torch.no_grad():
+        out = ProbabilisticSlotAttention(n_slots, dim)(features, random, sampled=False)
+    return out, prune(out.slots, out.weight, threshold)
+
+
+@proof_check("psa", "section 4, relevance", "from random starts more slots are kept the more clusters there are")
 def _():
-    heaps = 3 * torch.eye(3, dtype=torch.float64).expand(50, 3, 3)
-    z = heaps.repeat(1, 20, 1) + 0.3 * torch.randn(50, 60, 3, generator=generator(0), dtype=torch.float64)
-    mixture = fit_mixture(z, standard_start(torch.cat([heaps, heaps[:, [0, 0, 1, 2]] + 100], dim=1)), 10)
-    for threshold in (0.0, 0.1):
-        kept, image = prune(mixture.mean, mixture.weight, threshold)
-        assert kept.equal(mixture.mean[:, :3].flatten(0, 1)), f"at {threshold} other slots are kept than the three"
-        assert image.equal(torch.arange(50).repeat_interleave(3))
-    evenly = torch.full((1, 7), 1 / 7)
-    assert active(evenly, 0.999 / 7).all()
+    counts = []
+    for clusters in range(1, 7):
+        out, (kept, image) = kept_by_clusters(clusters, 0.01)
+        used = [(n, k) for n in range(100) for k in range(7) if out.weight[n, k] > 0.01]
+        assert image.tolist() == [n for n, _ in used]
+        assert kept.equal(torch.stack([out.slots[n, k] for n, k in used])), "others are kept than those above tau"
+        shares = out.attention.mean(1)
+        pruned = [shares[n, k].item() for n in range(100) for k in range(7) if (n, k) not in set(used)]
+        assert max(pruned, default=0) <= 0.01 + 1e-6, f"a slot that has {max(pruned):.3f} of an image is pruned"
+        counts.append(len(used) / 100)
+    assert counts == sorted(counts) and counts[0] <= 3.5 and counts[-1] >= 5, f"slots kept: {counts}"
+    weights = torch.rand(1000, 7, generator=generator(0)).pow(3)
+    weights = torch.cat([weights / weights.sum(1, keepdim=True), torch.full((1, 7), 1 / 7)])
+    assert active(weights, 0.999 / 7).any(1).all(), "an image loses all its slots"
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d1d0a397
+def on_meta(
+    iterations: int, positions: int, slots: int, dim: int, **options: bool
+) -> tuple[ProbabilisticSlotAttention, Float[Tensor, "1 positions dim"]]:  # the layer, and features of one image
+    "A layer and its input, with shapes and without numbers."
+    with torch.device("meta"):
+        layer = ProbabilisticSlotAttention(slots, dim, iterations=iterations, queries="learned", **options)
+        return layer.requires_grad_(False), torch.empty(1, positions, dim)
+
+
 def counted_operations(
     iterations: int,
     positions: int,
@@ -271,28 +307,86 @@ def counted_operations(
     **options: bool,  # of the layer
 ) -> int:
     "Multiplications and additions in all matrix products of the layer, for one image."
-    with torch.device("meta"):
-        layer = ProbabilisticSlotAttention(slots, dim, iterations=iterations, queries="learned", **options)
-        features = torch.empty(1, positions, dim)
+    layer, features = on_meta(iterations, positions, slots, dim, **options)
     with FlopCounterMode(display=False) as counter:
-        layer.requires_grad_(False)(features)
+        layer(features)
     return counter.get_total_flops()
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #ec967260
+class WrittenNumbers(TorchDispatchMode):
+    "Counts the numbers that operations other than matrix products write, those of views left out."
+
+    PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
+
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ not in self.PRODUCTS and not func.is_view:
+            self.n += sum(part.numel() for part in tree_leaves(out) if isinstance(part, Tensor))
+        return out
+
+
+def written_numbers(iterations: int, positions: int, slots: int, dim: int, **options: bool) -> int:
+    "Numbers that the layer writes outside matrix products, for one image; arguments as of `counted_operations`."
+    layer, features = on_meta(iterations, positions, slots, dim, **options)
+    with WrittenNumbers() as counter:
+        layer(features)
+    return counter.n
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59ce7789
 LARGE = {"iterations": 4, "positions": 4096, "slots": 16, "dim": 64}
+SIZES = [dict(zip(LARGE, sizes, strict=True)) for sizes in product((1, 3), (64, 1024), (2, 20), (16, 128))]
 
 
-def cost_slope(
-    size: str,  # a key of `LARGE`
-    **options: bool,  # of the layer
-) -> float:  # d log(cost) / d log(size)
-    "Slope of the counted operations on a log-log plot, from the size in `LARGE` to eight times that."
-    small, large = (counted_operations(**LARGE | {size: times * LARGE[size]}, **options) for times in (1, 8))
+def slope(cost: Callable[..., int], size: str) -> float:  # d log(cost) / d log(size)
+    "Slope of a cost on a log-log plot, from the size in `LARGE` to eight times that."
+    small, large = (cost(**LARGE | {size: times * LARGE[size]}) for times in (1, 8))
     return math.log(large / small) / math.log(8)
 
 
-@proof_check("psa", "section 4, cost", "the operations are O(T N K d): log-log slopes of one in each of the four")
+def slot_attention_operations(iterations: int, positions: int, slots: int, dim: int) -> int:
+    "The same as `counted_operations` for slot attention."
+    with torch.device("meta"):
+        layer, features = SlotAttention(slots, dim, iterations=iterations), torch.empty(1, positions, dim)
+        start = torch.empty(1, slots, dim)
+    with FlopCounterMode(display=False) as counter:
+        layer.requires_grad_(False).refine(features, start)
+    return counter.get_total_flops()
+
+
+@proof_check("psa", "section 4, cost", "matrix products take T (8NKd + 2Kd²) operations, projections 4Nd² more")
 def _():
+    for sizes in SIZES:
+        t, n, k, d = sizes.values()
+        step_1, steps_3_and_4 = 2 * 2 * n * k * d, 2 * 2 * n * k * d
+        queries, maps = 2 * k * d * d, 2 * 2 * n * d * d
+        of_iterations = t * (step_1 + steps_3_and_4 + queries)
+        for projected, listed in ((False, of_iterations), (True, of_iterations + maps)):
+            counted = counted_operations(**sizes, projected=projected)
+            assert counted == listed, f"{counted:,} operations at {sizes}, but {listed:,} are listed"
+
+
+@proof_check("psa", "section 4, cost", "the iterations are O(T N K d) in both; the projections are not")
+def _():
+    def of_iterations(projected: bool, **sizes: int) -> int:
+        maps = 4 * sizes["positions"] * sizes["dim"] ** 2 if projected else 0
+        return counted_operations(**sizes, projected=projected) - maps
+
     for size in LARGE:
-        slope = cost_slope(size)
-        assert abs(slope - 1) <= 0.05, f"the slope in {size} is {slope:.3f}"
+        for projected in (False, True):
+            of_size = slope(partial(of_iterations, projected), size)
+            assert abs(of_size - 1) <= 0.05, f"the slope in {size} is {of_size:.3f}"
+            written = slope(partial(written_numbers, projected=projected), size)
+            assert written <= 1.05, f"numbers written have a slope of {written:.3f} in {size}"
+    assert slope(partial(counted_operations, projected=True), "dim") > 1.5, "PSA-Proj would be linear in d"
+
+
+@proof_check("psa", "section 4, cost", "it stays: at most twice the operations of slot attention")
+def _():
+    for sizes in SIZES:
+        for projected in (False, True):
+            times = counted_operations(**sizes, projected=projected) / slot_attention_operations(**sizes)
+            assert times <= 2, f"{times:.2f} times slot attention's operations at {sizes}"

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Num
+from scipy import stats
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
@@ -21,22 +22,25 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
+from torch.func import jvp
 
-from ..asymmetry.slot_jacobian import slot_derivatives
+from ..asymmetry.slot_jacobian import sheet_slope, slot_derivatives, sum_over_directions
 from ..core.device import generator
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
+from ..nets.slots import SpatialBroadcastDecoder, composed
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
 # %% auto #0
-__all__ = ['Slots', 'MOST_ORDERS', 'ROUNDING', 'MATCHINGS', 'PREDICTORS', 'Decoder', 'to_slots', 'to_slot_pair', 'reorder',
-           'shuffled', 'random_matrix', 'normal_slots', 'every_order', 'hungarian', 'assign', 'squared_distances',
-           'deviations', 'whitening', 'AffineMap', 'fit_affine', 'correlations', 'determination', 'mean_of_defined',
-           'halves', 'match_first', 'Alignment', 'alternate', 'from_means', 'weighted_means', 'from_weighted_means',
-           'align', 'match_alternating', 'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2', 'smcc_by_chance',
-           'explained', 'own_over_other', 'sis', 'imperfect_slots', 'evaluations', 'derivative_norms', 'pair_products',
-           'contrast', 'compositional_contrast', 'disjoint', 'softmax_decoder']
+__all__ = ['Slots', 'MOST_ORDERS', 'ROUNDING', 'MATCHINGS', 'PAIRINGS', 'PREDICTORS', 'Decoder', 'to_slots', 'to_slot_pair',
+           'reorder', 'shuffled', 'random_matrix', 'normal_slots', 'every_order', 'hungarian', 'assign',
+           'squared_distances', 'deviations', 'whitening', 'AffineMap', 'fit_affine', 'correlations', 'determination',
+           'mean_of_defined', 'halves', 'match_first', 'Alignment', 'alternate', 'from_means', 'weighted_means',
+           'from_weighted_means', 'align', 'match_alternating', 'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2',
+           'smcc_by_chance', 'pseudo_values', 'interval_over_trainings', 'of_both', 'symmetric', 'called_different',
+           'explained', 'own_over_other', 'sis', 'imperfect_slots', 'evaluations', 'derivative_norms',
+           'broadcast_norms', 'pair_products', 'contrast', 'compositional_contrast', 'disjoint', 'softmax_decoder']
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #a65677e7
 def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:  # float64, without gradients
@@ -467,6 +471,79 @@ def _():
     assert max(few, many) < 0.25 and few < many + 0.05, f"{few:.3f} for 60 images, {many:.3f} for 1,500"
     assert smcc_by_chance(s[:60], t[:60], repeats=10, held_out=False) > few + 0.15
 
+# %% ../../nbs/psa/05_slot_metrics.ipynb #79dbc726
+def pseudo_values(
+    a: Sequence[int],  # of each pair of trainings, the number of the one
+    b: Sequence[int],  # and of the other
+    scores: Float[np.ndarray, "*shape pairs"],
+) -> Float[np.ndarray, "*shape trainings"]:  # their mean is the mean over pairs
+    """Jackknife pseudo-values of the mean over pairs, one per training (Tukey, 1958; Arvesen, 1969).
+
+    `ValueError` unless there are three trainings or more and each pair occurs as often as any other.
+    """
+    scores, pairs = np.asarray(scores, float), np.sort(np.stack([a, b]), 0).T
+    kinds, counts = np.unique(pairs, axis=0, return_counts=True)
+    trainings = np.unique(pairs)
+    n = len(trainings)
+    if n < 3 or len(kinds) != n * (n - 1) / 2 or len(set(counts)) > 1:
+        raise ValueError(f"{len(pairs)} pairs of {n} trainings: needed are all pairs of three or more, equally often.")
+    without = ~(pairs[:, :, None] == trainings).any(1)  # (pairs, trainings)
+    return n * scores.mean(-1, keepdims=True) - (n - 1) * (scores @ without) / without.sum(0)
+
+# %% ../../nbs/psa/05_slot_metrics.ipynb #fe3e5cd2
+def interval_over_trainings(
+    a: Sequence[int], b: Sequence[int], scores: Sequence[float]
+) -> tuple[float, float]:  # mean over pairs, and half-width of its 95% interval; NaN for two trainings
+    "A mean over pairs of trainings with its jackknife interval over trainings; arguments as of `pseudo_values`."
+    n = len({*a, *b})
+    if n < 3:
+        return float(np.mean(scores)), math.nan
+    values = pseudo_values(a, b, scores)
+    return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+
+# %% ../../nbs/psa/05_slot_metrics.ipynb #628f047d
+PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scores of pairs, from a generator
+    "quality": lambda rng, *shape: of_both(rng.beta(8, 2, shape), np.multiply),
+    "sum": lambda rng, *shape: of_both(rng.normal(size=shape), np.add),
+    "pairs only": lambda rng, *shape: symmetric(rng.normal(size=(*shape, shape[1]))),
+    "failures": lambda rng, *shape: product((rng.random(shape) > 0.2).astype(float), np.multiply),
+}
+
+
+def of_both(of_trainings: Float[np.ndarray, "repeats n"], operation: np.ufunc) -> Float[np.ndarray, "repeats n n"]:
+    "An operation on what each two trainings have."
+    return operation(of_trainings[:, :, None], of_trainings[:, None])
+
+
+def symmetric(matrix: Float[np.ndarray, "repeats n n"]) -> Float[np.ndarray, "repeats n n"]:
+    "The lower triangles on both sides."
+    return np.tril(matrix, -1) + np.tril(matrix, -1).swapaxes(1, 2)
+
+# %% ../../nbs/psa/05_slot_metrics.ipynb #72b4866c
+def called_different(
+    pairing: str,  # one of `PAIRINGS`
+    n: int,  # trainings of each model
+    values: Callable[..., Float[np.ndarray, "repeats n"]],  # of pairs, to take the mean and interval of
+    repeats: int = 4000,
+    seed: int = 0,
+) -> float:
+    "The share of comparisons of two models, each trained n times, that call them different though they are the same."
+    rng, (a, b) = np.random.default_rng(seed), np.array(list(permutations(range(n), 2))).T
+    both = PAIRINGS[pairing](rng, 2 * repeats, n)[:, a, b] + 0.01 * rng.normal(size=(2 * repeats, len(a)))
+    found = values(a, b, both)
+    halves = stats.t.ppf(0.975, found.shape[1] - 1) * found.std(1, ddof=1) / math.sqrt(found.shape[1])
+    means, squares = found.mean(1).reshape(2, -1), halves.reshape(2, -1) ** 2
+    return float((abs(means[0] - means[1]) > np.sqrt(squares.sum(0))).mean())
+
+# %% ../../nbs/psa/05_slot_metrics.ipynb #1ff378ca
+@proof_check("psa", "Table 2, intervals", "identical models are called different in at most 5 % of comparisons")
+def _():
+    for pairing in ("quality", "sum", "pairs only"):
+        for n in (3, 5, 20):
+            share = called_different(pairing, n, pseudo_values)
+            assert share <= 0.06, f"{pairing}, {n} trainings: called different in {share:.1%}"
+            assert called_different(pairing, n, lambda a, b, scores: scores) > 0.1, "pairs would do as well"
+
 # %% ../../nbs/psa/05_slot_metrics.ipynb #9f6b5fad
 PREDICTORS: dict[str, Callable[[int], RegressorMixin]] = {  # from a seed
     "kernel": lambda seed: KernelRidge(kernel="rbf", alpha=1.0),
@@ -575,7 +652,24 @@ def derivative_norms(
     chunk: int = 16,  # directions at once
 ) -> Float[Tensor, "batch slots numbers"]:
     "The norm of the derivative of each number of the picture with respect to each slot."
+    if isinstance(decoder, SpatialBroadcastDecoder):
+        return broadcast_norms(decoder, slots, chunk)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
+
+
+def broadcast_norms(
+    decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
+) -> Float[Tensor, "batch slots numbers"]:
+    "The same for a decoder that draws each slot on a sheet of its own: one pass per dimension, for all slots at once."
+
+    def squares(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots channels height width"]:
+        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
+        made = composed(*sheets)
+        masks, picture, alpha_slope = made.masks[:, :, None], made.picture[:, None], slopes[1][:, :, None]
+        return sheet_slope(masks, made.parts, picture, slopes[0], alpha_slope).square()
+
+    directions = torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device)
+    return sum_over_directions(squares, directions, chunk).sqrt().flatten(2)
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #a9b5d213
 def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, "batch numbers"]:

@@ -5,10 +5,12 @@
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #c230ce60
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxtyping import UInt8
-from torch import Tensor
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
 
 from ..base.autoencoder import networks_around, parts_reached
 from ..base.infogan import InfoGAN, small_networks, style_critic
@@ -17,7 +19,7 @@ from ..core.proofs import proof_check, prove
 from .latent_quantization import LatentQuantizer
 
 # %% auto #0
-__all__ = ['ql_infogan', 'small_ql_infogan']
+__all__ = ['ql_infogan', 'small_ql_infogan', 'read_as_listed', 'same_descent', 'unweighed_ql_infogan']
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #8fa3f15e
 def ql_infogan(
@@ -27,13 +29,14 @@ def ql_infogan(
     quantize: float = 0.01,  # weight of the quantise loss (table 8)
     commit: float = 0.01,  # weight of the commitment loss (table 8)
     critic_steps: int = 5,  # n_{e:g}; not printed
+    made: Callable[..., InfoGAN] = InfoGAN,  # the class, or what takes its arguments
     **nets: Any,  # `channels`, `width` and `protocol`, as `networks_around` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
     quantizer = LatentQuantizer(n_latents, n_values)
     networks = networks_around(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
-    return InfoGAN(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
+    return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
 def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
@@ -70,3 +73,52 @@ def _():
         "quantize": {"latent"},
     }
     assert set(step.parameters) == {*model.decoder.parameters(), model.latent.codebooks}
+
+# %% ../../nbs/qlae/05_quantized_infogan.ipynb #d1b20008
+def read_as_listed(
+    model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
+) -> Float[Tensor, ""]:
+    "The squared error of what is read off generated pictures (lines 11 and 12)."
+    said, codebooks = model.encoder(fake), model.latent.codebooks.detach()
+    distance = (said[:, :, None] - codebooks).abs()
+    read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)
+    return (said + (read - said).detach() - z).square().mean()
+
+
+def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> None:
+    "`AssertionError` unless two losses and their gradients are the same."
+    torch.testing.assert_close(ours, listed, rtol=1e-5, atol=0)
+    for found, expected in zip(*(torch.autograd.grad(loss, parameters) for loss in (ours, listed)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def unweighed_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
+    "As `small_ql_infogan`, but the codebook losses have no weight."
+    networks, images = small_networks()
+    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.0, "commit": 0.0}), images
+
+
+@proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend value, penalty and squared error")
+def _():
+    model, images = unweighed_ql_infogan()
+    random, real = generator(0), images.movedim(3, 1) / 255
+    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=random)]
+    epsilon, fake = torch.rand(16, 1, 1, 1, generator=random), model.decoder(z).sigmoid().detach()
+    value = model.critic(fake).mean() - model.critic(real).mean()
+    between = (epsilon * real + (1 - epsilon) * fake).requires_grad_()
+    (slope,) = torch.autograd.grad(model.critic(between).sum(), between, create_graph=True)
+    penalty = (slope.square().sum((1, 2, 3)).sqrt() - 1).square().mean()
+    listed = value + 10 * penalty + 200 * read_as_listed(model, fake, z)
+    loss, _ = model.critic_loss(images, generator(0))
+    same_descent(loss, listed, [*model.encoder.parameters(), *model.critic.parameters()])
+
+
+@proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the value and the squared error")
+def _():
+    model, images = unweighed_ql_infogan()
+    index = torch.randint(10, (16, 3), generator=generator(0))
+    z = torch.stack([values[place] for values, place in zip(model.latent.codebooks, index.T, strict=True)], dim=1)
+    fake = model.decoder(z).sigmoid()
+    listed = -model.critic(fake).mean() + 200 * read_as_listed(model, fake, z)
+    loss, _ = model.generator_loss(images, generator(0))
+    same_descent(loss, listed, [*model.decoder.parameters(), model.latent.codebooks])

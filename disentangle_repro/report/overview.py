@@ -30,13 +30,13 @@ from disentangle_repro.report.state import (
 from disentangle_repro.tables.claims import (
     WORDS,
     Verdict,
-    comparisons,
+    deciding_margin,
     judge,
     measured_numbers,
     printed_numbers,
     read_claims,
 )
-from ..tables.layout import PRINTED_AS
+from ..tables.layout import printed_as
 from ..tables.plan import TABLES, is_older
 
 # %% auto #0
@@ -112,7 +112,7 @@ def as_claims_name(cells: pd.DataFrame, paper: str) -> pd.DataFrame:
     "Cells under the names that the claims of a paper use."
     cells = cells[(cells.metric != "s_ratio") & ((cells.metric != "s") | (cells.protocol == "paper"))]
     cells = cells.replace({"metric": {"s": "seconds_per_iteration"}})
-    return cells.replace({"dataset": PRINTED_AS}) if paper == "psa" else cells
+    return cells.replace({"dataset": printed_as(paper)})
 
 # %% ../../nbs/report/03_overview.ipynb #2626fd23
 def judged_numbers(paper: str, found: Survey) -> list[tuple[Basis, pd.DataFrame]]:
@@ -135,8 +135,8 @@ def is_vignette(claim: dict[str, Any]) -> bool:
 
 # %% ../../nbs/report/03_overview.ipynb #b4c2116e
 def margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
-    "By how much the closest comparison of a claim succeeds, or the worst fails; NaN where there is none."
-    return comparisons(claim, numbers).margin.min() if "op" in claim else math.nan
+    "By how much the comparison that decides a claim succeeds or fails; NaN where there is none."
+    return deciding_margin(claim, numbers) if "op" in claim else math.nan
 
 # %% ../../nbs/report/03_overview.ipynb #c54b5e9d
 def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
@@ -202,8 +202,8 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> 
 
 # %% ../../nbs/report/03_overview.ipynb #1f60cc05
 CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours. The margin is how far the
-comparison that is closest to failing is from it, intervals included; below zero the claim fails. Claims about scores
-are not judged on scales too small for them."""
+comparison that decides is from failing, intervals included: the closest to it, or of a claim about most cases the last
+of a majority. Below zero the claim fails. Claims about scores are not judged on scales too small for them."""
 CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On ours", "Margin", "Scale", "Source")
 
 # %% ../../nbs/report/03_overview.ipynb #85bec068

@@ -192,7 +192,7 @@ Needs = dict[tuple[str, str], list[RunSpec]]  # by model and data set, the runs 
 
 
 def by_pairs(table: Table) -> bool:
-    "Whether a table's numbers are of pairs of trainings and not of trainings."
+    "Whether a table's numbers are means over pairs of trainings."
     return (table.paper, table.number) in (("psa", "2"), ("psa", "section_6"))
 
 

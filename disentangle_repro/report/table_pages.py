@@ -142,13 +142,13 @@ def our_half(
 # %% ../../nbs/report/04_table_pages.ipynb #ef94976f
 def seeds_cell(
     table: Table,
-    made: int,  # seeds, or pairs of them, behind the numbers
+    made: int,  # trainings behind the numbers
     specs: list[RunSpec],  # the runs that the cell needs
     troubled: list[tuple[RunSpec, str]],  # those that failed or are damaged, with their state
 ) -> str:
     "How many seeds stand behind a row's numbers."
     planned = len(specs) or made  # a mean over data sets has no runs of its own
-    words = f"{made} pairs" if by_pairs(table) else str(made) if made == planned else f"{made} of {planned}"
+    words = str(made) if by_pairs(table) or made == planned else f"{made} of {planned}"
     path = table_path(table)
     links = "".join(f"<br>{linked(f'seed {spec.seed}: {state}', path, spec)}" for spec, state in troubled)
     return f'<td class="number" data-order="{made}">{words}{links}</td>'
@@ -302,7 +302,7 @@ def agreement_figure(table: Table, found: Survey) -> str:
 
 # %% ../../nbs/report/04_table_pages.ipynb #11344a5d
 RENDERED = "Source rendered: our own renderings, a stand-in for the published files."
-BY_PAIRS = "In place of seeds ours have pairs of trainings. Pairs are not independent: the intervals are too narrow."
+BY_PAIRS = "Ours are means over all pairs of trainings, with jackknife intervals over trainings, which are counted."
 TIMED_HERE = "Seconds belong to a device and are not compared. Ratios are: the models took turns on the same device."
 
 # %% ../../nbs/report/04_table_pages.ipynb #91da0982

@@ -60,8 +60,7 @@ def pictures_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all th
     images, samples = spec.part("data")["images"], spec.part("scoring")["samples"]
     if spec.dataset in GRIDS:
         return {"train": images}
-    few = min(64, max(2, samples // 8))
-    return {"train": images, "test": samples} | ({"validation": few} if spec.paper == "asymmetry" else {})
+    return {"train": images, "test": samples, "validation": min(64, max(2, samples // 8))}
 
 # %% ../../nbs/tables/11_assemble.ipynb #159da7e4
 def watch(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it

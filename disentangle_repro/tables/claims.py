@@ -23,8 +23,9 @@ from .plan import LIKE
 
 # %% auto #0
 __all__ = ['MARGINS', 'JUDGES', 'NO_NUMBERS', 'WORDS', 'read_claims', 'printed_numbers', 'measured_numbers', 'names',
-           'comparisons', 'Verdict', 'described', 'judge_comparisons', 'judge_best_in_most', 'judge_spearman',
-           'judge_ratio', 'judge_value', 'judge_vignette', 'judge', 'ledger', 'readable', 'write_ledger']
+           'n_comparisons', 'comparisons', 'Verdict', 'described', 'judge_comparisons', 'judge_best_in_most',
+           'deciding_margin', 'judge_in_most', 'judge_spearman', 'judge_ratio', 'judge_value', 'judge_at_most',
+           'judge_vignette', 'judge', 'ledger', 'readable', 'write_ledger']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -61,6 +62,11 @@ MARGINS: dict[str, Callable[[float, float, float], float]] = {  # from differenc
 def names(claim: dict[str, Any], key: str) -> list[str]:
     "The models on one side of a claim, which may be one or several."
     return [claim[key]] if isinstance(claim[key], str) else claim[key]
+
+
+def n_comparisons(claim: dict[str, Any]) -> int:
+    "How many comparisons a claim is made of."
+    return math.prod(len(names(claim, key)) for key in ("datasets", "metrics", "left", "right"))
 
 
 def comparisons(
@@ -102,7 +108,7 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     if made.empty:
         return Verdict(None, "no numbers")
     good, worst = int((made.margin > 0).sum()), next(made.itertuples())
-    wanted = len(claim["datasets"]) * len(claim["metrics"]) * len(names(claim, "left")) * len(names(claim, "right"))
+    wanted = n_comparisons(claim)
     missing = f" ({wanted - len(made)} more have no numbers)" if len(made) < wanted else ""
     closest = "closest" if good == len(made) else "worst"
     verdict = None if good == len(made) < wanted else good == len(made)
@@ -117,6 +123,26 @@ def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
         return Verdict(None, "no numbers")
     best = [claim["left"] in set(group.model[group.value == group.value.max()]) for group in groups]
     return Verdict(sum(best) > len(best) / 2, f"best in {sum(best)} of {len(best)}")
+
+# %% ../../nbs/tables/05_claims.ipynb #c1a10002
+def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
+    "The margin of the comparison that decides: above zero where the claim holds; NaN where none can be made."
+    margins = comparisons(claim, numbers).margin.sort_values(ascending=False, ignore_index=True)
+    last = len(margins) // 2 if claim.get("kind") == "in_most" else len(margins) - 1
+    return math.nan if margins.empty else float(margins[last])
+
+
+def judge_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
+    "More than half of a claim's comparisons bear it out; nothing is said while the missing ones could decide."
+    made, wanted = comparisons(claim, numbers), n_comparisons(claim)
+    if made.empty:
+        return Verdict(None, "no numbers")
+    good = made.margin > 0
+    counts = [(METRIC_NAMES.get(m, m), of.sum(), len(of)) for m, of in good.groupby(made.metric, sort=False)]
+    why = f"{good.sum()} of {len(made)} ({', '.join(f'{name} {n} of {all_}' for name, n, all_ in counts)})"
+    why += f" ({wanted - len(made)} more have no numbers)" if len(made) < wanted else ""
+    lost = 2 * (len(made) - good.sum()) >= wanted
+    return Verdict(True if 2 * good.sum() > wanted else False if lost else None, why)
 
 # %% ../../nbs/tables/05_claims.ipynb #1e790882
 def judge_spearman(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
@@ -156,6 +182,18 @@ def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     good = all(abs(known[cell] - printed[cell]) <= claim.get("tolerance", 0) for cell in wanted)
     return Verdict(good, "; ".join(f"{known[cell]:.2f} (printed {printed[cell]:.2f})" for cell in wanted))
 
+# %% ../../nbs/tables/05_claims.ipynb #bae4b994
+def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
+    "Numbers that are no larger than the claim's `most`, within their intervals."
+    known = numbers.set_index(["model", "dataset", "metric"])[["value", "ci95"]]
+    wanted = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
+    if not all(cell in known.index for cell in wanted):
+        return Verdict(None, "no numbers")
+    found = [(cell[2], *known.loc[cell].fillna(0)) for cell in wanted]
+    good = all(value - half <= claim["most"] for _, value, half in found)
+    words = [f"{METRIC_NAMES[m]}: {value:.2f} ± {half:.2f} (at most {claim['most']:g})" for m, value, half in found]
+    return Verdict(good, "; ".join(words))
+
 # %% ../../nbs/tables/05_claims.ipynb #7ffbd6bb
 def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "A claim shown by the proof checks of its figure."
@@ -173,9 +211,11 @@ def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
 JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "comparison": judge_comparisons,
     "best_in_most": judge_best_in_most,
+    "in_most": judge_in_most,
     "spearman": judge_spearman,
     "ratio": judge_ratio,
     "value": judge_value,
+    "at_most": judge_at_most,
     "vignette": judge_vignette,
 }
 

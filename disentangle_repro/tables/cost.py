@@ -72,7 +72,7 @@ def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
         grid = GRIDS[name].sources
         sources = grid.factors(torch.randint(grid.size, (n,), generator=random)).to(device)
         return Dataset(name, spec.source, images, sources, grid.names, grid.value_counts, scene=GRIDS[name])
-    masks = torch.randint(4, (n, size, size), dtype=torch.uint8, generator=random).to(device)
+    masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=random).to(device)
     return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks)
 
 # %% ../../nbs/tables/12_cost.ipynb #f82ed12c
@@ -174,7 +174,7 @@ def watching_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n:
 def scenes_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
     "What a run on scenes takes beside its training: the time of a few scenes, as often as it looks at so many."
     times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
-    few, scenes = FEW_SCENES[device.type], n + times * min(n, pictures_needed(spec).get("validation", 50))
+    few, scenes = FEW_SCENES[device.type], n + times * min(n, pictures_needed(spec)["validation"])
     first = watching_seconds(spec, model, device, few)
     return scenes / few * (first if first > 10 else min(first, watching_seconds(spec, model, device, few)))
 

@@ -21,6 +21,7 @@ from disentangle_repro.tables.plan import (
     ASYMMETRY_MODELS,
     CODEBOOKS,
     RUN_AS,
+    SETTINGS,
     Request,
     Table,
     rounds,
@@ -29,8 +30,9 @@ from disentangle_repro.tables.plan import (
 from ..train.store import RunSpec, Store
 
 # %% auto #0
-__all__ = ['PRINTED_AS', 'METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'reported_cell', 'mean_interval',
-           'seed_scores', 'table_cells', 'devices', 'number', 'lay_out', 'footnote', 'write_table', 'page']
+__all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval',
+           'seed_scores', 'table_cells', 'trainings_behind', 'devices', 'number', 'lay_out', 'footnote', 'write_table',
+           'page']
 
 # %% ../../nbs/tables/03_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -39,7 +41,9 @@ def reported_numbers(paper: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"table": str, "value": float, "ci95": float})
 
 # %% ../../nbs/tables/03_layout.ipynb #6da0144d
-PRINTED_AS = {"clevr6": "clevr"}  # our data set for the paper's
+def printed_as(paper: str) -> dict[str, str]:  # from our data sets to those that the paper prints numbers for
+    "Where a data set of ours stands for another one: what the settings of the paper say, nothing for most."
+    return getattr(SETTINGS.get(paper), "PRINTED_AS", {})
 
 
 def reported_cell(
@@ -52,7 +56,7 @@ def reported_cell(
     "The number that the paper prints for a cell, from the first of the table's places that has it."
     of = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
     of_model = (of["model"] == model) | (of["model"] == RUN_AS.get(model))
-    on_dataset = (of["dataset"] == dataset) | (of["dataset"] == PRINTED_AS.get(dataset))
+    on_dataset = (of["dataset"] == dataset) | (of["dataset"] == printed_as(table.paper).get(dataset))
     fits = of_model & on_dataset & (of["metric"] == metric) & ~np.isnan(of["value"])
     for number in table.reported_in:
         if len(found := np.flatnonzero(fits & (of["table"] == number))):
@@ -107,8 +111,14 @@ def table_cells(
                 scores = seed_scores(runs, datasets, metric)
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
-                rows.append({**where, "metric": metric, **cell, "seeds": len(scores), **how, "device": devices(runs)})
+                behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
+                rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/03_layout.ipynb #f33f2825
+def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
+    "How many trainings are behind a cell: one per score, or as many as the records of comparisons say."
+    return max([len(scores), *(run.get("trainings", 0) for run in runs if scores)])
 
 # %% ../../nbs/tables/03_layout.ipynb #802e71e8
 def devices(runs: list[dict[str, Any]]) -> str:
@@ -141,8 +151,9 @@ METRIC_NAMES = {
     "cfid": "cFID",
     "mbo_i": "mBO_i",
     "mbo_c": "mBO_c",
+    "aggregate_ratio": "aggregates apart",
     "slot_count_mae": "error of the count",
-    "flops_saving_percent_max": "saved at most (%)",
+    "flops_saving_percent_max": "operations saved at most (%)",
 }
 DECIMALS = {
     "psnr": 1,

@@ -135,7 +135,7 @@ TABLES = {
 }
 
 # %% ../../nbs/tables/02_plan.ipynb #23601fbc
-ON_POINTS = ("psa",), ("gmm2d",), ("smcc", "r2"), ("section6",)
+ON_POINTS = ("psa",), ("gmm2d",), ("smcc", "r2", "aggregate_ratio"), ("section6",)
 MIXTURE_TABLE = Table("psa", "section_6", "A mixture in two dimensions", *ON_POINTS)
 
 # %% ../../nbs/tables/02_plan.ipynb #58311188
@@ -301,7 +301,7 @@ def time_specs(scale: Scale) -> list[RunSpec]:
 
 def mixture_spec(scale: Scale) -> RunSpec:
     "The experiment of psa's section 6 in two dimensions."
-    how = {"measurement": {"seeds": 5, "steps": 500}}
+    how = {"measurement": {"seeds": 20, "steps": 500, "threads": 1}}
     return RunSpec("psa", "mixture", "gmm2d", "rendered", scale.name, 0, "paper", how)
 
 

@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from ..base.autoencoder import Autoencoder, decode_all, encode_all
 from ..data.load import Dataset, load_dataset
+from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
 from ..psa.probabilistic_slot_attention import ProbabilisticSlotAttention, active
-from ..psa.slot_metrics import compositional_contrast, sis, slot_agreement
+from ..psa.slot_metrics import compositional_contrast, pseudo_values, sis, slot_agreement
 from ..scores.reconstruction import mse, psnr
 from ..scores.segmentation import fg_ari
 
 # %% auto #0
 __all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'segment_all', 'reconstruction_scores',
-           'slot_probe', 'truth_scores', 'contrast_score', 'relevance_scores', 'SlotEvaluation', 'evaluate_slots',
-           'agreements', 'pair_records']
+           'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation',
+           'evaluate_slots', 'agreements', 'pair_records']
 
 # %% ../../nbs/tables/09_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -61,12 +64,11 @@ def segment_all(
 def reconstruction_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`psnr`, `mse` and `fg_ari`."
     pictures = decode_all(model, slots, batch_size=50)
-    background = range(data.scene.segments) if data.scene else 0
     segments = segment_all(model, data.images)
     return {
         "psnr": psnr(data.images, pictures),
         "mse": mse(data.images, pictures),
-        "fg_ari": fg_ari(data.masks, segments, background=background),
+        "fg_ari": fg_ari(data.masks, segments, background=range(data.background_segments)),
     }
 
 # %% ../../nbs/tables/09_slots.ipynb #c2ab5433
@@ -82,16 +84,34 @@ def slot_probe(data: Dataset, n: int = 50) -> Callable[[Autoencoder], dict[str, 
 # %% ../../nbs/tables/09_slots.ipynb #0713f78f
 def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0) -> dict[str, float]:
     "`smcc`, `r2` and `sis` of slots against the objects' features."
-    full = data.objects[..., 0].bool().all(1)
-    objects = data.objects[full][..., 1:].float()
+    features = data.object_features.float()
+    full = data.segment_counts[:, 1] == features.shape[1]
+    objects = features[full]
+    objects = objects[..., objects.flatten(0, 1).std(0) > 0]
     agreement = slot_agreement(slots[full], objects, matching="alternating", seed=seed)
     return {"smcc": agreement.smcc, "r2": agreement.r2, "sis": sis(slots[full], objects, seed=seed)}
 
 # %% ../../nbs/tables/09_slots.ipynb #ec898096
-def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 4) -> dict[str, float]:
-    "`contrast`: the decoder's compositional contrast."
+def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
+    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
+    decoder = model.decoder
+    if not isinstance(decoder, SpatialBroadcastDecoder):
+        decoder = lambda z: model.decoder(z).picture  # noqa: E731
     with torch.no_grad():
-        return {"contrast": compositional_contrast(lambda z: model.decoder(z).picture, slots[:n])}
+        return {"contrast": compositional_contrast(decoder, slots[:n])}
+
+# %% ../../nbs/tables/09_slots.ipynb #0ece3bd0
+@torch.no_grad()
+def operations(
+    model: Autoencoder,  # of slots
+    data: Dataset,  # scenes of the model's size
+    decoded: int | None = None,  # slots that are decoded; all when left out
+) -> int:
+    "Multiplications and additions in matrix products and convolutions of reconstructing one scene."
+    with FlopCounterMode(display=False) as counter:
+        slots = model.latent(model.encoder(to_network(data.images[:1]))).slots
+        model.decoder(slots[:, :decoded])
+    return counter.get_total_flops()
 
 # %% ../../nbs/tables/09_slots.ipynb #d968bed2
 THRESHOLD = 0.01
@@ -106,10 +126,10 @@ def relevance_scores(model: Autoencoder, data: Dataset, batch_size: int = 50) ->
         [model.latent(model.encoder(to_network(batch))).weight for batch in data.images.split(batch_size)]
     )
     used = active(weights, THRESHOLD).sum(1)
-    present = data.objects[..., 0].sum(1) + data.scene.segments
+    present = data.segment_counts.sum(1)
     return {
         "slot_count_mae": (used - present).abs().float().mean().item(),
-        "flops_saving_percent_max": 100 * (1 - used.min().item() / weights.shape[1]),
+        "flops_saving_percent_max": 100 * (1 - operations(model, data, used.min().item()) / operations(model, data)),
     }
 
 # %% ../../nbs/tables/09_slots.ipynb #19e7f595
@@ -128,9 +148,7 @@ def evaluate_slots(
 ) -> SlotEvaluation:
     "All scores of a model of slots (psa, section 6 and appendix H)."
     slots = encode_all(model, data.images, batch_size=50)
-    scores = reconstruction_scores(model, data, slots)
-    if data.scene is not None:
-        scores |= relevance_scores(model, data)
+    scores = reconstruction_scores(model, data, slots) | relevance_scores(model, data)
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots)
     return SlotEvaluation(scores, slots)
@@ -139,21 +157,29 @@ def evaluate_slots(
 def agreements(
     slots: Sequence[Float[Tensor, "n slots dim"]],  # of the same scenes, one for each training
     matching: str = "first",  # as `slot_agreement` takes it
-) -> dict[str, list[float]]:  # `smcc` and `r2`, one number for each ordered pair
+) -> dict[str, list]:  # trainings `a` and `b`, `smcc` and `r2`: one entry per ordered pair
     "How well the slots of each training follow from those of every other (psa, section 6)."
-    pairs = [slot_agreement(a, b, matching=matching) for a, b in permutations(slots, 2)]
-    return {"smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
+    a, b = zip(*permutations(range(len(slots)), 2), strict=True)
+    pairs = [slot_agreement(slots[i], slots[j], matching=matching) for i, j in zip(a, b, strict=True)]
+    return {"a": list(a), "b": list(b), "smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
 
 # %% ../../nbs/tables/09_slots.ipynb #0d46c6c2
 def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    "For each pair of trainings that was compared a record as of a run of the model."
-    return [
-        {
-            "spec": {**spec, "model": spec["hyperparameters"].get("measurement", {}).get("of", "psa"), "seed": pair},
-            "scores": {name: values[pair] for name, values in record["pairs"].items()},
-            "environment": record["environment"],
+    """For each training that was compared a record as of a run of the model, with pseudo-values for scores.
+
+    Two trainings give one record, with their mean. `trainings` says how many were compared.
+    """
+    found = []
+    for record in records:
+        spec, (a, b) = record["spec"], (record["pairs"][end] for end in "ab")
+        pairs = {name: values for name, values in record["pairs"].items() if name not in ("a", "b")}
+        n = len({*a, *b})
+        of_trainings = {
+            name: pseudo_values(a, b, values).tolist() if n > 2 else [float(np.mean(values))]
+            for name, values in pairs.items()
         }
-        for record in records
-        for spec in [record["spec"]]
-        for pair in range(len(record["pairs"]["smcc"]))
-    ]
+        model = spec["hyperparameters"].get("measurement", {}).get("of", "psa")
+        for training, scores in enumerate(zip(*of_trainings.values(), strict=True)):
+            as_of_run = {"spec": {**spec, "model": model, "seed": training}, "environment": record["environment"]}
+            found.append({**as_of_run, "scores": dict(zip(pairs, scores, strict=True)), "trainings": n})
+    return found

@@ -72,14 +72,17 @@ class Training:
         self.clipped = {id(parameter) for group in groups for parameter in group["params"]}
         self.random = generator(seed, device)
         self.schedule, self.learning_rate = schedule, float(optimizer.param_groups[0]["lr"])
+        self.weight_decays = [group["weight_decay"] for group in optimizer.param_groups]
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total` once it is known how many there will be
         self.curve: list[dict[str, float]] = []
 
     def prepare(self) -> None:
-        "Set the learning rate, and tell the model how much is done, for the next update."
+        "Set learning rate and weight decay, and tell the model how much is done, for the next update."
         if self.total is not None:
             done = self.updates // len(self.steps) * len(self.steps) / self.total
             set_learning_rate(self.optimizer, self.learning_rate * self.schedule(done))
+            for group, decay in zip(self.optimizer.param_groups, self.weight_decays, strict=True):
+                group["weight_decay"] = self.model.decay_share(done) * decay
             self.model.anneal(done)
 
     @property
@@ -182,7 +185,7 @@ def load(training: Training, path: Path) -> None:
 class Replayed:
     """Prepares and calls `training.update`; on a CUDA device the step of each loss is recorded at its fourth turn.
 
-    From then on its record is replayed.
+    From then on its record is replayed, until the weight decay changes.
     """
 
     WARM_UP = 3
@@ -195,13 +198,14 @@ class Replayed:
         self.training.prepare()
         if not self.on_cuda:
             return self.training.update()
-        loss = self.training.step.loss
-        self.calls[loss] += 1
-        if self.calls[loss] <= self.WARM_UP:
+        decays = tuple(group["weight_decay"] for group in self.training.optimizer.param_groups)
+        turn = self.training.step.loss, decays  # a record holds the weight decay as a number
+        self.calls[turn] += 1
+        if self.calls[turn] <= self.WARM_UP:
             return self._aside()
-        if loss not in self.records:
-            self.records[loss] = self._record()
-        graph, terms = self.records[loss]
+        if turn not in self.records:
+            self.records[turn] = self._record()
+        graph, terms = self.records[turn]
         graph.replay()
         self.training.updates += 1
         return terms
