@@ -273,7 +273,7 @@ def gan_case(kind, latent, lambdas):
 def scores_of_training_script(sources, latents, continuous):
     "What the script that trains logs under the names of the tables."
     metrics, name = theirs.metrics, "continuous-discrete" if continuous else "discrete-discrete"
-    np.random.seed(0)  # noqa: NPY002: the released metrics draw from it
+    np.random.seed(0)  # noqa: NPY002
     information, active = metrics.compute_pairwise_mutual_information(
         latents=latents, sources=sources, continuous_latents=continuous, estimator=name, normalization="sources"
     )
@@ -288,7 +288,7 @@ def scores_of_training_script(sources, latents, continuous):
 
 
 def scores_of_standalone_file(sources, latents, discrete):
-    np.random.seed(0)  # noqa: NPY002: the released metrics draw from it
+    np.random.seed(0)  # noqa: NPY002
     scores = standalone.compute_infomec(sources, latents, discrete)
     return {name: np.asarray(value).tolist() for name, value in scores.items()}
 
@@ -323,8 +323,8 @@ def all_scores():
     for name, z in kinds.items():
         discrete = name in ("quantized", "index")
         training = scores_of_training_script(sources, z, not discrete)
-        standalone = scores_of_standalone_file(sources, 1.0 * z, discrete)  # it takes no integers
-        scores[name] = {"training": training, "standalone": standalone}
+        alone = scores_of_standalone_file(sources, 1.0 * z, discrete)  # it takes no integers
+        scores[name] = {"training": training, "standalone": alone}
     return scores
 
 

@@ -255,7 +255,7 @@ def dci_scores(sources, latents):
     "Forests of a known seed, one for each source; then the released scores of their importances."
     importances, accuracies = [], []
     for source in sources.T:
-        np.random.seed(42)  # noqa: NPY002: the seed of the released split of rows
+        np.random.seed(42)  # noqa: NPY002
         importance, accuracy = their_dci.compute_relative_importance_matrix(latents, source[:, None])
         importances.append(importance[:, 0])
         accuracies.append(accuracy)
@@ -269,7 +269,7 @@ def all_scores():
     kinds["quantized"] = 2 * kinds["quantized"]  # values from -1 to 1
     scores = {}
     for name in ("mixed", "aligned", "quantized"):
-        np.random.seed(0)  # noqa: NPY002: the released metrics draw from it
+        np.random.seed(0)  # noqa: NPY002
         infomec = theirs.metrics.compute_infomec(sources, kinds[name], name == "quantized")
         infomec = {score: np.asarray(value).tolist() for score, value in infomec.items()}
         scores[name] = infomec | dci_scores(sources[:600], kinds[name][:600])
