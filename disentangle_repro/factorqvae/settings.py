@@ -67,11 +67,11 @@ SETTINGS = {
     "beta_vae": Setting({"beta": in_sum(*CONTINUOUS)}),
     "factorvae": Setting({"beta": in_sum(*CONTINUOUS), "gamma": in_sum(*CONTINUOUS)}, factorises=True),
     "bioae": Setting({"activity": (1e-2, 0.1, 1e-2)}, {"nonnegative": 1.0}),
-    "qlae": Setting({}, {"n_values": 16, "quantize": 1e-2, "commit": 1e-2}),
-    "dvae": Setting({"beta": DVAE}, CODES),
-    "qvae": Setting({"beta": QVAE}, CODES),
-    "factordvae": Setting({"beta": DVAE, "gamma": (5e-4, 1e-5, 5e-6)}, CODES, factorises=True),
-    "factorqvae": Setting({"beta": QVAE, "gamma": (1e-4, 5e-5, 1e-6)}, CODES, factorises=True),
+    "qlae": Setting({}, {"n_values": 16, "quantize": 1e-2, "commit": 1e-2}, revision=2),
+    "dvae": Setting({"beta": DVAE}, CODES, revision=2),
+    "qvae": Setting({"beta": QVAE}, CODES, revision=2),
+    "factordvae": Setting({"beta": DVAE, "gamma": (5e-4, 1e-5, 5e-6)}, CODES, factorises=True, revision=2),
+    "factorqvae": Setting({"beta": QVAE, "gamma": (1e-4, 5e-5, 1e-6)}, CODES, factorises=True, revision=2),
 }  # table 3
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #0109040b
@@ -83,7 +83,8 @@ def ablated(base: str, codebook: str) -> tuple[str, Setting]:
     n_values, dim = CODEBOOKS[codebook]
     like = SETTINGS[base]
     name = base if dim == 1 else base.replace("qvae", "vqvae")
-    return f"{name}_{codebook}", Setting(like.strengths, {"n_values": n_values, "dim": dim}, like.factorises)
+    own = {"n_values": n_values, "dim": dim}
+    return f"{name}_{codebook}", Setting(like.strengths, own, like.factorises, revision=2)
 
 
 ABLATIONS = dict(ablated(base, codebook) for base in ("qvae", "factorqvae") for codebook in CODEBOOKS)

@@ -15,8 +15,8 @@ from .infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
-           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'SETTINGS', 'PROTOCOLS', 'CODE_BETA2', 'CODE_STEPS', 'part_of',
-           'Setting', 'hyperparameters']
+           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'QLAE_DECAYS', 'QLGAN_DECAYS', 'SETTINGS', 'PROTOCOLS',
+           'CODE_BETA2', 'CODE_STEPS', 'part_of', 'Setting', 'hyperparameters']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
 EVALUATION = {"scoring": {"samples": 10_000}}  # section 5
@@ -60,19 +60,20 @@ BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 ACTIVITIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 DECAYS, GAN_DECAYS, NONE = (0.001, 0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1), (0.0,)
 BIOAE = {"nonnegative": 1.0}
+QLAE_DECAYS, QLGAN_DECAYS = (0.1, 0.001, 0.1, 0.1), (0.001, 0.001, 0.0001, 0.001)
 SETTINGS = {
     "ae": Setting(AUTOENCODERS, {}, "weight_decay", (0.0, 0.001, 0.01, 0.1), (0.001,) * 4),
     "beta_vae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.1, 10.0, 0.3)),
     "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
     "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
     "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
-    "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
+    "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, QLAE_DECAYS, revision=2),
     "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
-    "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, (0.001, 0.001, 0.0001, 0.001)),
-    "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, (0.1, 0.001, 0.1, 0.1)),
-    "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, QLGAN_DECAYS, revision=2),
+    "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, QLAE_DECAYS, revision=2),
+    "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
     "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4, revision=2),
-    "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4),
+    "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
 }
 
 # %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
