@@ -247,9 +247,11 @@ def gan_case(kind, latent, lambdas):
             terms = {name: float(jnp.mean(term)) for name, term in aux["metrics"].items()}
             case |= {"critic_terms": terms, "critic_loss": float(value)}
             arrays = named(gradient)
-            case["critic_gradient"] = summaries({n: a for n, a in arrays.items() if n.startswith(("encoder", "critic"))})
-        updates, states["encoder"] = optimizers["encoder"].update([gradient.encoder], states["encoder"], [model.encoder])
-        model = eqx.tree_at(lambda m: m.encoder, model, eqx.apply_updates([model.encoder], updates)[0])
+            arrays = {n: a for n, a in arrays.items() if n.startswith(("encoder", "critic"))}
+            case["critic_gradient"] = summaries(arrays)
+        encoder, step = [model.encoder], optimizers["encoder"].update
+        updates, states["encoder"] = step([gradient.encoder], states["encoder"], encoder)
+        model = eqx.tree_at(lambda m: m.encoder, model, eqx.apply_updates(encoder, updates)[0])
     between, step_key = named(model), key(300)
     case["critic_steps"] = changed(between, start)
     case["draws"].append(drawn_latents(model, step_key))
@@ -261,7 +263,8 @@ def gan_case(kind, latent, lambdas):
     arrays = named(gradient)
     case["generator_gradient"] = summaries({n: a for n, a in arrays.items() if n.startswith(("decoder", "latent"))})
     moved = model.optax(model.generator, model.latent)
-    updates, _ = optimizers["generator"].update(model.optax(gradient.generator, gradient.latent), states["generator"], moved)
+    gradients = model.optax(gradient.generator, gradient.latent)
+    updates, _ = optimizers["generator"].update(gradients, states["generator"], moved)
     generator, layer = model.unoptax(eqx.apply_updates(moved, updates))
     model = eqx.tree_at(lambda m: m.generator, eqx.tree_at(lambda m: m.latent, model, layer), generator)
     return case | {"generator_step": changed(named(model), between)}
@@ -270,7 +273,7 @@ def gan_case(kind, latent, lambdas):
 def scores_of_training_script(sources, latents, continuous):
     "What the script that trains logs under the names of the tables."
     metrics, name = theirs.metrics, "continuous-discrete" if continuous else "discrete-discrete"
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
     information, active = metrics.compute_pairwise_mutual_information(
         latents=latents, sources=sources, continuous_latents=continuous, estimator=name, normalization="sources"
     )
@@ -285,7 +288,7 @@ def scores_of_training_script(sources, latents, continuous):
 
 
 def scores_of_standalone_file(sources, latents, discrete):
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
     scores = standalone.compute_infomec(sources, latents, discrete)
     return {name: np.asarray(value).tolist() for name, value in scores.items()}
 
@@ -320,13 +323,15 @@ def all_scores():
     for name, z in kinds.items():
         discrete = name in ("quantized", "index")
         training = scores_of_training_script(sources, z, not discrete)
-        scores[name] = {"training": training, "standalone": scores_of_standalone_file(sources, 1.0 * z, discrete)}  # it takes no integers
+        alone = scores_of_standalone_file(sources, 1.0 * z, discrete)  # it takes no integers
+        scores[name] = {"training": training, "standalone": alone}
     return scores
 
 
 def psnr():
     logits, bytes_ = (images(4, 7) / 255.0 - 0.5) * 4, images(4, 8) / 255.0
-    return np.asarray(jax.vmap(theirs.metrics.peak_signal_to_noise_ratio)(jnp.asarray(logits), jnp.asarray(bytes_))).tolist()
+    measure = jax.vmap(theirs.metrics.peak_signal_to_noise_ratio)
+    return np.asarray(measure(jnp.asarray(logits), jnp.asarray(bytes_))).tolist()
 
 
 content = read("latent_quantization") if (HERE / "latent_quantization.json").exists() else {"models": {}}

@@ -49,7 +49,7 @@ def narrow_encoder(*, latent_size, key):
     "The released encoder, with narrower blocks in the same places."
     whole, keys = theirs.nn.ResidualEncoder(latent_size=latent_size, key=key), iter(jax.random.split(key, 20))
     stages = []
-    for number, (width, following) in enumerate(zip(ENCODER_WIDTHS, ENCODER_WIDTHS[1:])):
+    for number, (width, following) in enumerate(zip(ENCODER_WIDTHS, ENCODER_WIDTHS[1:], strict=False)):
         first = 3 if number == 0 else width
         stages.append((
             their_layers.ResConvBlock(first, out_channels=width, key=next(keys)),
@@ -76,7 +76,7 @@ def narrow_decoder(*, latent_size, key):
             their_layers.Upsample(width, out_channels=following, key=next(keys)),
             eqx.nn.Identity(),
         )
-        for width, following in zip(DECODER_WIDTHS, DECODER_WIDTHS[1:])
+        for width, following in zip(DECODER_WIDTHS, DECODER_WIDTHS[1:], strict=False)
     )
     condition = eqx.nn.Sequential([
         their_layers.LinearLayerNormAct(latent_size, CONDITION, key=next(keys)),
@@ -255,7 +255,7 @@ def dci_scores(sources, latents):
     "Forests of a known seed, one for each source; then the released scores of their importances."
     importances, accuracies = [], []
     for source in sources.T:
-        np.random.seed(42)  # the seed of the released split of rows
+        np.random.seed(42)  # noqa: NPY002
         importance, accuracy = their_dci.compute_relative_importance_matrix(latents, source[:, None])
         importances.append(importance[:, 0])
         accuracies.append(accuracy)
@@ -269,7 +269,7 @@ def all_scores():
     kinds["quantized"] = 2 * kinds["quantized"]  # values from -1 to 1
     scores = {}
     for name in ("mixed", "aligned", "quantized"):
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
         infomec = theirs.metrics.compute_infomec(sources, kinds[name], name == "quantized")
         infomec = {score: np.asarray(value).tolist() for score, value in infomec.items()}
         scores[name] = infomec | dci_scores(sources[:600], kinds[name][:600])

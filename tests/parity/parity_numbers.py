@@ -75,7 +75,8 @@ def representations(seed=0, n=2000):
     mixed = spread @ random.standard_normal((4, 6)) + 0.5 * random.standard_normal((n, 6))
     aligned = np.hstack([spread[:, [0, 1, 2, 3]] + 0.3 * random.standard_normal((n, 4)), np.zeros((n, 2))])
     aligned[:, 4] = 0.05 * random.uniform(-1, 1, n) * np.ptp(aligned[:, 0])  # range of 0.1 of the largest
-    often_small = np.abs(random.standard_normal(n)) * np.where(random.random(n) < 0.3, 0.1, 0.004) * np.ptp(aligned[:, 0])
+    often_small = np.abs(random.standard_normal(n)) * np.where(random.random(n) < 0.3, 0.1, 0.004)
+    often_small *= np.ptp(aligned[:, 0])
     aligned[:, 5] = np.where(sources[:, 1] > 1, often_small, -often_small)  # a range of 0.5, quartiles near each other
     grid = np.linspace(-0.5, 0.5, 10)
     quantized = grid[np.clip(((mixed / np.abs(mixed).max(0) + 1) / 2 * 10).astype(int), 0, 9)]

@@ -75,7 +75,8 @@ class Draws:
         self.arrays = [torch.from_numpy(np.array(array)) for array in arrays]
 
     def next(self, *arguments, **options):
-        size = options.get("size") or next((a for a in arguments if isinstance(a, (tuple, list, torch.Size))), arguments)
+        sizes = (argument for argument in arguments if isinstance(argument, tuple | list | torch.Size))
+        size = options.get("size") or next(sizes, arguments)
         drawn = self.arrays.pop(0)
         return drawn.reshape(tuple(size))
 

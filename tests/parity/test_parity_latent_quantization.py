@@ -1,11 +1,10 @@
-"""Models and metrics of qlae against what https://github.com/kylehkhsu/latent_quantization gives for the same numbers."""
+"""Models and metrics of qlae against what https://github.com/kylehkhsu/latent_quantization makes of the same."""
 
 from functools import partial
 
 import numpy as np
 import parity_numbers as numbers
 import pytest
-import torch
 from parity_ours import Draws, batches_of, give_weights, gradients, in_double, network_images, summaries, take_steps
 
 from disentangle_repro.base.autoencoder import plain_autoencoder
@@ -68,7 +67,7 @@ def double(monkeypatch):
 def expected_constants(name):
     """What our terms lack on purpose: the released total correlation has a logarithm of the data set's size too.
 
-    It enters once for the joint density and once for each latent's, has no gradient, and makes no term an estimate (Q12).
+    It enters once for the joint density and once for each latent's, and has no gradient (Q12).
     """
     if name != "beta_tcvae":
         return {}

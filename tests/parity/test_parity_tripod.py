@@ -1,4 +1,4 @@
-"""Models and metrics of tripod against what https://github.com/kylehkhsu/tripod gives for the same numbers."""
+"""Models and metrics of tripod against what https://github.com/kylehkhsu/tripod makes of the same."""
 
 from functools import partial
 
