@@ -26,6 +26,20 @@ def gap(nmi):
     return float((top[-1] - top[-2]).mean())
 
 
+def lead(nmi):
+    """The lead of the largest entry over the second, as a share: 1 and 0 at the extremes, something else between."""
+    top = np.sort(nmi, axis=0)
+    return float(((top[-1] - top[-2]) / nmi.sum(axis=0)).mean())
+
+
+def everything_active(latents, *_):
+    return np.ones(np.asarray(latents).shape[1], bool)
+
+
+def exchanged(infom, infoc, **others):
+    return chapter_scores(infom=infoc, infoc=infom, **others)
+
+
 def skip_zero_columns(nmi):
     return chapter_modularity(nmi[:, nmi.sum(axis=0) > 0])
 
@@ -38,7 +52,7 @@ chapter_discrete, chapter_modularity, chapter_entropy = (
     chapter.discrete_mutual_information, chapter.modularity, chapter.source_entropy
 )
 chapter_counts, chapter_cross_entropy = chapter.ball_counts, chapter.cross_entropy
-chapter_determination = chapter.determination
+chapter_determination, chapter_scores = chapter.determination, chapter.InfoMEC
 
 
 def one_hot_by_encoding_alone(discrete, categorical, encoding):
@@ -59,6 +73,10 @@ MUTATIONS = [
     ("equation 7", "KSG's NMI ignores affine", "ksg_mutual_information", of_intervals),
     ("equation 8", "one-hot columns", "modularity", gap),
     ("equation 9", "one-hot rows", "compactness", chapter_modularity),
+    ("equations 8 and 9", "between the extremes", "modularity", lead),
+    ("equations 8 and 9", "between the extremes", "compactness", chapter_modularity),
+    ("section 4.1, pruning", "inactive latent", "active_latents", everything_active),
+    ("section 4.1, pruning", "inactive latent", "InfoMEC", exchanged),
     ("section 4.1 (remark)", "scaled permutation", "modularity", skip_zero_columns),
     ("appendix B, figures 5 and 6", "hardly on k", "ksg_mutual_information", of_bins),
     ("equation 11", "affine maps", "whiten", lambda latents: latents[:, :1]),

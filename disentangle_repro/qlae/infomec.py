@@ -348,6 +348,16 @@ def _():
             assert compactness(one_hot) == 1, f"one-hot rows give {compactness(one_hot)}"
             assert abs(compactness(height * np.ones(n_latents))) < 1e-12
 
+# %% ../../nbs/qlae/02_infomec.ipynb #21dddb24
+@proof_check("qlae", "equations 8 and 9", "between the extremes InfoM takes the share of the largest entry, averaged over latents")
+def _():
+    columns = np.array([[0.5, 0.2], [0.3, 0.6], [0.2, 0.2]])  # NMI of three sources, two latents
+    shares = [(0.5 - 1 / 3) / (1 - 1 / 3), (0.6 - 1 / 3) / (1 - 1 / 3)]
+    assert abs(modularity(columns[:, :1]) - shares[0]) < 1e-12 and abs(shares[0] - 0.25) < 1e-12
+    assert abs(modularity(columns * [1, 7]) - np.mean(shares)) < 1e-12, "columns do not count alike"
+    rows = [(0.5 / 0.7 - 0.5) / 0.5, (0.6 / 0.9 - 0.5) / 0.5, 0.0]
+    assert abs(compactness(columns) - np.mean(rows)) < 1e-12
+
 # %% ../../nbs/qlae/02_infomec.ipynb #cef5f32c
 @proof_check("qlae", "section 4.1 (remark)", "InfoM and InfoC are both 1 only if NMI is a scaled permutation matrix")
 def _():
@@ -618,6 +628,20 @@ def infomec(
         nmi=nmi,
         active=active,
     )
+
+# %% ../../nbs/qlae/02_infomec.ipynb #ea3e776d
+@proof_check("qlae", "section 4.1, pruning", "an inactive latent does not count in InfoM and InfoC, and a doubled source lowers InfoC alone")
+def _(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    sources = np.stack([rng.integers(3, size=n), rng.integers(4, size=n)], 1)
+    first, second = sources[:, 0] / 2, sources[:, 1] / 3
+    latents = np.stack([first, 1 - first, second, 0.01 * rng.random(n) + 0.005 * second], 1)
+    latents[:, :3] += 1e-3 * rng.random((n, 3))
+    scores = infomec(sources, latents, discrete=False)
+    assert scores.active.tolist() == [True, True, True, False]
+    shared, alone = (1 / 2 - 1 / 3) / (1 - 1 / 3), 1.0  # rows of the two sources over three active latents
+    assert abs(scores.infom - 1) < 0.02, f"InfoM is {scores.infom:.3f}, one latent of each source foretells 1"
+    assert abs(scores.infoc - (shared + alone) / 2) < 0.02, f"InfoC is {scores.infoc:.3f}, not {(shared + alone) / 2:.3f}"
 
 # %% ../../nbs/qlae/02_infomec.ipynb #3320b9d5
 def plot_nmi(
