@@ -81,6 +81,7 @@ def paper_size(name, n_z):
     if name in TRIPOD:
         for part, size in {"encoder": residual.encoder_size, "decoder": residual.decoder_size}.items():
             sizes[part] = sum(size(3, n_latents=n_z).values())
+        sizes["decoder"] += 512 * 4 * 4  # the map that the decoder starts from is learned
     return sizes | ({"critic": encoder_size(1)} if name in GANS else {})
 
 
