@@ -158,6 +158,11 @@ class TransformerVAE(SlotAutoencoder):
         self.warm_up, self.protocol = warm_up, check_choice("protocol", protocol, ("paper", "code"))
         self.register_buffer("warmth", torch.ones(()))
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        makers = (part for part in self.slots.modules() if isinstance(part, TransformerSlots))
+        return *super().networks, *(maker.transformer for maker in makers)
+
     def anneal(self, done: float) -> None:
         self.warmth.fill_(min(done / self.warm_up, 1.0))
 

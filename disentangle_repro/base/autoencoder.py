@@ -164,6 +164,11 @@ class Autoencoder(nn.Module):
         "Whether latents are indices, whose order and distance mean nothing."
         return self.latent.categorical
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        "What may run in lower precision in training: convolutions and attention, never the latent layer."
+        return self.encoder, self.decoder
+
     def steps(self) -> list[Step]:
         "The round of steps that training repeats."
         return [Step(list(self.parameters()), self.loss)]

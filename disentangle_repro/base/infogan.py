@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +21,9 @@ from ..core.proofs import proof_check, prove
 from ..nets.style import NET_VARIANTS, ImageEncoder, to_network
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'moved_penalty',
-           'trained_critic', 'point_mass', 'InfoGAN', 'small_networks', 'small_infogan', 'style_critic', 'infogan']
+__all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'by_class',
+           'moved_penalty', 'trained_critic', 'point_mass', 'InfoGAN', 'small_networks', 'small_infogan',
+           'style_critic', 'infogan']
 
 # %% ../../nbs/base/05_infogan.ipynb #3c864e8e
 def reading_loss(
@@ -100,6 +102,11 @@ def gradient_penalty(
     (gradients,) = torch.autograd.grad(critic(points).sum(), points, create_graph=True)
     slopes = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
     return (slopes - 1).square().mean()
+
+
+def by_class(network: nn.Module) -> Callable[..., Any]:
+    "A network's forward pass as its class defines it: in float32 also in a step whose networks run in bf16."
+    return partial(type(network).forward, network)
 
 # %% ../../nbs/base/05_infogan.ipynb #acb792d2
 @proof_check("qlae", "Algorithm 3, line 10", "the penalty of a linear critic of slope c is (c - 1)^2")
@@ -206,6 +213,10 @@ class InfoGAN(Autoencoder):
         super().__init__(encoder, decoder, latent, WEIGHTS | dict(weights or {}), pixels)
         self.critic, self.critic_steps = critic, critic_steps
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        return *super().networks, self.critic
+
     def steps(self) -> list[Step]:
         "Some steps of encoder and critic, then one of the generator and the codebooks, if any."
         judging = dict.fromkeys([*self.encoder.parameters(), *self.critic.parameters()])  # shared ones once
@@ -236,7 +247,7 @@ class InfoGAN(Autoencoder):
         of_fake, of_real = self.critic(torch.cat([fake, real])).chunk(2)
         terms = {
             "critic_value": value_difference(of_fake, of_real),
-            "gradient_penalty": gradient_penalty(self.critic, interpolate(real, fake, random)),
+            "gradient_penalty": gradient_penalty(by_class(self.critic), interpolate(real, fake, random)),
             **self.read_back(fake, latents, random),
         }
         return self.weighted(0.0, terms), terms

@@ -198,6 +198,10 @@ class MONet(Autoencoder):
         self.attention, self.n_slots = AttentionNet(**nets), n_slots
         self.register_buffer("scales", torch.tensor([scales[0], *[scales[1]] * (n_slots - 1)]), persistent=False)
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        return self.encoder, self.decoder.layers, self.attention  # the loss composes what the decoder's layers draw
+
     def described(
         self, images: Float[Tensor, "b c h w"]
     ) -> tuple[Float[Tensor, "b slots h w"], Float[Tensor, "b_times_slots two_times_dim"]]:

@@ -26,7 +26,7 @@ from ..train.store import RunSpec
 __all__ = ['NOT_YET', 'check_supported', 'assemble', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
 
 # %% ../../nbs/tables/11_assemble.ipynb #45921dd2
-NOT_YET = (("data", "image_size"), ("data", "correlation"), ("training", "precision"))
+NOT_YET = (("data", "image_size"), ("data", "correlation"))
 
 
 def check_supported(spec: RunSpec) -> None:
@@ -46,7 +46,7 @@ def assemble(
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
-    given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying")}
+    given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
     return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/tables/11_assemble.ipynb #661694f9

@@ -24,9 +24,10 @@ from tqdm import tqdm
 
 from ..base.autoencoder import Autoencoder, Step
 from ..core.device import generator
-from ..core.errors import DataError
+from ..core.errors import DataError, check_choice
 from ..core.files import put_aside, written_whole
 from .optimizer import SCHEDULES, set_learning_rate
+from .precision import PRECISIONS, networks_in
 
 # %% auto #0
 __all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'outline', 'read_own_state', 'lay_out_averages',
@@ -48,7 +49,8 @@ class Training:
 
     `images` are (n, height, width, channels) bytes, on the device of `model`; `clip` bounds every element of every
     gradient, or of the gradients of the optimiser's first group (the parameters that decay). An update is one step of
-    the optimiser: the next of the model's round of steps. `ValueError` where model and images are on different devices.
+    the optimiser: the next of the model's round of steps. `ValueError` where model and images are on different devices,
+    or for an unknown precision.
     """
 
     def __init__(
@@ -62,11 +64,13 @@ class Training:
         clip: float | None = None,  # elementwise (Q8)
         clip_only_decaying: bool = False,  # as qlae's released code does (R3)
         schedule: Callable[[float], float] = SCHEDULES["constant"],  # of the learning rate, from the share done
+        precision: str = "fp32",  # of the networks' forward passes, one of `PRECISIONS`
     ):
         device = next(model.parameters()).device
         if images.device != device:
             raise ValueError(f"images are on {images.device} but model is on {device}: both need the same device.")
         self.model, self.optimizer, self.images = model, optimizer, images
+        self.precision = check_choice("precision", precision, PRECISIONS)
         self.batch_size, self.clip, self.steps = batch_size, clip, model.steps()
         groups = optimizer.param_groups[:1] if clip_only_decaying else optimizer.param_groups
         self.clipped = {id(parameter) for group in groups for parameter in group["params"]}
@@ -94,7 +98,8 @@ class Training:
         "Draw a batch, take the next step down its gradient, return the terms of the loss, still on the device."
         step = self.step
         self.optimizer.zero_grad(set_to_none=True)
-        loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.random), self.random)
+        with networks_in(self.precision, self.model):
+            loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.random), self.random)
         loss.backward(inputs=step.parameters)
         if self.clip is not None:
             torch.nn.utils.clip_grad_value_([p for p in step.parameters if id(p) in self.clipped], self.clip)

@@ -1,0 +1,216 @@
+"A step with networks in bf16: every model takes one, and nothing but the inside of its networks is in bf16."
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from disentangle_repro.core.device import generator
+from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
+from disentangle_repro.tables.assemble import assemble
+from disentangle_repro.train import RunSpec, Training, fit, make_optimizer
+from disentangle_repro.train import precision as chapter
+
+SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {
+    "model": {"width": 0.125}, "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
+    "training": {"steps": 4, "batch_size": 4, "precision": "bf16"},
+})  # fmt: skip
+GRID, SLOTS = {"dataset": "shapes3d", "width": 0.125}, {"dataset": "sprites", "width": 0.25, "image_size": 16}
+GIVEN = {"grid": GRID, "slots": SLOTS}
+CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for name in sorted(SLOT_MODELS))]
+
+
+def pictures(n: int, size: int = 64) -> torch.Tensor:
+    "Images of coloured blocks."
+    blocks = torch.randint(256, (n, size // 8, size // 8, 3), dtype=torch.uint8, generator=generator(0))
+    return blocks.repeat_interleave(8, 1).repeat_interleave(8, 2)
+
+
+def new_training(kind: str, name: str, precision: str = "bf16", batch_size: int = 4, **more) -> Training:
+    model = create_model(name, **GIVEN[kind], **more)
+    optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
+    images = pictures(16, 64 if kind == "grid" else 16)
+    return Training(model, optimizer, images, batch_size=batch_size, seed=0, precision=precision)
+
+
+def seen_types(model: nn.Module) -> tuple[list, dict[nn.Module, set], set]:
+    "Hooks on a model; what its layers of products put out, by layer; what its latent layer is given."
+    outputs, inputs, latent = {}, set(), model.latent
+    hooks = [
+        part.register_forward_hook(lambda part, _, output: outputs.setdefault(part, set()).add(output.dtype))
+        for part in model.modules()
+        if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear))
+    ]
+    for name in ("forward", "coded"):
+        if hasattr(latent, name):
+            taken = getattr(latent, name)
+            setattr(latent, name, lambda x, *rest, taken=taken: (inputs.add(x.dtype), taken(x, *rest))[1])
+    return hooks, outputs, inputs
+
+
+def test_every_name_is_covered():
+    assert {name for _, name in CASES} == set(list_models())
+
+
+@pytest.mark.parametrize("kind,name", CASES)
+def test_every_model_takes_a_step_in_bf16(kind, name):
+    fewer = {"critic_steps": 1} if "wgan" in name else {}
+    exact, training = new_training(kind, name, "fp32", **fewer), new_training(kind, name, **fewer)
+    hooks, outputs, inputs = seen_types(training.model)
+    losses = []
+    for _ in range(len(training.steps)):
+        exact.model.load_state_dict(training.model.state_dict())
+        exact.random.set_state(training.random.get_state())
+        found, right = training.update(), exact.update()
+        assert found.keys() == right.keys() and all(term.dtype == torch.float32 for term in found.values())
+        assert all(term.isfinite() for term in found.values()), found
+        losses.append((found["loss"].item(), right["loss"].item(), sum(abs(t.item()) for t in right.values())))
+        assert all(p.grad is None or p.grad.dtype == torch.float32 for p in training.model.parameters())
+    assert any(found != right for found, right, _ in losses)
+    tolerance = 0.08 if "wgan" in name else 0.02  # the critic's slope is steep at images that are nearly of one colour
+    for found, right, size in losses:
+        assert abs(found - right) < tolerance * size, f"{found} in bf16, {right} in fp32"
+    for network in training.model.networks:
+        assert torch.bfloat16 in set().union(*(outputs.get(part, set()) for part in network.modules()))
+    assert inputs == {torch.float32}
+    of_networks = {part for network in training.model.networks for part in network.modules()}
+    assert all(types == {torch.float32} for part, types in outputs.items() if part not in of_networks)
+    assert not any("forward" in vars(part) for part in of_networks)
+    assert all(p.dtype == torch.float32 for p in training.model.parameters())
+
+
+def test_a_loss_that_raises_leaves_nothing_behind():
+    training = new_training("grid", "infowgan_gp")
+    training.model.latent.forward = None  # of its own, which must stay
+    with pytest.raises(TypeError):
+        training.update()
+    assert not any("forward" in vars(network) for network in training.model.networks)
+    assert "forward" in vars(training.model.latent)
+
+
+def test_a_forward_of_a_networks_own_comes_back():
+    model = create_model("ae", **GIVEN["grid"])
+    own = model.encoder.forward = nn.Module.forward.__get__(model.encoder)
+    with chapter.networks_in("bf16", model):
+        with chapter.networks_in("bf16", model):
+            pass
+        assert model.encoder.forward is not own and "forward" in vars(model.decoder)
+    assert vars(model.encoder)["forward"] is own and "forward" not in vars(model.decoder)
+
+
+@pytest.mark.parametrize("name", ["infowgan_gp", "qlinfowgan_gp"])
+@pytest.mark.parametrize("net", ["paper", "code"])
+def test_networks_are_lowered_once(net, name, monkeypatch):
+    "The released critic shares the encoder's convolutions."
+    calls, lower = [], chapter.in_bfloat16
+    monkeypatch.setattr(chapter, "in_bfloat16", lambda forward, kind: calls.append(forward) or lower(forward, kind))
+    model = create_model(name, **GIVEN["grid"], net=net)
+    with chapter.networks_in("bf16", model):
+        assert [call.__self__ for call in calls] == [model.encoder, model.decoder, model.critic]
+
+
+@pytest.mark.parametrize("kind,name", [("grid", "qlae"), ("slots", "monet"), ("slots", "sa")])
+def test_outside_training_nothing_is_rounded(kind, name):
+    training = new_training(kind, name)
+    training.update()
+    fresh = create_model(name, **GIVEN[kind])
+    fresh.load_state_dict(training.model.state_dict())
+    with torch.no_grad():
+        latents, expected = training.model.encode(training.images), fresh.encode(training.images)
+        assert latents.equal(expected) and training.model.decode(latents).equal(fresh.decode(latents))
+
+
+def test_the_hessian_penalty_stays_in_float32():
+    "Its decoder passes, and its value, are those of fp32 for the same latents."
+    training = new_training("grid", "tripod")
+    latents, scales = 2 * torch.rand(4, 12, generator=generator(1)) - 1, torch.ones(12)
+    outside = training.model.curvature(latents, scales, generator(2))
+    with chapter.networks_in("bf16", training.model):
+        assert training.model.curvature(latents, scales, generator(2)).equal(outside)
+
+
+def test_the_gradient_penalty_stays_in_float32():
+    training = new_training("grid", "infowgan_gp")
+    images = training.images[:4]
+    made = training.model.generate(4, generator(0), images.device)
+    training.model.generate = lambda *_: tuple(x.detach() for x in made)
+    outside = training.model.critic_loss(images, generator(1))[1]
+    with chapter.networks_in("bf16", training.model):
+        inside = training.model.critic_loss(images, generator(1))[1]
+    assert inside["gradient_penalty"].equal(outside["gradient_penalty"])
+    assert not inside["critic_value"].equal(outside["critic_value"])
+
+
+@pytest.mark.parametrize("kind,name", [("grid", "factorqvae"), ("slots", "psa_proj")])
+def test_a_resumed_training_in_bf16_is_the_same(kind, name, tmp_path):
+    whole, first, second = (new_training(kind, name) for _ in range(3))
+    fit(whole, 6, log_every=1, progress=False)
+    prepare = first.prepare
+
+    def interrupted() -> None:
+        if first.updates == 5:
+            raise KeyboardInterrupt
+        prepare()
+
+    first.prepare = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        fit(first, 6, log_every=1, checkpoint=tmp_path / "checkpoint.pt", checkpoint_every=4, progress=False)
+    fit(second, 6, log_every=1, checkpoint=tmp_path / "checkpoint.pt", progress=False)
+    assert second.updates == 6 and [p["loss"] for p in second.curve] == [p["loss"] for p in whole.curve]
+    for ours, theirs in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
+        assert ours.equal(theirs)
+
+
+def test_a_specification_says_what_is_trained():
+    training = assemble(SPEC, pictures(16))
+    assert training.precision == "bf16"
+    hooks, outputs, _ = seen_types(training.model)
+    training.update()
+    assert torch.bfloat16 in set().union(*outputs.values())
+
+
+@pytest.mark.parametrize("precision", ["auto", "fp16", 16])
+def test_only_what_is_known_is_trained(precision):
+    with pytest.raises(ValueError, match="precision is .* but must be one of 'fp32', 'bf16'"):
+        new_training("grid", "ae", precision)
+
+
+def test_auto_looks_at_the_processor(tmp_path, monkeypatch):
+    cpuinfo = tmp_path / "cpuinfo"
+    cases = {"fpu avx512f avx512_bf16 x": "bf16", "fpu amx_bf16 amx_tile": "bf16", "fpu avx512f avx2": "fp32"}
+    flags = chapter.processor_flags
+    for line, expected in cases.items():
+        cpuinfo.write_text(f"processor\t: 0\nvmx flags\t: amx_bf16\nflags\t\t: {line}\n")
+        monkeypatch.setattr(chapter, "processor_flags", lambda: flags(cpuinfo))
+        assert chapter.pick_precision("auto", "cpu") == expected
+        assert chapter.pick_precision("fp32", "cpu") == "fp32" and chapter.pick_precision("bf16", "cpu") == "bf16"
+    cpuinfo.write_text("processor\t: 0\nFeatures\t: fp asimd bf16\n")
+    assert chapter.pick_precision("auto", "cpu") == "fp32"
+    with pytest.raises(ValueError, match="'auto'"):
+        chapter.pick_precision("half", "cpu")
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux")
+def test_the_processors_flags_are_those_that_pytorch_knows(tmp_path):
+    known = chapter.processor_flags(tmp_path / "missing")
+    if not known:
+        pytest.skip("this PyTorch does not tell")
+    for name in ("avx512_bf16", "amx_bf16", "avx2"):
+        assert (name in known) == (name in chapter.processor_flags())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: recorded updates")
+def test_recorded_updates_round_the_weights_anew():
+    from disentangle_repro.train.loop import Replayed
+
+    called, replayed = (new_training("grid", "qlae") for _ in range(2))
+    for training in (called, replayed):
+        training.__init__(
+            training.model.cuda(),
+            make_optimizer(training.model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1),
+            training.images.cuda(), batch_size=4, seed=0, precision="bf16",
+        )  # fmt: skip
+    step = Replayed(replayed)
+    for _ in range(20):
+        torch.testing.assert_close(step()["loss"].clone(), called.update()["loss"], rtol=2e-2, atol=1e-4)
