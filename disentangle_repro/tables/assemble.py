@@ -26,7 +26,7 @@ from ..train.store import RunSpec
 __all__ = ['NOT_YET', 'check_supported', 'assemble', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
 
 # %% ../../nbs/tables/11_assemble.ipynb #45921dd2
-NOT_YET = (("data", "image_size"), ("data", "correlation"), ("training", "precision"))
+NOT_YET = (("data", "correlation"), ("training", "precision"))
 
 
 def check_supported(spec: RunSpec) -> None:
@@ -38,11 +38,12 @@ def check_supported(spec: RunSpec) -> None:
 # %% ../../nbs/tables/11_assemble.ipynb #05d6f048
 def assemble(
     spec: RunSpec,
-    images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
+    images: UInt8[Tensor, "n height width channels"],  # to train on, of the size that it names; their device is the model's
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     check_supported(spec)
-    model = create_model(spec.model, dataset=spec.dataset, net=spec.protocol, seed=spec.seed, **spec.part("model"))
+    asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
+    model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
