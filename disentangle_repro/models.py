@@ -112,7 +112,7 @@ def create_model(
 # %% ../nbs/models.ipynb #21bfb365
 def add_model(
     name: str,  # that it is asked for by
-    build: Callable[..., Autoencoder],  # from the number of latents, `width`, `protocol`, `image_size` where asked for, and its own
+    build: Callable[..., Autoencoder],  # from latents, `width`, `protocol`, its own, and `image_size` if asked for
     *,
     slots: bool = False,  # for scenes of several objects; then from `n_slots`, `image_size`, `width` and its own
 ) -> None:

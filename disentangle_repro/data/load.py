@@ -285,13 +285,13 @@ def load_dataset(
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out
     image_size: int | None = None,  # pixels a side that images are averaged down to; as they are when left out
 ) -> Dataset:
-    "A data set; `ValueError` for an unknown name or source or an impossible `n` or size, `DataError` for a faulty file."
+    "A data set; `ValueError` for an unknown name or source, an impossible `n` or size, `DataError` for a faulty file."
     check_choice("name", name, NAMES)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
         raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
     if name == "gmm2d" and image_size is not None:
-        raise ValueError(f"image_size is {image_size} but {name} has sets of points and no images: leave it out.")
+        raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
     if name == "gmm2d":
         return points_of_mixture(SETS if n is None else n, seed, device or "cpu")
     if name in GRIDS:

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import check_choice
-from .style import IMAGE_SIZE, NET_VARIANTS, SMALLEST_MAP, conditional_instance_norm, halvings, scaled
+from disentangle_repro.nets.style import (
+    IMAGE_SIZE,
+    NET_VARIANTS,
+    SMALLEST_MAP,
+    conditional_instance_norm,
+    halvings,
+    scaled,
+)
 
 # %% auto #0
 __all__ = ['ENCODER_WIDTHS', 'DECODER_WIDTHS', 'CONDITION', 'REPEATED_TAPS', 'gelu', 'ResidualBlock', 'instance_norm',
@@ -174,7 +181,8 @@ class ResidualDecoder(nn.Module):
     ):
         super().__init__()
         check_choice("protocol", protocol, NET_VARIANTS)
-        widths, condition = [scaled(c, width) for c in DECODER_WIDTHS[: halvings(image_size)]], scaled(CONDITION, width)
+        widths = [scaled(c, width) for c in DECODER_WIDTHS[: halvings(image_size)]]
+        condition = scaled(CONDITION, width)
         self.condition = nn.Sequential(normed_dense(n_latents, condition), normed_dense(condition, condition))
         self.start = nn.Parameter(torch.ones(1, widths[0], SMALLEST_MAP, SMALLEST_MAP))
         self.stages = nn.ModuleList(DecoderStage(i, o, condition) for i, o in pairwise([*widths, channels]))

@@ -38,7 +38,7 @@ def check_supported(spec: RunSpec) -> None:
 # %% ../../nbs/tables/11_assemble.ipynb #05d6f048
 def assemble(
     spec: RunSpec,
-    images: UInt8[Tensor, "n height width channels"],  # to train on, of the size that it names; their device is the model's
+    images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     check_supported(spec)
