@@ -204,9 +204,8 @@ def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
     "The same for two runs whose scoring takes about equally long."
     if spec.dataset not in GRIDS:
         return step_key(spec)
-    times = probes_made(spec.part("training")["steps"])
-    kind = [model.discrete, model.categorical]
-    about = [spec.paper, spec.protocol, spec.part("scoring"), times, *kind, image_size(spec)]
+    kind, times = (model.discrete, model.categorical), probes_made(spec.part("training")["steps"])
+    about = [spec.paper, spec.protocol, spec.part("scoring"), times, kind, image_size(spec)]
     return json.dumps(about, sort_keys=True)
 
 # %% ../../nbs/tables/12_cost.ipynb #18b80b67
