@@ -93,6 +93,7 @@ def create_model(
     net: str = "paper",  # "paper" or "code": whose reading of the networks and losses
     width: float = 1.0,  # multiplies the networks' channels; one is the paper's
     seed: int = 0,  # of the initial weights
+    image_size: int | None = None,  # pixels a side; as the data set has them when left out
     **hyperparameters: Any,  # the model's own, such as `n_values` of QLAE
 ) -> Autoencoder:
     "A model with fresh weights; `ValueError` for an unknown name, data set or variant, or a model that is not for it."
@@ -101,16 +102,17 @@ def create_model(
     with seeded(seed):
         if several:
             check_choice("net", net, ("paper", "code") if name in TABLE_1 else ("paper",))
-            sizes = {"n_slots": slots_for(SCENES[dataset]), "image_size": SCENES[dataset].image_size}
+            sizes = {"n_slots": slots_for(SCENES[dataset]), "image_size": image_size or SCENES[dataset].image_size}
             reading = {"protocol": net} if name in TABLE_1 else {}
             return SLOT_MODELS[make](**sizes | reading | hyperparameters, width=width)
         n_sources = len(GRIDS[dataset].sources.names)
-        return MODELS[make](2 * n_sources, width=width, protocol=net, **hyperparameters)
+        sized = {} if image_size is None else {"image_size": image_size}
+        return MODELS[make](2 * n_sources, **sized, width=width, protocol=net, **hyperparameters)
 
 # %% ../nbs/models.ipynb #21bfb365
 def add_model(
     name: str,  # that it is asked for by
-    build: Callable[..., Autoencoder],  # from the number of latents, `width`, `protocol` and hyperparameters of its own
+    build: Callable[..., Autoencoder],  # from latents, `width`, `protocol`, its own, and `image_size` if asked for
     *,
     slots: bool = False,  # for scenes of several objects; then from `n_slots`, `image_size`, `width` and its own
 ) -> None:

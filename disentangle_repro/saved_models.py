@@ -20,8 +20,8 @@ from .core.files import written_whole
 from .models import create_model
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'check_hyperparameters', 'differences', 'save_model', 'read_card', 'read_weights',
-           'load_model']
+__all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'OPTIONAL', 'check_hyperparameters', 'differences', 'save_model', 'read_card',
+           'read_weights', 'load_model']
 
 # %% ../nbs/saved_models.ipynb #9d8da0b3
 WEIGHTS, CARD = "model.safetensors", "card.json"
@@ -60,6 +60,7 @@ def save_model(
     net: str = "paper",
     width: float = 1.0,
     seed: int = 0,
+    image_size: int | None = None,
     **hyperparameters: Any,
 ) -> None:
     """Write a model's weights and card into a folder.
@@ -69,6 +70,7 @@ def save_model(
     """
     check_hyperparameters(hyperparameters)
     card = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
+    card |= {} if image_size is None else {"image_size": image_size}
     state = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in model.state_dict().items()}
     wrong = differences(create_model(**card, **hyperparameters).state_dict(), state)
     if wrong:
@@ -80,6 +82,7 @@ def save_model(
 
 # %% ../nbs/saved_models.ipynb #f269d45b
 FIELDS = {"name": str, "dataset": str, "net": str, "width": (int, float), "seed": int, "hyperparameters": dict}
+OPTIONAL = {"image_size": int}  # where it is absent, the data set's
 
 
 def read_card(path: Path) -> dict[str, Any]:
@@ -88,11 +91,11 @@ def read_card(path: Path) -> dict[str, Any]:
         card = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(path, f"cannot be read as the card of a model: {error}") from error
-    if not isinstance(card, dict) or card.keys() != FIELDS.keys():
+    if not isinstance(card, dict) or card.keys() - OPTIONAL.keys() != FIELDS.keys():
         there = list(card) if isinstance(card, dict) else card
         raise DataError(path, f"holds {there}: needed are {', '.join(FIELDS)}.")
-    for field, kind in FIELDS.items():
-        if not isinstance(card[field], kind):
+    for field, kind in (FIELDS | OPTIONAL).items():
+        if field in card and not isinstance(card[field], kind):
             raise DataError(path, f"{field} is {card[field]!r}, which is not of the kind that is needed.")
     return card
 

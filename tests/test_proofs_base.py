@@ -83,7 +83,7 @@ VARIATIONAL = [
     (VAE_LOSS, "", "gaussian_kl", kl_the_other_way_round),
     (VAE_LOSS, "", "draw", drawn_with_the_variance),
     (VAE_LOSS, "", "GaussianLatent", Averaged),
-    (VAE_LOSS, "", "PIXEL_VALUES", 64 * 64),
+    (VAE_LOSS, "", "pixel_values", lambda **nets: 64 * 64),
     (TCVAE_LOSS, "", "aggregate_log_densities", aggregate_without_the_batch_size),
     (TCVAE_LOSS, "", "kl_terms", terms_counted_twice),
     (TCVAE_LOSS, "", "beta_tcvae", with_beta_everywhere),

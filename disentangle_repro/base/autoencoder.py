@@ -16,12 +16,12 @@ from torch.nn import functional as F
 from ..core.errors import check_choice
 from ..nets.preactivation import PreactivationDecoder, PreactivationEncoder
 from ..nets.residual import ResidualDecoder, ResidualEncoder
-from ..nets.style import ImageEncoder, StyleDecoder, from_network, to_network
+from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, to_network
 
 # %% auto #0
 __all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_reached',
            'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Pixels', 'Step', 'Autoencoder', 'encode_all',
-           'decode_all', 'Family', 'networks_around', 'plain_autoencoder']
+           'decode_all', 'pixel_values', 'Family', 'networks_around', 'plain_autoencoder']
 
 # %% ../../nbs/base/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):
@@ -235,8 +235,12 @@ def decode_all(
     return torch.cat([(model.decode(z) * 255).round().to(torch.uint8) for z in latents.split(batch_size)])
 
 # %% ../../nbs/base/01_autoencoder.ipynb #47ba08c4
-PIXEL_VALUES = 64 * 64 * 3
+def pixel_values(image_size: int = IMAGE_SIZE, channels: int = 3, **others: Any) -> int:
+    "Values of an image, from what `networks_around` takes: what a mean over pixels divides a sum by."
+    return image_size**2 * channels
 
+
+PIXEL_VALUES = pixel_values()
 
 
 class Family(NamedTuple):
@@ -260,12 +264,13 @@ def networks_around(
     *,
     family: str = "style",  # one of `FAMILIES`
     channels: int = 3,  # of the images
+    image_size: int = IMAGE_SIZE,  # pixels a side
     width: float = 1.0,  # of the networks; one is the paper's
     protocol: str = "paper",  # "paper" or "code"
 ) -> dict[str, Any]:  # `encoder`, `decoder`, `latent` and `pixels` for an `Autoencoder`
     "An encoder and a decoder to go around a latent layer; `ValueError` for a family that is not known."
     encoder, decoder, pixels = FAMILIES[check_choice("family", family, FAMILIES)]
-    nets = {"channels": channels, "width": width, "protocol": protocol}
+    nets = {"channels": channels, "image_size": image_size, "width": width, "protocol": protocol}
     return {
         "encoder": encoder(n_latents * latent.n_said, **nets),
         "decoder": decoder(n_latents * latent.n_heard, **nets),

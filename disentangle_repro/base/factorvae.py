@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from disentangle_repro.base.autoencoder import (
-    PIXEL_VALUES,
     Autoencoder,
     PlainLatent,
     Step,
     networks_around,
+    pixel_values,
     parts_reached,
 )
 from .variational import GaussianLatent
@@ -230,8 +230,9 @@ def factorvae(
     **nets: Any,  # as `networks_around` takes them
 ) -> Factorised:
     "FactorVAE (Kim and Mnih, 2018); `width` and `protocol` are those of all three networks."
+    values = pixel_values(**nets)
     return Factorised(
         **networks_around(GaussianLatent(deviation), n_latents, **nets),
         discriminator=Discriminator(n_latents, nets.get("width", 1.0), nets.get("protocol", "paper")),
-        weights={"kl": beta / PIXEL_VALUES, "total_correlation": gamma / PIXEL_VALUES},
+        weights={"kl": beta / values, "total_correlation": gamma / values},
     )

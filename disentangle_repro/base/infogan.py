@@ -18,7 +18,7 @@ from .autoencoder import Autoencoder, PlainLatent, Step, networks_around, parts_
 from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
-from ..nets.style import NET_VARIANTS, ImageEncoder, to_network
+from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder, to_network
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'by_class',
@@ -317,12 +317,13 @@ def style_critic(
     encoder: ImageEncoder,
     *,
     channels: int = 3,
+    image_size: int = IMAGE_SIZE,
     width: float = 1.0,
     protocol: str = "paper",  # "paper": a network of its own; "code": an affine map on the encoder's features
 ) -> nn.Module:
     "A critic to go with the encoder of qlae, appendix C.3."
     if check_choice("protocol", protocol, NET_VARIANTS) == "paper":
-        return ImageEncoder(1, channels=channels, width=width)
+        return ImageEncoder(1, channels=channels, image_size=image_size, width=width)
     affine = nn.Linear(encoder.head[-1].in_features, 1)
     return nn.Sequential(encoder.blocks, nn.Flatten(), encoder.head[:-1], affine)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional as F
 
-from .autoencoder import PIXEL_VALUES, Autoencoder, LatentOutput, PlainLatent, networks_around
+from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around, pixel_values
 from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
@@ -128,7 +128,7 @@ def beta_vae(
 ) -> Autoencoder:
     "Beta-VAE (Higgins et al., 2017) with the networks of qlae, appendix C.3."
     latent = GaussianLatent(deviation)
-    return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / PIXEL_VALUES})
+    return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
 
 # %% ../../nbs/base/02_variational.ipynb #e3a30002
 def parts_of_a_bound(
@@ -283,7 +283,7 @@ def beta_tcvae(
 ) -> Autoencoder:
     "Beta-TCVAE (Chen et al., 2018) with the networks of qlae, appendix C.3."
     strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
-    weights = {name: strength / PIXEL_VALUES for name, strength in strengths.items()}
+    weights = {name: strength / pixel_values(**nets) for name, strength in strengths.items()}
     return Autoencoder(**networks_around(TotalCorrelationLatent(), n_latents, **nets), weights=weights)
 
 # %% ../../nbs/base/02_variational.ipynb #e3a30005

@@ -23,6 +23,7 @@ from ..core.engine import joblib_on
 from ..core.errors import check_choice
 from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
+from .averaging import averaged, averaged_file, majority
 from .clevr6 import CLEVR6
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
@@ -37,7 +38,7 @@ from .sprites import SPRITES
 
 # %% auto #0
 __all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
-           'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'rendered_path',
+           'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized', 'rendered_path',
            'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'load_grid', 'load_objects',
            'points_of_mixture', 'add_dataset', 'main']
 
@@ -112,6 +113,13 @@ class Dataset:
         return replace(self, **parts, splits={})
 
     @property
+    def image_size(self) -> int:
+        "Pixels along a side of its images; `ValueError` where there are none."
+        if self.name == "gmm2d":
+            raise ValueError(f"{self.name} has sets of points and no images.")
+        return self.images.shape[1]
+
+    @property
     def objects(self) -> Float[Tensor, "n objects features"]:
         "The sources object by object; `ValueError` where it is not known which belong to which."
         if not isinstance(self.scene, ObjectScene):
@@ -154,7 +162,8 @@ class Dataset:
     def at(self, sources: Int[Tensor, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
         "The pictures of any sources of a grid, whether they are among `images` or not."
         rows = self._of_grid("at").sources.index(sources := sources.to(self.images.device))
-        return self.scene.pictures(sources) if self.grid is None else self.grid[rows]
+        pictures = self.scene.pictures(sources) if self.grid is None else self.grid[rows]
+        return averaged(pictures, self.image_size)
 
     def sample_pairs(
         self,
@@ -224,6 +233,17 @@ def placed(pictures: list[OnDisk], device: torch.device | str) -> list[Tensor | 
     fits = sum(math.prod(one.shape) for one in pictures) <= free_memory(pictures[0].device) / 2
     return [in_memory(one) if fits else one for one in pictures]
 
+# %% ../../nbs/data/15_load.ipynb #5a1e0c42
+def sized(
+    images: OnDisk, masks: OnDisk | None, device: torch.device | str, image_size: int | None
+) -> tuple[Tensor | OnDisk, Tensor | OnDisk | None]:
+    "Images and masks on a device, averaged where a size is given; `ValueError` for one that does not divide theirs."
+    if image_size is None:
+        placed_images, *rest = placed([one for one in (images, masks) if one is not None], device)
+        return placed_images, rest[0] if rest else None
+    smaller = averaged_file(images.to(device), image_size, averaged)
+    return smaller, None if masks is None else averaged_file(masks.to(device), image_size, majority)
+
 # %% ../../nbs/data/15_load.ipynb #5ae5b1d8
 def rendered_path(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0) -> Path:
     "Where rendered pictures lie, or would."
@@ -263,27 +283,32 @@ def load_dataset(
     n: int | None = None,  # a random subset of a grid, or so many scenes; all, in their order, when left out
     seed: int = 0,  # which subset; of several objects drawn here, which scenes
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out
+    image_size: int | None = None,  # pixels a side that images are averaged down to; as they are when left out
 ) -> Dataset:
-    "A data set; `ValueError` for an unknown name or source or an impossible `n`, `DataError` for a faulty file."
+    "A data set; `ValueError` for an unknown name or source, an impossible `n` or size, `DataError` for a faulty file."
     check_choice("name", name, NAMES)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
         raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
+    if name == "gmm2d" and image_size is not None:
+        raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
     if name == "gmm2d":
         return points_of_mixture(SETS if n is None else n, seed, device or "cpu")
     if name in GRIDS:
-        return load_grid(GRIDS[name], source, n, seed, device or "cpu")
-    return load_objects(name, source, n, seed, device or "cpu")
+        return load_grid(GRIDS[name], source, n, seed, device or "cpu", image_size)
+    return load_objects(name, source, n, seed, device or "cpu", image_size)
 
 # %% ../../nbs/data/15_load.ipynb #0fd6950d
-def load_grid(scene: Scene, source: str, n: int | None, seed: int, device: torch.device | str) -> Dataset:
+def load_grid(
+    scene: Scene, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+) -> Dataset:
     "Pictures of a grid of sources."
     rows = None if n is None else scene.sources.subset(n, seed)
     if source == "rendered":
         contents = read_pictures(rendered_file(scene, n, seed), scene)
     else:
         contents = read_official(scene.name, scene, rows)
-    (images,) = placed([contents.images], device)
+    images, _ = sized(contents.images, None, device, image_size)
     grid = images if n is None else None
     if n is not None and source == "official":
         grid = OnDisk(contents.images.path, "images", device=device)
@@ -291,7 +316,9 @@ def load_grid(scene: Scene, source: str, n: int | None, seed: int, device: torch
     return Dataset(scene.name, source, images, contents.sources.to(device), *values, scene=scene, grid=grid)
 
 # %% ../../nbs/data/15_load.ipynb #4aae39ce
-def load_objects(name: str, source: str, n: int | None, seed: int, device: torch.device | str) -> Dataset:
+def load_objects(
+    name: str, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+) -> Dataset:
     "Pictures of several objects."
     scene = SCENES[name] if source == "rendered" else None
     splits = PUBLISHED[name].splits if scene is None else scene.splits
@@ -301,7 +328,7 @@ def load_objects(name: str, source: str, n: int | None, seed: int, device: torch
         contents = read_official(name, None, rows)
     else:
         contents = read_pictures(rendered_file(scene, None if n == size_of(scene) else n, seed), scene)
-    images, masks = placed([contents.images, contents.masks], device)
+    images, masks = sized(contents.images, contents.masks, device, image_size)
     sources = contents.sources.to(device)
     return Dataset(name, source, images, sources, contents.names, (), masks, split_ranges(splits, n), scene)
 

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..base.autoencoder import PIXEL_VALUES
+from ..base.autoencoder import PIXEL_VALUES, pixel_values
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'TRAINING', 'ITERATIONS', 'SEEDS', 'CONTINUOUS', 'DVAE', 'QVAE', 'CODES', 'SETTINGS',
-           'CODEBOOKS', 'ABLATIONS', 'LOG_VARIANCES', 'RELEASED', 'SCORING', 'timing', 'Setting', 'in_sum', 'ablated',
-           'hyperparameters']
+           'CODEBOOKS', 'ABLATIONS', 'LOG_VARIANCES', 'RELEASED', 'IN_SUM', 'SCORING', 'timing', 'Setting', 'in_sum',
+           'ablated', 'hyperparameters']
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")
@@ -93,6 +93,7 @@ SETTINGS |= ABLATIONS
 # %% ../../nbs/factorqvae/05_settings.ipynb #ac4732dd
 LOG_VARIANCES = {"deviation": "log_variance"}  # R17
 RELEASED = {"qlae": {"initial": "normal"}, "beta_vae": LOG_VARIANCES, "factorvae": LOG_VARIANCES}  # F10
+IN_SUM = ("beta_vae", "factorvae")  # whose strengths count against a sum over the values of an image
 SCORING = {"paper": {"encoding": "one_hot"}, "code": asdict(PROCEDURES["factorqvae"])}  # section 4; F11, R12
 
 
@@ -101,16 +102,21 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: tuple[float, ...] | None = None,  # nothing is tuned: left out or empty
+    image_size: int | None = None,  # pixels a side that images are averaged to; the data set's when left out
 ) -> Hyperparameters:
     "Hyperparameters of a run (factorqvae, appendix A); `ValueError` for a model or data set that is not the paper's."
     setting = SETTINGS[check_choice("model", model, SETTINGS)]
     place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
     scoring = SCORING[check_choice("protocol", protocol, SCORING)]
     strengths = {name: values[place] for name, values in setting.strengths.items()}
+    if image_size is not None and model in IN_SUM:
+        strengths = {name: value * pixel_values(image_size) / PIXEL_VALUES for name, value in strengths.items()}
+    data = {} if image_size is None else {"data": {"image_size": image_size}}
     released = RELEASED.get(model, {}) if protocol == "code" else {}
     return merged(
         EVALUATION,
         TRAINING,
         {"training": timing(setting.factorises, protocol), "model": {**setting.model, **strengths, **released}},
         {"scoring": scoring},
+        data,
     )

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from ..core.errors import check_choice
 from .residual import DoublingConvolution
-from .style import dense_layers, scaled
+from .style import IMAGE_SIZE, dense_layers, scaled
 
 # %% auto #0
-__all__ = ['PREACTIVATION_VARIANTS', 'WIDTHS', 'DENSE', 'START_MAP', 'ONE', 'THREE', 'PreactivationVariant', 'PreactivationBlock',
-           'EncoderBlock', 'DecoderBlock', 'DoublingBlock', 'draw_normal', 'prepare', 'PreactivationEncoder',
-           'PreactivationDecoder']
+__all__ = ['PREACTIVATION_VARIANTS', 'WIDTHS', 'DENSE', 'SHRINKAGE', 'ONE', 'THREE', 'PreactivationVariant', 'start_map',
+           'PreactivationBlock', 'EncoderBlock', 'DecoderBlock', 'DoublingBlock', 'draw_normal', 'prepare',
+           'PreactivationEncoder', 'PreactivationDecoder']
 
 # %% ../../nbs/nets/04_preactivation.ipynb #2af8dccc
 @dataclass(frozen=True)
@@ -43,7 +43,14 @@ PREACTIVATION_VARIANTS = {
 # %% ../../nbs/nets/04_preactivation.ipynb #4c263a58
 WIDTHS = (128, 256, 512)  # n, 2n and 4n: from the largest map to the smallest
 DENSE = 128  # m
-START_MAP = 16  # pixels along a side of the smallest map: a quarter of the picture's
+SHRINKAGE = 4  # the smallest map has a quarter of the image's pixels along a side
+
+
+def start_map(image_size: int) -> int:
+    "Pixels along a side of the smallest map; `ValueError` for an image size that is no multiple of 4."
+    if image_size < SHRINKAGE or image_size % SHRINKAGE:
+        raise ValueError(f"image_size is {image_size} but must be a multiple of {SHRINKAGE}.")
+    return image_size // SHRINKAGE
 
 # %% ../../nbs/nets/04_preactivation.ipynb #49befa2e
 ONE, THREE = (partial(nn.Conv2d, kernel_size=k, padding=k // 2) for k in (1, 3))
@@ -109,19 +116,21 @@ def prepare(network: nn.Module, variant: PreactivationVariant) -> None:
 
 # %% ../../nbs/nets/04_preactivation.ipynb #8e752594
 class PreactivationEncoder(nn.Module):
-    "Images to latents (factorqvae, appendix A.3): `ValueError` for images that are not 64x64."
+    "Images to latents (factorqvae, appendix A.3): `ValueError` for images of another size."
 
     def __init__(
         self,
         n_said: int,  # o: what comes out for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         n, n2, n4 = (scaled(c, width) for c in WIDTHS)
+        self.image_size = image_size
         self.first = THREE(channels, n)
         self.stages = nn.Sequential(
             EncoderBlock(n, n, variant),
@@ -133,13 +142,14 @@ class PreactivationEncoder(nn.Module):
             EncoderBlock(n2, n4, variant),
             EncoderBlock(n4, n4, variant),
         )
-        dense = dense_layers(n4 * START_MAP**2, scaled(DENSE, width), n_said)
+        dense = dense_layers(n4 * start_map(image_size) ** 2, scaled(DENSE, width), n_said)
         self.head = nn.Sequential(nn.Flatten(), nn.ReLU(), dense)
         prepare(self, variant)
 
-    def forward(self, images: Float[Tensor, "b c 64 64"]) -> Float[Tensor, "b said"]:
-        if images.shape[2:] != (64, 64):
-            raise ValueError(f"images are {images.shape[2]}x{images.shape[3]} pixels but the encoder takes 64x64.")
+    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b said"]:
+        (height, width), size = images.shape[2:], self.image_size
+        if (height, width) != (size, size):
+            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
         return self.head(self.stages(self.first(images - 0.5)))
 
 # %% ../../nbs/nets/04_preactivation.ipynb #146fe20c
@@ -151,13 +161,14 @@ class PreactivationDecoder(nn.Module):
         n_heard: int,  # what comes in for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         n, n2, n4 = (scaled(c, width) for c in WIDTHS)
-        start = (scaled(variant.start, width), START_MAP, START_MAP)
+        start = (scaled(variant.start, width), *2 * [start_map(image_size)])
         self.start = nn.Sequential(nn.Linear(n_heard, prod(start)), nn.Unflatten(1, start))
         self.stages = nn.Sequential(
             DecoderBlock(start[0], n4, variant),
@@ -170,5 +181,5 @@ class PreactivationDecoder(nn.Module):
         self.last = nn.Sequential(nn.ReLU(), ONE(n, channels))
         prepare(self, variant)
 
-    def forward(self, latents: Float[Tensor, "b heard"]) -> Float[Tensor, "b c 64 64"]:
+    def forward(self, latents: Float[Tensor, "b heard"]) -> Float[Tensor, "b c size size"]:
         return self.last(self.stages(self.start(latents)))

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import check_choice
-from .style import NET_VARIANTS, SMALLEST_MAP, conditional_instance_norm, scaled
+from disentangle_repro.nets.style import (
+    IMAGE_SIZE,
+    NET_VARIANTS,
+    SMALLEST_MAP,
+    conditional_instance_norm,
+    halvings,
+    scaled,
+)
 
 # %% auto #0
 __all__ = ['ENCODER_WIDTHS', 'DECODER_WIDTHS', 'CONDITION', 'REPEATED_TAPS', 'gelu', 'ResidualBlock', 'instance_norm',
@@ -80,27 +87,29 @@ def normed_dense(inputs: int, outputs: int) -> nn.Sequential:
 
 # %% ../../nbs/nets/02_residual.ipynb #cbe3b84d
 class ResidualEncoder(nn.Module):
-    "Images to latents (T6): `ValueError` for an image size that four halvings do not take to 4x4."
+    "Images to latents (T6): `ValueError` for an image size other than 16, 32 and 64."
 
     def __init__(
         self,
         n_latents: int,  # what comes out for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
         protocol: str = "paper",  # "paper" or "code": here the same network
     ):
         super().__init__()
         check_choice("protocol", protocol, NET_VARIANTS)
-        widths = [scaled(c, width) for c in ENCODER_WIDTHS]
+        widths = [scaled(c, width) for c in ENCODER_WIDTHS[-halvings(image_size) - 1 :]]
         first, *others = pairwise(widths)
         self.stages = nn.Sequential(encoder_stage(channels, *first), *(encoder_stage(i, i, o) for i, o in others))
-        hidden = widths[-1]
+        self.image_size, hidden = image_size, widths[-1]
         self.head = nn.Sequential(normed_dense(hidden, hidden), nn.Linear(hidden, n_latents))
 
-    def forward(self, images: Float[Tensor, "b c 64 64"]) -> Float[Tensor, "b latents"]:
-        if images.shape[2:] != (64, 64):
-            raise ValueError(f"images are {images.shape[2]}x{images.shape[3]} pixels but the encoder takes 64x64.")
+    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b latents"]:
+        (height, width), size = images.shape[2:], self.image_size
+        if (height, width) != (size, size):
+            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
         return self.head(self.stages(2 * images - 1).mean((2, 3)))
 
 # %% ../../nbs/nets/02_residual.ipynb #6d5cc2f6
@@ -166,28 +175,30 @@ class ResidualDecoder(nn.Module):
         n_latents: int,  # what comes in for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
         protocol: str = "paper",  # "paper" or "code": here the same network
     ):
         super().__init__()
         check_choice("protocol", protocol, NET_VARIANTS)
-        widths, condition = [scaled(c, width) for c in DECODER_WIDTHS], scaled(CONDITION, width)
+        widths = [scaled(c, width) for c in DECODER_WIDTHS[: halvings(image_size)]]
+        condition = scaled(CONDITION, width)
         self.condition = nn.Sequential(normed_dense(n_latents, condition), normed_dense(condition, condition))
         self.start = nn.Parameter(torch.ones(1, widths[0], SMALLEST_MAP, SMALLEST_MAP))
         self.stages = nn.ModuleList(DecoderStage(i, o, condition) for i, o in pairwise([*widths, channels]))
 
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:
-        "Conditioning vector, maps of the first two stages (8x8, 16x16), and what `doubled` takes for the third."
+        "Conditioning vector, maps of all stages but the last two (8x8, 16x16), and what `doubled` takes for the next."
         w, features, maps = self.condition(latents), self.start, []
-        for stage in self.stages[:2]:
+        for stage in self.stages[:-2]:
             features = stage(features, w)
             maps.append(features)
-        return [w, *maps, self.stages[2].refined(features, w)]
+        return [w, *maps, self.stages[-2].refined(features, w)]
 
-    def doubled(self, differences: Float[Tensor, "b c 16 16"]) -> Float[Tensor, "b d 32 32"]:
-        "Differences of the third stage's maps, from differences of what its doubling takes."
-        return self.stages[2].doubling(differences, bias=False)
+    def doubled(self, differences: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d 2*h 2*w"]:
+        "Differences of the maps of the last stage but one, from differences of what its doubling takes."
+        return self.stages[-2].doubling(differences, bias=False)
 
-    def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c 64 64"]:
+    def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c size size"]:
         w, *_, features = self.activations(latents)
-        return self.stages[3](self.stages[2].doubling(features), w)
+        return self.stages[-1](self.stages[-2].doubling(features), w)

@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'to_network', 'from_network', 'NetVariant', 'scaled',
-           'EncoderLayer', 'encoder_block', 'dense_layers', 'ImageEncoder', 'conditional_instance_norm',
-           'AdaptiveInstanceNorm', 'StyleLayer', 'StyleDecoder']
+__all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE', 'to_network', 'from_network', 'NetVariant',
+           'halvings', 'scaled', 'EncoderLayer', 'encoder_block', 'dense_layers', 'ImageEncoder',
+           'conditional_instance_norm', 'AdaptiveInstanceNorm', 'StyleLayer', 'StyleDecoder']
 
 # %% ../../nbs/nets/01_style.ipynb #056be6a5
 def to_network(
@@ -57,6 +57,15 @@ NET_VARIANTS = {
 BLOCK_WIDTHS = (32, 64, 128, 256)
 HIDDEN = 256
 SMALLEST_MAP = 4
+IMAGE_SIZE = 64  # pixels a side, of all data sets of the attribute papers
+
+
+def halvings(image_size: int) -> int:
+    "How often an image is halved to get to 4x4; `ValueError` for a size that there are no blocks for."
+    sizes = [SMALLEST_MAP << k for k in range(2, len(BLOCK_WIDTHS) + 1)]
+    if image_size not in sizes:
+        raise ValueError(f"image_size is {image_size} but must be one of {', '.join(map(str, sizes))}.")
+    return (image_size // SMALLEST_MAP).bit_length() - 1
 
 
 def scaled(channels: int, width: float) -> int:
@@ -93,25 +102,28 @@ def dense_layers(inputs: int, hidden: int, outputs: int | None = None) -> nn.Seq
 
 # %% ../../nbs/nets/01_style.ipynb #a69a6bcc
 class ImageEncoder(nn.Module):
-    "Images to latents (qlae, appendix C.3): `ValueError` for an image size that four halvings do not take to 4x4."
+    "Images to latents (qlae, appendix C.3): `ValueError` for an image size other than 16, 32 and 64."
 
     def __init__(
         self,
         n_latents: int,  # what comes out for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
-        widths = [channels, *(scaled(c, width) for c in BLOCK_WIDTHS)]
+        widths = [channels, *(scaled(c, width) for c in BLOCK_WIDTHS[-halvings(image_size) :])]
+        self.image_size = image_size
         self.blocks = nn.Sequential(*(encoder_block(i, o, variant) for i, o in pairwise(widths)))
         self.head = dense_layers(widths[-1] * SMALLEST_MAP**2, scaled(HIDDEN, width), n_latents)
 
-    def forward(self, images: Float[Tensor, "b c 64 64"]) -> Float[Tensor, "b latents"]:
-        if images.shape[2:] != (64, 64):
-            raise ValueError(f"images are {images.shape[2]}x{images.shape[3]} pixels but the encoder takes 64x64.")
+    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b latents"]:
+        (height, width), size = images.shape[2:], self.image_size
+        if (height, width) != (size, size):
+            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
         return self.head(self.blocks(images).flatten(1))
 
 # %% ../../nbs/nets/01_style.ipynb #975f08d4
@@ -172,12 +184,14 @@ class StyleDecoder(nn.Module):
         n_latents: int,  # what comes in for each image
         *,
         channels: int = 3,  # of the images
+        image_size: int = IMAGE_SIZE,  # pixels a side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
-        widths = [scaled(c, width) for c in (BLOCK_WIDTHS[-1], *reversed(BLOCK_WIDTHS))]
+        kept = BLOCK_WIDTHS[-halvings(image_size) :]
+        widths = [scaled(c, width) for c in (BLOCK_WIDTHS[-1], *reversed(kept))]
         style_size, kernel = scaled(HIDDEN, width), variant.last_kernel
         self.style = dense_layers(n_latents, style_size)
         self.start = nn.Parameter(torch.full((1, widths[0], SMALLEST_MAP, SMALLEST_MAP), 0.1))
@@ -188,23 +202,23 @@ class StyleDecoder(nn.Module):
         )
         self.last = nn.Conv2d(widths[-1], channels, kernel, padding=kernel // 2, bias=variant.bias)
 
-    def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c 64 64"]:
+    def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c size size"]:
         w, features = self.style(latents), self.start
         for layer in self.layers:
             features = layer(features, w)
         return self.last(features)
 
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:
-        "Doubled maps of the first two blocks (8x8, 16x16), and what `doubled` takes for the third."
+        "Doubled maps of all blocks but the last two (8x8, 16x16), and what `doubled` takes for the last but one."
         w, features, maps = self.style(latents), self.start, []
-        for number, layer in enumerate(self.layers[:8]):
+        for number, layer in enumerate(self.layers[:-4]):
             features = layer.convolution(features)
-            if number in (2, 5):
+            if number % 3 == 2:
                 maps.append(features)
-            features = layer.styled(features, w, overwrite=number not in (2, 5))
+            features = layer.styled(features, w, overwrite=number % 3 != 2)
         return [*maps, features]
 
-    def doubled(self, differences: Float[Tensor, "b c 16 16"]) -> Float[Tensor, "b c 32 32"]:
-        "Differences of the third block's doubled maps, from differences of what its convolution takes."
-        weight = self.layers[8].convolution.weight
+    def doubled(self, differences: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c 2*h 2*w"]:
+        "Differences of the doubled maps of the last block but one, from differences of what its convolution takes."
+        weight = self.layers[-4].convolution.weight
         return F.conv_transpose2d(differences, weight, stride=2, padding=1)

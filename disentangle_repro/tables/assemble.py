@@ -26,7 +26,7 @@ from ..train.store import RunSpec
 __all__ = ['NOT_YET', 'check_supported', 'assemble', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
 
 # %% ../../nbs/tables/11_assemble.ipynb #45921dd2
-NOT_YET = (("data", "image_size"), ("data", "correlation"))
+NOT_YET = (("data", "correlation"),)
 
 
 def check_supported(spec: RunSpec) -> None:
@@ -42,7 +42,8 @@ def assemble(
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     check_supported(spec)
-    model = create_model(spec.model, dataset=spec.dataset, net=spec.protocol, seed=spec.seed, **spec.part("model"))
+    asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
+    model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])

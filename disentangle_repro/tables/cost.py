@@ -45,15 +45,20 @@ from ..train.speed import elapsed, keep_freed_memory
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
-__all__ = ['SAMPLES', 'FEW_SCENES', 'NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'step_key', 'noise', 'warm_up',
-           'update_seconds', 'Probe', 'checkpoint_bytes', 'probe_training', 'on_line', 'probes_made', 'with_samples',
-           'score_samples', 'watching_seconds', 'scenes_seconds', 'scoring_seconds', 'Cost', 'scoring_key',
-           'measured_costs', 'updates_made', 'picture_bytes', 'files_needed', 'run_row', 'cost_row', 'asked_runs',
-           'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary',
+__all__ = ['SAMPLES', 'FEW_SCENES', 'NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'image_size', 'step_key', 'noise',
+           'warm_up', 'update_seconds', 'Probe', 'checkpoint_bytes', 'probe_training', 'on_line', 'probes_made',
+           'with_samples', 'score_samples', 'watching_seconds', 'scenes_seconds', 'scoring_seconds', 'Cost',
+           'scoring_key', 'measured_costs', 'updates_made', 'picture_bytes', 'files_needed', 'run_row', 'cost_row',
+           'asked_runs', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary',
            'workers_text', 'size_text', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line',
            'plan_text', 'plan_parser', 'pick_probed', 'runs_and_files', 'main']
 
 # %% ../../nbs/tables/12_cost.ipynb #a938987f
+def image_size(spec: RunSpec) -> int | str:
+    "Pixels along a side of the images that a run trains on."
+    return spec.part("data")["image_size"] or describe(spec.dataset)["image size"]
+
+
 def step_key(spec: RunSpec) -> str:
     "The same for two runs whose updates take equally long."
     def there(name: str, value: Any) -> Any:
@@ -61,12 +66,12 @@ def step_key(spec: RunSpec) -> str:
 
     how = {name: spec.part("training")[name] for name in ("batch_size", "clip", "precision")}
     sizes = {name: there(name, value) for name, value in {**how, **spec.part("model")}.items()}
-    return json.dumps([spec.model, spec.protocol, describe(spec.dataset)["image size"], sizes], sort_keys=True)
+    return json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
 
 # %% ../../nbs/tables/12_cost.ipynb #8ec317d6
 def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
     "Pictures of noise in the place of a run's data, with sources and masks that it could have."
-    random, size, name = generator(0), describe(spec.dataset)["image size"], spec.dataset
+    random, size, name = generator(0), image_size(spec), spec.dataset
     images = torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=random).to(device)
     if name in GRIDS:
         grid = GRIDS[name].sources
@@ -200,7 +205,8 @@ def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
     if spec.dataset not in GRIDS:
         return step_key(spec)
     kind, times = (model.discrete, model.categorical), probes_made(spec.part("training")["steps"])
-    return json.dumps([spec.paper, spec.protocol, spec.part("scoring"), times, kind], sort_keys=True)
+    about = [spec.paper, spec.protocol, spec.part("scoring"), times, kind, image_size(spec)]
+    return json.dumps(about, sort_keys=True)
 
 # %% ../../nbs/tables/12_cost.ipynb #18b80b67
 def measured_costs(
@@ -259,7 +265,7 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
     return {
         "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
         "id": spec.id,
-        "image_size": describe(spec.dataset)["image size"] if trains else 0, "key": step_key(spec) if trains else "",
+        "image_size": image_size(spec) if trains else 0, "key": step_key(spec) if trains else "",
         "done": done, "updates": updates, "left": 0 if done else updates - updates_made(spec, store),
     }  # fmt: skip
 

@@ -35,21 +35,30 @@ HELD_OUT_SEEDS = {"test": 1, "validation": 2}
 
 
 def held_out_scenes(
-    name: str, source: str, n: int, device: torch.device | str | None = None, split: str = "test"
+    name: str,
+    source: str,
+    n: int,
+    device: torch.device | str | None = None,
+    split: str = "test",
+    image_size: int | None = None,
 ) -> Dataset:
     "Scenes to score on or to choose by, the same for all models and seeds."
     if source == "rendered":
-        return load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], device=device)
-    return load_dataset(name, source, device=device).split(split).first(n)
+        return load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], device=device, image_size=image_size)
+    return load_dataset(name, source, device=device, image_size=image_size).split(split).first(n)
 
 
 def training_scenes(
-    name: str, source: str, n: int | None = None, device: torch.device | str | None = None
+    name: str,
+    source: str,
+    n: int | None = None,
+    device: torch.device | str | None = None,
+    image_size: int | None = None,
 ) -> Dataset:  # all there are where `n` is left out
     "Scenes to train on, none of which `held_out_scenes` gives."
     if source == "rendered":
-        return load_dataset(name, source, n=n, device=device)
-    train = load_dataset(name, source, device=device).split("train")
+        return load_dataset(name, source, n=n, device=device, image_size=image_size)
+    train = load_dataset(name, source, device=device, image_size=image_size).split("train")
     return train if n is None else train.first(n)
 
 # %% ../../nbs/tables/09_slots.ipynb #189cab71
