@@ -47,7 +47,7 @@ def welch_difference(
     errors: Sequence[float | Array],  # of these means
     seeds: Sequence[int],
 ) -> Difference:
-    "Of two models with seeds of their own, from their means and standard errors; an error that is not known is infinite."
+    "Of two models with seeds of their own, from means and standard errors; one that is not known is infinite."
     known = np.isfinite(errors[0]) & np.isfinite(errors[1]) & (min(seeds) > 1)
     squares = [np.square(np.where(known, error, 1.0)) for error in errors]
     parts = sum(square**2 / max(n - 1, 1) for square, n in zip(squares, seeds, strict=True))
@@ -132,7 +132,7 @@ def verdicts(
     cases = {
         SUPPORTED: p_at_least(favour, needed) <= LEVEL,
         CONTRADICTED: p_at_least(reverse, m - needed + 1) <= LEVEL,
-        EQUIVALENT: np.max(within, axis=-1) <= 2 * LEVEL,
+        EQUIVALENT: np.max(np.asarray(within), axis=-1) <= 2 * LEVEL,
     }
     return np.select(list(cases.values()), list(cases), UNDECIDED)
 
@@ -167,7 +167,7 @@ def hierarchical_probabilities(
 ) -> Probabilities:
     "The three probabilities of the mean difference over data sets, by a bootstrap over data sets and seeds."
     random = np.random.default_rng(seed)
-    value, error, freedom = (np.array([float(getattr(d, f)) for d in differences]) for f in ("value", "error", "freedom"))
+    value, error, freedom = np.array([(float(d.value), float(d.error), float(d.freedom)) for d in differences]).T
     which = random.integers(len(differences), size=(draws, len(differences)))
     means = (value[which] + error[which] * random.standard_t(freedom[which])).mean(-1)
     ahead, behind = float(np.mean(means > margin)), float(np.mean(means < -margin))
