@@ -48,7 +48,7 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
            'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts', 'settings_won',
            'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
            'claimed_cells', 'judge_value', 'judge_at_most', 'judge_vignette', 'judge', 'ledger', 'on_printed',
-           'readable', 'summary', 'paper_updates', 'stands_on', 'write_ledger', 'written_summaries']
+           'readable', 'summary', 'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -90,8 +90,8 @@ def measured_numbers(
 
 def with_errors(numbers: pd.DataFrame) -> pd.DataFrame:
     "Our numbers, columns `CELL`, value, ci95 and seeds, with the standard errors that their intervals stand for."
-    numbers = numbers.assign(**{name: "" for name in {"by_seed"} - set(numbers)})
-    numbers = numbers.assign(**{name: 1 for name in {"seeds"} - set(numbers)})
+    unknown = {name: default for name, default in {"by_seed": "", "seeds": 1}.items() if name not in numbers}
+    numbers = numbers.assign(**unknown).fillna({"by_seed": "", "seeds": 1})
     seeds = numbers.seeds.to_numpy(int)
     half = numbers.ci95.to_numpy(float) / stats.t.ppf(0.975, np.maximum(seeds - 1, 1))
     error = np.where(np.isnan(half) | (seeds < 2), np.inf, half)
@@ -217,7 +217,9 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     made = comparisons(claim, numbers)
     if made.empty:
         return judge_parts(claim, numbers)
-    wanted, worst = n_comparisons(claim), made.sort_values(["margin", "difference"], kind="stable").iloc[0]
+    toward = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op", ">"), made.difference)
+    worst = made.assign(toward=toward).sort_values(["margin", "toward"], kind="stable").iloc[0]
+    wanted = n_comparisons(claim)
     why = f"{counted(claim, made)}; closest to failing: {described(worst)}"
     why += f"; {wanted - len(made)} more have no numbers" if len(made) < wanted else ""
     if not made.sure.any():
@@ -448,7 +450,7 @@ def paper_updates(paper: str) -> int:
     return max(map(rounds, specs), default=0)
 
 
-def stands_on(
+def rests_on(
     cells: pd.DataFrame,  # of a paper's tables, from `table_cells`
 ) -> str:
     "What a ledger's verdicts on our runs rest on, in two sentences."
