@@ -28,16 +28,20 @@ from disentangle_repro.report.state import (
     table_path,
 )
 from disentangle_repro.tables.claims import (
-    WORDS,
+    CANNOT,
+    NOTHING,
     Verdict,
     deciding_margin,
     judge,
+    large_enough,
     measured_numbers,
+    on_printed,
     printed_numbers,
     read_claims,
 )
 from ..tables.layout import printed_as
 from ..tables.plan import TABLES, is_older
+from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
 
 # %% auto #0
 __all__ = ['PROGRESS_NUMBERS', 'PROGRESS_COLUMNS', 'PROGRESS', 'NO_CELLS', 'CLAIMS', 'CLAIM_COLUMNS', 'UNASKED', 'INTRODUCTION',
@@ -104,8 +108,9 @@ NO_CELLS = pd.DataFrame(columns=["paper", "model", "dataset", "metric", "protoco
 # %% ../../nbs/report/03_overview.ipynb #aead34f8
 def judged_cells(basis: Basis, found: Survey) -> pd.DataFrame:
     "The cells of a basis that have a number of ours which is large enough to judge by."
-    tables = [table for table in found.cells[basis] if table in IN_FULL or SCALES[basis.scale].judges]
-    return pd.concat([found.cells[basis][table].query("ours == ours") for table in tables] or [NO_CELLS])
+    tables = {table: cells.query("ours == ours") for table, cells in found.cells[basis].items()}
+    enough = [cells if table in IN_FULL else large_enough(cells) for table, cells in tables.items()]
+    return pd.concat([cells for cells in enough if len(cells)] or [NO_CELLS])
 
 # %% ../../nbs/report/03_overview.ipynb #3351a5ef
 def as_claims_name(cells: pd.DataFrame, paper: str) -> pd.DataFrame:
@@ -144,10 +149,10 @@ def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
     shown = checks[checks.proposition == claim["shown_by"]]
     shown = shown if (own := shown[shown.paper == claim["paper"]]).empty else own  # or a score's, such as DCI's
     if shown.empty or not shown.state.isin(["passed", "failed"]).all():
-        return Verdict(None, "its proof check has not been run yet")
+        return Verdict(UNDECIDED, "no trained model; its proof check has not been run yet")
     failed = shown[shown.state == "failed"]
-    said = shown.statement if failed.empty else failed.statement + ": " + failed.message
-    return Verdict(failed.empty, "; ".join(said))
+    said = shown.statement + ": shown" if failed.empty else failed.statement + ": " + failed.message
+    return Verdict(UNDECIDED, "no trained model; on examples of known truth: " + "; ".join(said))
 
 # %% ../../nbs/report/03_overview.ipynb #72a495a3
 def judge_ours(
@@ -158,10 +163,11 @@ def judge_ours(
     "A claim on the first basis that it can be judged on."
     if is_vignette(claim):
         return Judgement(judge_vignette(claim, checks), math.nan, None)
-    for basis, measured in numbers:
-        if (verdict := judge(claim, measured)).holds is not None:
-            return Judgement(verdict, margin(claim, measured), basis)
-    return Judgement(Verdict(None, "no runs that are large enough"), math.nan, None)
+    judged = [Judgement(judge(claim, measured), margin(claim, measured), basis) for basis, measured in numbers]
+    decided = [one for one in judged if one.verdict.word in (SUPPORTED, CONTRADICTED, EQUIVALENT)]
+    begun = [one for one in judged if one.verdict != NOTHING]
+    nothing = Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
+    return next(iter(decided + begun), nothing)
 
 # %% ../../nbs/report/03_overview.ipynb #ccc44bd5
 def page_of(claim: dict[str, Any]) -> str:
@@ -173,10 +179,10 @@ def page_of(claim: dict[str, Any]) -> str:
 # %% ../../nbs/report/03_overview.ipynb #504ced41
 def verdict_cells(verdict: Verdict, margin: float) -> str:
     "A verdict with its reason, and its margin."
-    tint = {True: "good", False: "bad", None: "quiet"}[verdict.holds]
+    tint = {SUPPORTED: "good", CONTRADICTED: "bad"}.get(verdict.word, "quiet")
     shown = ("", "–") if math.isnan(margin) else (f"{margin:.4f}", f"{margin:+.2f}")
     reason = f'<br><span class="note">{escape(verdict.why)}</span>' if verdict.why else ""
-    said = f'<td class="{tint}">{WORDS[verdict.holds]}{reason}</td>'
+    said = f'<td class="{tint}">{escape(str(verdict))}{reason}</td>'
     return f'{said}<td class="number" data-order="{shown[0]}">{shown[1]}</td>'
 
 # %% ../../nbs/report/03_overview.ipynb #56e98036
@@ -191,7 +197,7 @@ def claim_name(claim: dict[str, Any]) -> str:
 def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> str:
     "A claim with both verdicts."
     figure = is_vignette(claim)
-    on_paper = Verdict(None, "a figure") if figure else judge(claim, printed)
+    on_paper = Verdict(CANNOT, "a figure") if figure else on_printed(claim, printed)
     scale = ours.basis.scale if ours.basis else "proof check" if figure else "–"
     return (
         f'<tr>{claim_name(claim)}<td>{escape(claim["says"])}<br><span class="note">{escape(claim["where"])}</span></td>'
@@ -201,9 +207,10 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> 
     )
 
 # %% ../../nbs/report/03_overview.ipynb #1f60cc05
-CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours. The margin is how far the
-comparison that decides is from failing, intervals included: the closest to it, or of a claim about most cases the last
-of a majority. Below zero the claim fails. Claims about scores are not judged on scales too small for them."""
+CLAIMS = """Each claim is judged twice, on the numbers that the paper prints and on ours: supported, contradicted,
+equivalent, or undecided, from 95% intervals over at least three seeds. The margin is the end of the interval that has
+to be above zero, of the comparison that decides. Numbers printed without intervals decide nothing, and runs of fewer
+than 2,000 updates are not judged."""
 CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On ours", "Margin", "Scale", "Source")
 
 # %% ../../nbs/report/03_overview.ipynb #85bec068

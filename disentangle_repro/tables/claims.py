@@ -5,8 +5,9 @@
 # %% ../../nbs/tables/05_claims.ipynb #5f388648
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,14 +19,36 @@ from scipy import stats
 
 from ..core.files import project_root, write_text
 from ..core.proofs import PROOF_CHECKS
-from .layout import METRIC_NAMES, MODEL_NAMES, page, reported_numbers
-from .plan import LIKE
+from ..core.scale import SCALES
+from .layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, footnote, page, reported_numbers
+from .plan import AGGREGATED, LIKE, RUN_AS, SETTINGS, TABLES, Request, rounds, run_spec
+from disentangle_repro.tables.verdicts import (
+    CONTRADICTED,
+    EQUIVALENT,
+    FEWEST_SEEDS,
+    LEVEL,
+    SUPPORTED,
+    UNDECIDED,
+    Difference,
+    interval,
+    p_greater,
+    p_less,
+    p_within,
+    paired_difference,
+    printed_error,
+    three_probabilities,
+    verdicts,
+    welch_difference,
+)
 
 # %% auto #0
-__all__ = ['MARGINS', 'JUDGES', 'NO_NUMBERS', 'WORDS', 'read_claims', 'printed_numbers', 'measured_numbers', 'names',
-           'n_comparisons', 'comparisons', 'Verdict', 'described', 'judge_comparisons', 'judge_best_in_most',
-           'deciding_margin', 'judge_in_most', 'judge_spearman', 'judge_ratio', 'judge_value', 'judge_at_most',
-           'judge_vignette', 'judge', 'ledger', 'readable', 'write_ledger']
+__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'JUDGES', 'NO_NUMBERS', 'read_claims',
+           'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'difference_of', 'tested', 'names',
+           'compared', 'n_comparisons', 'comparisons', 'Verdict', 'described', 'needed', 'word_for', 'on_claims_side',
+           'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts', 'settings_won',
+           'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
+           'claimed_cells', 'judge_value', 'judge_at_most', 'judge_vignette', 'judge', 'ledger', 'on_printed',
+           'readable', 'summary', 'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -33,12 +56,26 @@ def read_claims(paper: str) -> list[dict[str, Any]]:
     text = (project_root() / "paper_tables" / "claims.yaml").read_text(encoding="utf-8")
     return [claim for claim in yaml.safe_load(text) if claim["paper"] == paper]
 
-# %% ../../nbs/tables/05_claims.ipynb #a4f7c3fa
+# %% ../../nbs/tables/05_claims.ipynb #c6210b93
+CELL = ["model", "dataset", "metric"]
+COLUMNS = [*CELL, "value", "ci95", "seeds", "error", "by_seed", "printed"]
+
+
 def printed_numbers(paper: str) -> pd.DataFrame:
-    "Columns model, dataset, metric, value and ci95: each printed number once, with its interval where there is one."
+    "Each printed number once, with its interval where there is one: columns `COLUMNS`."
     numbers = reported_numbers(paper).dropna(subset="value")
-    numbers = numbers.sort_values("ci95", na_position="last", kind="stable")
-    return numbers.drop_duplicates(["model", "dataset", "metric"])[["model", "dataset", "metric", "value", "ci95"]]
+    numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(CELL)
+    seeds = max(getattr(SETTINGS.get(paper), "SEEDS", FEWEST_SEEDS), 2)
+    error = printed_error(numbers.ci95.to_numpy(float), seeds)
+    return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True)[COLUMNS]
+
+# %% ../../nbs/tables/05_claims.ipynb #ec1ce578
+FEWEST_UPDATES = 2_000  # rehearsals have 40, the smallest runs that told QLAE from AE had 5,000
+
+
+def large_enough(cells: pd.DataFrame) -> pd.DataFrame:
+    "The cells whose runs made enough updates to judge a claim by."
+    return cells[cells.updates >= FEWEST_UPDATES]
 
 
 def measured_numbers(
@@ -47,16 +84,44 @@ def measured_numbers(
     "The same for our numbers, without those of models that somebody added: claims are about a paper's own."
     added = [where in LIKE for where in zip(cells.paper, cells.model, strict=True)]
     own = cells[~np.array(added, bool)]
-    numbers = own.rename(columns={"ours": "value", "ours_ci95": "ci95"}).dropna(subset="value")
-    return numbers.drop_duplicates(["model", "dataset", "metric"])[["model", "dataset", "metric", "value", "ci95"]]
+    numbers = own.rename(columns={"ours": "value", "ours_ci95": "ci95"}).dropna(subset="value").drop_duplicates(CELL)
+    return with_errors(numbers)
 
-# %% ../../nbs/tables/05_claims.ipynb #1a4fa5ec
-MARGINS: dict[str, Callable[[float, float, float], float]] = {  # from difference, half-width, tolerance
-    ">": lambda difference, half, tolerance: difference - half,
-    "<": lambda difference, half, tolerance: -difference - half,
-    ">=": lambda difference, half, tolerance: difference + half,
-    "~": lambda difference, half, tolerance: tolerance - abs(difference),
-}
+
+def with_errors(numbers: pd.DataFrame) -> pd.DataFrame:
+    "Our numbers, columns `CELL`, value, ci95 and seeds, with the standard errors that their intervals stand for."
+    unknown = {name: default for name, default in {"by_seed": "", "seeds": 1}.items() if name not in numbers}
+    numbers = numbers.assign(**unknown).fillna({"by_seed": "", "seeds": 1})
+    seeds = numbers.seeds.to_numpy(int)
+    half = numbers.ci95.to_numpy(float) / stats.t.ppf(0.975, np.maximum(seeds - 1, 1))
+    error = np.where(np.isnan(half) | (seeds < 2), np.inf, half)
+    return numbers.assign(error=error, printed=False)[COLUMNS]
+
+# %% ../../nbs/tables/05_claims.ipynb #717369c2
+def difference_of(a: Any, b: Any) -> Difference:
+    "Of two numbers, rows of a table with columns `COLUMNS`."
+    one, other = (json.loads(row.by_seed or "{}") for row in (a, b))
+    if len(one) > 1 and set(one) == set(other):
+        return paired_difference(*(np.array([scores[seed] for seed in sorted(one)]) for scores in (one, other)))
+    return welch_difference((a.value, b.value), (a.error, b.error), (int(a.seeds), int(b.seeds)))
+
+# %% ../../nbs/tables/05_claims.ipynb #d3a19b1a
+MARGIN = 0.02  # within which two scores count as equivalent
+
+
+def tested(op: str, difference: Difference, tolerance: float, margin: float) -> dict[str, float]:
+    "The p-values of a comparison: favour, reverse, within; and its margin, above zero where the claim is in favour."
+    low, high = map(float, interval(difference))
+    greater, less = float(p_greater(difference)), float(p_less(difference))
+    within = float(p_within(difference, margin))
+    if op == "~":
+        apart = min(float(p_greater(difference, tolerance)), float(p_less(difference, -tolerance)))
+        close = float(p_within(difference, tolerance))
+        return {"favour": close, "reverse": apart, "within": 1.0, "margin": tolerance - max(-low, high)}
+    if op not in "><":
+        raise ValueError(f"op is {op!r}: it has to be one of >, < and ~")
+    favour, reverse, end = (greater, less, low) if op == ">" else (less, greater, -high)
+    return {"favour": favour, "reverse": reverse, "within": within, "margin": end}
 
 # %% ../../nbs/tables/05_claims.ipynb #9e331eab
 def names(claim: dict[str, Any], key: str) -> list[str]:
@@ -64,154 +129,263 @@ def names(claim: dict[str, Any], key: str) -> list[str]:
     return [claim[key]] if isinstance(claim[key], str) else claim[key]
 
 
+def compared(claim: dict[str, Any]) -> list[tuple[str, str, str, str]]:  # data set, metric, left and right
+    "Everything a claim compares, without what it makes an exception of."
+    every = product(claim["datasets"], claim["metrics"], names(claim, "left"), names(claim, "right"))
+    return [one for one in every if [one[0], one[3]] not in claim.get("except", [])]
+
+
 def n_comparisons(claim: dict[str, Any]) -> int:
     "How many comparisons a claim is made of."
-    return math.prod(len(names(claim, key)) for key in ("datasets", "metrics", "left", "right"))
+    return len(compared(claim))
 
 
 def comparisons(
     claim: dict[str, Any],
     numbers: pd.DataFrame,  # from `printed_numbers` or `measured_numbers`
-) -> pd.DataFrame:  # a row a comparison that can be made: dataset, metric, left, right, difference, margin
-    "Everything a claim compares."
-    known, rows = numbers.set_index(["model", "dataset", "metric"]), []
-    for dataset, metric, left, right in product(
-        claim["datasets"], claim["metrics"], names(claim, "left"), names(claim, "right")
-    ):
-        if (left, dataset, metric) in known.index and (right, dataset, metric) in known.index:
-            a, b = known.loc[(left, dataset, metric)], known.loc[(right, dataset, metric)]
-            half = math.hypot(*(0 if math.isnan(number.ci95) else number.ci95 for number in (a, b)))
-            margin = MARGINS[claim["op"]](a.value - b.value, half, claim.get("tolerance", 0))
-            rows.append((dataset, metric, left, right, a.value - b.value, half, margin))
-    columns = ["dataset", "metric", "left", "right", "difference", "interval", "margin"]
-    return pd.DataFrame(rows, columns=columns).round(6)  # away from the last digits of subtraction
+) -> pd.DataFrame:  # a row a comparison that can be made
+    "Everything a claim compares: dataset, metric, left, right, difference, its interval, its p-values and its margin."
+    known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
+    rows = []
+    for dataset, metric, left, right in compared(claim):
+        if (left, dataset, metric) in known and (right, dataset, metric) in known:
+            found = difference_of(known[left, dataset, metric], known[right, dataset, metric])
+            margin = 0.0 if metric in DECIMALS else MARGIN
+            p = tested(claim.get("op", ">"), found, claim.get("tolerance", 0), margin)
+            half = float(interval(found)[1]) - found.value
+            sure = found.seeds >= FEWEST_SEEDS and math.isfinite(half)
+            value = round(float(found.value), 6)  # away from the last digits of subtraction
+            rows.append((dataset, metric, left, right, value, half, found.seeds, sure, found, *p.values()))
+    columns = ["dataset", "metric", "left", "right", "difference", "interval", "seeds", "sure", "estimate"]
+    return pd.DataFrame(rows, columns=[*columns, "favour", "reverse", "within", "margin"])
 
-# %% ../../nbs/tables/05_claims.ipynb #ca236543
+# %% ../../nbs/tables/05_claims.ipynb #da009058
+CANNOT = "cannot be judged"
+WORDS = (SUPPORTED, CONTRADICTED, EQUIVALENT, UNDECIDED, CANNOT)
+
+
 class Verdict(NamedTuple):
-    "Whether a claim holds, or nothing where it cannot be judged, and why."
+    "What can be said of a claim, why, and of which part of it if not of all."
 
-    holds: bool | None
+    word: str  # one of `WORDS`
     why: str
+    part: str = ""  # empty where the whole claim was judged
+
+    def __str__(self) -> str:
+        return f"{self.word} in part ({self.part})" if self.part else self.word
+
+
+NOTHING = Verdict(UNDECIDED, "no numbers")
 
 
 def described(row: Any) -> str:
     "A comparison in words."
     models = f"{MODEL_NAMES.get(row.left, row.left)} against {MODEL_NAMES.get(row.right, row.right)}"
-    tie = ", a tie" if row.margin <= 0 and abs(row.difference) <= row.interval else ""
-    difference = f"{row.difference:+.2f}" + (f" ± {row.interval:.2f}" if row.interval else "")
-    return f"{METRIC_NAMES.get(row.metric, row.metric)} on {row.dataset}, {models}: {difference}{tie}"
+    half = f" ± {row.interval:.2f}" if math.isfinite(row.interval) else ""
+    return f"{METRIC_NAMES.get(row.metric, row.metric)} on {row.dataset}, {models}: {row.difference:+.2f}{half}"
+
+# %% ../../nbs/tables/05_claims.ipynb #618f28fc
+def needed(claim: dict[str, Any], of: int) -> int:
+    "How many of a claim's comparisons have to be in its favour."
+    return of // 2 + 1 if "in_most" in claim.get("kind", "") else of
+
+
+def word_for(claim: dict[str, Any], made: pd.DataFrame, wanted: int) -> str:
+    "The verdict on a claim of so many comparisons; those that cannot be made are in favour of nothing."
+    p = made.loc[made.sure, ["favour", "reverse", "within"]].to_numpy(float)
+    p = np.concatenate([p, np.ones((wanted - len(p), 3))])
+    return str(verdicts(*p.T, needed=needed(claim, wanted)))
+
+
+def on_claims_side(claim: dict[str, Any], made: pd.DataFrame) -> pd.Series:
+    "Which comparisons go the claim's way, however narrowly."
+    if claim.get("op") == "~":
+        return made.difference.abs() <= claim["tolerance"] + 1e-9
+    return made.difference < 0 if claim.get("op") == "<" else made.difference > 0
+
+# %% ../../nbs/tables/05_claims.ipynb #f7fac122
+def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
+    "How many comparisons are in favour, metric by metric where there are several, and how many go the claim's way."
+    good, way = made.sure & (made.favour <= LEVEL), on_claims_side(claim, made)
+    sure = f"{good.sum()} of {len(made)} in favour, " if made.sure.any() else ""
+    parts = [f"{METRIC_NAMES.get(m, m)} {of.sum()} of {len(of)}" for m, of in way.groupby(made.metric, sort=False)]
+    return f"{sure}{way.sum()} of {len(made)} go the claim's way" + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
 
 
 def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "A claim that compares models, metric by metric and data set by data set."
-    made = comparisons(claim, numbers).sort_values("margin", kind="stable")
+    "A claim that compares models: all of its comparisons, or most of them, have to be in its favour."
+    made = comparisons(claim, numbers)
     if made.empty:
-        return Verdict(None, "no numbers")
-    good, worst = int((made.margin > 0).sum()), next(made.itertuples())
+        return judge_parts(claim, numbers)
+    toward = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op", ">"), made.difference)
+    worst = made.assign(toward=toward).sort_values(["margin", "toward"], kind="stable").iloc[0]
     wanted = n_comparisons(claim)
-    missing = f" ({wanted - len(made)} more have no numbers)" if len(made) < wanted else ""
-    closest = "closest" if good == len(made) else "worst"
-    verdict = None if good == len(made) < wanted else good == len(made)
-    return Verdict(verdict, f"{good} of {len(made)}{missing}; {closest}: {described(worst)}")
+    why = f"{counted(claim, made)}; closest to failing: {described(worst)}"
+    why += f"; {wanted - len(made)} more have no numbers" if len(made) < wanted else ""
+    if not made.sure.any():
+        if numbers.printed.all():
+            return Verdict(CANNOT, f"printed without intervals; {why}")
+        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds; {why}")
+    return of_the_whole_or_a_part(claim, made, wanted, why)
 
-# %% ../../nbs/tables/05_claims.ipynb #e106e6f4
+# %% ../../nbs/tables/05_claims.ipynb #9def9e6a
+def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: int, why: str) -> Verdict:
+    "The verdict on the whole claim, or if that is undecided for want of numbers, on the part that has them."
+    word, sure = word_for(claim, made, wanted), made[made.sure]
+    least = sure.loc[sure.margin.idxmin()]
+    if claim.get("op") != "~":
+        p = three_probabilities(least.estimate, 0.0 if least.metric in DECIMALS else MARGIN)
+        why += f" (ahead {p.ahead:.0%}, within {MARGIN:g} {p.within:.0%}, behind {p.behind:.0%})"
+    if word != UNDECIDED or len(sure) == wanted:
+        return Verdict(word, why)
+    part = f"{len(sure)} of {wanted} comparisons, on {', '.join(sure.dataset.unique())}"
+    part += f", against {', '.join(MODEL_NAMES.get(name, name) for name in sure.right.unique())}"
+    word = word_for(claim, sure, len(sure))
+    return Verdict(word, why, part if word != UNDECIDED else "")
+
+
+def judge_parts(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
+    "A claim about the mean over data sets of which not all have been run: what those that have say."
+    there = [name for name in numbers.dataset.unique() if name != AGGREGATED]
+    if claim["datasets"] != [AGGREGATED] or not there:
+        return NOTHING
+    verdict = judge_comparisons(claim | {"datasets": there}, numbers)
+    decided = verdict.word in (SUPPORTED, CONTRADICTED, EQUIVALENT)
+    return verdict._replace(part=f"{', '.join(there)}, not the mean of all data sets" if decided else "")
+
+# %% ../../nbs/tables/05_claims.ipynb #8ad53808
+def settings_won(claim: dict[str, Any], numbers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    "A row a data set and metric whose competitors are all there, with p-values of being the best; and those missing."
+    rows, missing = [], set()
+    for dataset, metric in product(claim["datasets"], claim["metrics"]):
+        made = comparisons(claim | {"op": ">", "datasets": [dataset], "metrics": [metric]}, numbers)
+        missing |= set(claim["right"]) - set(made.right)
+        if len(made) == len(claim["right"]):
+            reverse, least = min(1.0, len(made) * made.reverse.min()), made.loc[made.difference.idxmin()]
+            joined = {"favour": made.favour.max(), "reverse": reverse, "within": 1.0, "sure": bool(made.sure.all())}
+            rows.append({**least, **joined, "margin": made.margin.min()})
+    return pd.DataFrame(rows, columns=comparisons(claim | {"datasets": []}, numbers).columns), sorted(missing)
+
+
 def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "The claimed model has the highest value in more than half of the settings."
-    chosen = numbers[numbers.dataset.isin(claim["datasets"]) & numbers.metric.isin(claim["metrics"])]
-    groups = [group for _, group in chosen.groupby(["dataset", "metric"]) if claim["left"] in set(group.model)]
-    if not groups:
-        return Verdict(None, "no numbers")
-    best = [claim["left"] in set(group.model[group.value == group.value.max()]) for group in groups]
-    return Verdict(sum(best) > len(best) / 2, f"best in {sum(best)} of {len(best)}")
+    "The claimed model is ahead of all its competitors in more than half of the settings."
+    won, missing = settings_won(claim, numbers)
+    absent = f"no numbers of {', '.join(MODEL_NAMES.get(name, name) for name in missing)}" if missing else ""
+    if won.empty:
+        return Verdict(UNDECIDED, absent or "no numbers")
+    why = f"best in {(won.difference >= 0).sum()} of {len(won)}" + (f"; {absent}" if absent else "")
+    if not won.sure.any():
+        return Verdict(CANNOT if numbers.printed.all() else UNDECIDED, f"no intervals; {why}")
+    word = word_for(claim, won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"]))
+    return Verdict(word, why)
 
 # %% ../../nbs/tables/05_claims.ipynb #c1a10002
 def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
-    "The margin of the comparison that decides: above zero where the claim holds; NaN where none can be made."
-    margins = comparisons(claim, numbers).margin.sort_values(ascending=False, ignore_index=True)
-    last = len(margins) // 2 if claim.get("kind") == "in_most" else len(margins) - 1
-    return math.nan if margins.empty else float(margins[last])
+    "The margin of the comparison that decides; NaN where none can be made, or none has an interval."
+    margins = comparisons(claim, numbers).query("sure").margin.sort_values(ascending=False, ignore_index=True)
+    return math.nan if margins.empty else float(margins[needed(claim, len(margins)) - 1])
+
+# %% ../../nbs/tables/05_claims.ipynb #64839b2a
+def rank_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    "The interval of Spearman's coefficient of n pairs."
+    half = stats.norm.ppf(0.5 + level / 2) * math.sqrt((1 + r**2 / 2) / (n - 3))
+    z = math.atanh(min(max(r, -0.999999), 0.999999))
+    return math.tanh(z - half), math.tanh(z + half)
 
 
-def judge_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "More than half of a claim's comparisons bear it out; nothing is said while the missing ones could decide."
-    made, wanted = comparisons(claim, numbers), n_comparisons(claim)
-    if made.empty:
-        return Verdict(None, "no numbers")
-    good = made.margin > 0
-    counts = [(METRIC_NAMES.get(m, m), of.sum(), len(of)) for m, of in good.groupby(made.metric, sort=False)]
-    why = f"{good.sum()} of {len(made)} ({', '.join(f'{name} {n} of {all_}' for name, n, all_ in counts)})"
-    why += f" ({wanted - len(made)} more have no numbers)" if len(made) < wanted else ""
-    lost = 2 * (len(made) - good.sum()) >= wanted
-    return Verdict(True if 2 * good.sum() > wanted else False if lost else None, why)
-
-# %% ../../nbs/tables/05_claims.ipynb #1e790882
 def judge_spearman(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "Pairs of metrics whose ranks agree."
-    wide = numbers[numbers.dataset.isin(claim["datasets"])].pivot(
-        index=["model", "dataset"], columns="metric", values="value"
-    )
-    good, words = [], []
+    "Pairs of metrics whose ranks agree, nearly as much as printed."
+    chosen = numbers[numbers.dataset.isin(claim["datasets"]) & numbers.model.isin(claim["models"])]
+    wide = chosen.pivot(index=["model", "dataset"], columns="metric", values="value")
+    low, high, words, tolerance = [], [], [], claim.get("tolerance", 0.25)
+    level = 1 - 0.05 / len(claim["pairs"])
     for first, second, printed in claim["pairs"]:
         both = wide.reindex(columns=[first, second]).dropna()
-        if len(both) < 3:
-            return Verdict(None, "fewer than three numbers")
-        rank = stats.spearmanr(both[first], both[second])
-        good.append(rank.statistic > 0 and rank.pvalue < 0.05)
-        words.append(f"{METRIC_NAMES[first]} and {METRIC_NAMES[second]}: {rank.statistic:.2f} (printed {printed:.2f})")
-    return Verdict(all(good), f"{'; '.join(words)}; {len(both)} numbers each")
+        if len(both) < 10:
+            return Verdict(UNDECIDED, f"{len(both)} numbers: fewer than ten")
+        r = float(stats.spearmanr(both[first], both[second]).statistic)
+        low.append(rank_interval(r, len(both))[0] - (printed - tolerance))
+        high.append(rank_interval(r, len(both), level)[1] - (printed - tolerance))
+        words.append(f"{METRIC_NAMES[first]} and {METRIC_NAMES[second]}: {r:.2f} (printed {printed:.2f})")
+    word = SUPPORTED if min(low) > 0 else CONTRADICTED if min(high) < 0 else UNDECIDED
+    wanted = len(claim["models"]) * len(claim["datasets"])
+    part = f"{len(both)} of {wanted} numbers" if len(both) < wanted and word != UNDECIDED else ""
+    return Verdict(word, f"{'; '.join(words)}; {len(both)} numbers each", part)
 
 # %% ../../nbs/tables/05_claims.ipynb #28b53c9f
 def judge_ratio(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "Ratios of a metric's means between pairs of models."
-    means = numbers[numbers.metric == claim["metric"]].groupby("model").value.mean()
+    chosen = numbers[numbers.metric == claim["metric"]]
+    means = chosen.groupby("model").value.mean()
     if not all(model in means for *models, _ in claim["pairs"] for model in models):
-        return Verdict(None, "no numbers")
-    ratios = [(a, b, means[a] / means[b], wanted) for a, b, wanted in claim["pairs"]]
-    words = [f"{MODEL_NAMES.get(a, a)} / {MODEL_NAMES.get(b, b)}: {ratio:.2f}" for a, b, ratio, _ in ratios]
-    good = all(abs(ratio - wanted) <= claim.get("tolerance", 0) for *_, ratio, wanted in ratios)
-    return Verdict(good, "; ".join(words))
+        return NOTHING
+    errors = (chosen.error / chosen.value).groupby(chosen.model).max()
+    ratios = [(a, b, means[a] / means[b], math.hypot(errors[a], errors[b]), wanted) for a, b, wanted in claim["pairs"]]
+    words = [f"{MODEL_NAMES.get(a, a)} / {MODEL_NAMES.get(b, b)}: {r:.2f} (claimed {w:g})" for a, b, r, _, w in ratios]
+    found = [Difference(r - w, r * error, chosen.seeds.min() - 1, chosen.seeds.min()) for *_, r, error, w in ratios]
+    return judge_near(found, claim.get("tolerance", 0), "; ".join(words), bool(chosen.printed.all()))
+
+
+def judge_near(found: Sequence[Difference], tolerance: float, why: str, printed: bool) -> Verdict:
+    "Whether all of some differences lie within a tolerance."
+    if not all(math.isfinite(d.error) for d in found) or min(d.seeds for d in found) < FEWEST_SEEDS:
+        return Verdict(CANNOT if printed else UNDECIDED, f"no interval; {why}")
+    p = pd.DataFrame([tested("~", d, tolerance, 0.0) for d in found])
+    return Verdict(str(verdicts(p.favour, p.reverse, p.within)), why)
+
+# %% ../../nbs/tables/05_claims.ipynb #94b0d755
+def claimed_cells(claim: dict[str, Any], numbers: pd.DataFrame) -> list[Any]:
+    "The numbers of a claim about single ones; none unless all are there."
+    known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
+    cells = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
+    return [known[cell] for cell in cells] if all(cell in known for cell in cells) else []
 
 
 def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "Values that agree with the printed ones."
-    known = numbers.set_index(["model", "dataset", "metric"]).value
-    printed = printed_numbers(claim["paper"]).set_index(["model", "dataset", "metric"]).value
-    wanted = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
-    if not all(cell in known and cell in printed for cell in wanted):
-        return Verdict(None, "no numbers")
-    good = all(abs(known[cell] - printed[cell]) <= claim.get("tolerance", 0) for cell in wanted)
-    return Verdict(good, "; ".join(f"{known[cell]:.2f} (printed {printed[cell]:.2f})" for cell in wanted))
+    ours, theirs = claimed_cells(claim, numbers), claimed_cells(claim, printed_numbers(claim["paper"]))
+    if not ours or not theirs:
+        return NOTHING
+    why = "; ".join(f"{a.value:.2f} (printed {b.value:.2f})" for a, b in zip(ours, theirs, strict=True))
+    if numbers.printed.all():
+        return Verdict(CANNOT, f"the printed number is the claim: {why}")
+    found = [Difference(a.value - b.value, a.error, a.seeds - 1, a.seeds) for a, b in zip(ours, theirs, strict=True)]
+    return judge_near(found, claim.get("tolerance", 0), why, False)
 
-# %% ../../nbs/tables/05_claims.ipynb #bae4b994
+
 def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "Numbers that are no larger than the claim's `most`, within their intervals."
-    known = numbers.set_index(["model", "dataset", "metric"])[["value", "ci95"]]
-    wanted = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
-    if not all(cell in known.index for cell in wanted):
-        return Verdict(None, "no numbers")
-    found = [(cell[2], *known.loc[cell].fillna(0)) for cell in wanted]
-    good = all(value - half <= claim["most"] for _, value, half in found)
-    words = [f"{METRIC_NAMES[m]}: {value:.2f} ± {half:.2f} (at most {claim['most']:g})" for m, value, half in found]
-    return Verdict(good, "; ".join(words))
+    "Numbers that are no larger than the claim's `most`."
+    ours = claimed_cells(claim, numbers)
+    if not ours:
+        return NOTHING
+    why = "; ".join(f"{METRIC_NAMES[n.metric]}: {n.value:.2f} (at most {claim['most']:g})" for n in ours)
+    if not all(math.isfinite(n.error) and n.seeds >= FEWEST_SEEDS for n in ours):
+        return Verdict(UNDECIDED, f"no interval; {why}")
+    found = [Difference(n.value - claim["most"], n.error, n.seeds - 1, n.seeds) for n in ours]
+    p = pd.DataFrame([tested("<", d, 0, 0.0) for d in found])
+    return Verdict(str(verdicts(p.favour, p.reverse, p.within)), why)
 
 # %% ../../nbs/tables/05_claims.ipynb #7ffbd6bb
 def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "A claim shown by the proof checks of its figure."
+    "How the proof checks of a claim's figure end; undecided either way, since no trained model stands behind them."
     checks = [check for check in PROOF_CHECKS.values() if check.proposition == claim.get("shown_by")]
-    if not checks:
-        return Verdict(None, "no proof check yet")
+    if len(numbers) and numbers.printed.all():
+        return Verdict(CANNOT, "a figure")
+    ended = []
     for check in checks:
         try:
             check()
+            ended.append(f"{check.statement}: shown")
         except AssertionError as error:
-            return Verdict(False, f"{check.statement}: {error}")
-    return Verdict(True, "; ".join(check.statement for check in checks))
+            ended.append(f"{check.statement}: {error}")
+    said = "; ".join(ended) or "no proof check yet"
+    return Verdict(UNDECIDED, f"no trained model; on examples of known truth: {said}")
 
 # %% ../../nbs/tables/05_claims.ipynb #4bf3d70c
 JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "comparison": judge_comparisons,
     "best_in_most": judge_best_in_most,
-    "in_most": judge_in_most,
+    "in_most": judge_comparisons,
     "spearman": judge_spearman,
     "ratio": judge_ratio,
     "value": judge_value,
@@ -221,40 +395,73 @@ JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
 
 
 def judge(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "Whether a claim holds on some numbers; `KeyError` for a kind of claim that is not known."
+    "The verdict on a claim from some numbers; `KeyError` for a kind of claim that is not known."
     return JUDGES[claim.get("kind", "comparison")](claim, numbers)
 
-# %% ../../nbs/tables/05_claims.ipynb #7e0d6761
-NO_NUMBERS = pd.DataFrame(columns=["model", "dataset", "metric", "value", "ci95"])
+# %% ../../nbs/tables/05_claims.ipynb #d32dfa61
+NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
 
 
 def ledger(
     paper: str,
     measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; none where our runs are too small to judge by
-) -> pd.DataFrame:  # indexed by claim: says, where, reported, reported_why, ours, ours_why
+) -> pd.DataFrame:  # indexed by claim: says, where, and of `reported` and `ours` the word, part and reason
     "Every claim of a paper with two verdicts."
-    rows = {}
+    rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
-        figure = claim.get("kind") == "vignette"
-        on_paper = Verdict(None, "a figure") if figure else judge(claim, printed_numbers(paper))
+        on_paper = Verdict(CANNOT, "a figure") if claim.get("kind") == "vignette" else on_printed(claim, printed)
         row = {"says": claim["says"], "where": f"{claim['where']}, {claim['table']}"}
         for who, verdict in (("reported", on_paper), ("ours", judge(claim, measured))):
-            row |= {who: verdict.holds, f"{who}_why": verdict.why}
+            row |= {who: verdict.word, f"{who}_part": verdict.part, f"{who}_why": verdict.why}
         rows[claim["id"]] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
 
-# %% ../../nbs/tables/05_claims.ipynb #58df2144
-WORDS = {True: "holds", False: "does not hold", None: "not judged"}
 
+def on_printed(claim: dict[str, Any], printed: pd.DataFrame) -> Verdict:
+    "The verdict from a paper's own numbers; without any the claim cannot be judged."
+    verdict = judge(claim, printed) if len(printed) else NOTHING
+    return Verdict(CANNOT, "not printed") if verdict == NOTHING else verdict
 
+# %% ../../nbs/tables/05_claims.ipynb #86edd1f1
 def readable(book: pd.DataFrame) -> pd.DataFrame:
     "A ledger in words: each verdict with its reason."
-    said = {
-        who: [f"**{WORDS[holds]}**: {why}" for holds, why in zip(book[who], book[f"{who}_why"], strict=True)]
-        for who in ("reported", "ours")
-    }
+    said = {}
+    for who in ("reported", "ours"):
+        rows = zip(book[who], book[f"{who}_why"], book[f"{who}_part"], strict=True)
+        said[who] = [f"**{Verdict(word, why, part)}**: {why}" for word, why, part in rows]
     columns = {"claim": book.says, "on the printed numbers": said["reported"], "on ours": said["ours"]}
     return pd.DataFrame(columns).rename_axis("")
+
+
+def summary(book: pd.DataFrame, who: str = "ours") -> str:
+    "How many claims have which verdict, in one line."
+    counts = [(word, int((book[who] == word).sum())) for word in WORDS]
+    parts = int(book[f"{who}_part"].fillna("").ne("").sum())
+    said = ", ".join(f"{n} {word}" for word, n in counts if n)
+    return f"{said}, of {len(book)}" + (f" ({parts} only in part)" if parts else "")
+
+# %% ../../nbs/tables/05_claims.ipynb #54751411
+def paper_updates(paper: str) -> int:
+    "The most updates that a paper's own settings ask for."
+    whole = Request(SCALES["paper"], seeds=1)
+    tables = [table for table in TABLES[paper] if not table.needs]
+    places = {(RUN_AS.get(model, model), data) for table in tables for model in table.models for data in table.run_on}
+    specs = [run_spec(paper, *place, whole) for place in places]
+    return max(map(rounds, specs), default=0)
+
+
+def rests_on(
+    cells: pd.DataFrame,  # of a paper's tables, from `table_cells`
+) -> str:
+    "What a ledger's verdicts on our runs rest on, in two sentences."
+    run = cells[cells.ours.notna()]
+    if large_enough(run).empty:
+        return f"Claims are not judged on our runs: none has {FEWEST_UPDATES:,} updates."
+    scale = SCALES[run.scale.iloc[0]]
+    whole = paper_updates(run.paper.iloc[0])
+    tuned = "tuned as the paper does" if scale.tuning_seeds else "taken as printed, not tuned again"
+    made = f"{run.updates.max():,} of the paper's {whole:,} updates"
+    return f"{footnote(cells)} Judged after {made}, at most {run.seeds.max()} seeds; rivals' hyperparameters {tuned}."
 
 # %% ../../nbs/tables/05_claims.ipynb #0827deda
 def write_ledger(
@@ -266,11 +473,18 @@ def write_ledger(
     "Write a ledger as Markdown, HTML and CSV into `folder`."
     stem, title = folder / f"{paper}_claims", f"{paper}: do the claims hold?"
     html = readable(book).replace(r"\*\*", "", regex=True).to_html(border=0, index_names=False)
+    counts = f"On the printed numbers: {summary(book, 'reported')}. On ours: {summary(book)}."
     texts = {
-        ".md": f"# {title}\n\n{readable(book).to_markdown()}\n\n{note}\n",
-        ".html": page(title, html, note),
+        ".md": f"# {title}\n\n{counts}\n\n{readable(book).to_markdown()}\n\n{note}\n",
+        ".html": page(title, html, f"{counts} {note}"),
         ".csv": book.to_csv(),
     }
     for suffix, text in texts.items():
         write_text(stem.with_suffix(suffix), text)
     return [stem.with_suffix(suffix) for suffix in texts]
+
+
+def written_summaries(folder: Path) -> list[str]:
+    "A line for every ledger in a folder: how many claims have which verdict on ours."
+    books = {path.stem.removesuffix("_claims"): pd.read_csv(path) for path in sorted(folder.glob("*_claims.csv"))}
+    return [f"{paper}: {summary(book)}" for paper, book in books.items() if "ours_part" in book]

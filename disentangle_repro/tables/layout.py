@@ -5,6 +5,7 @@
 # %% ../../nbs/tables/03_layout.ipynb #e6526b53
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +32,8 @@ from ..train.store import RunSpec, Store
 
 # %% auto #0
 __all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval',
-           'seed_scores', 'table_cells', 'trainings_behind', 'devices', 'number', 'lay_out', 'footnote', 'write_table',
-           'page']
+           'scores_by_seed', 'seed_scores', 'table_cells', 'trainings_behind', 'devices', 'number', 'lay_out',
+           'footnote', 'write_table', 'page']
 
 # %% ../../nbs/tables/03_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -73,17 +74,22 @@ def mean_interval(
     return (float(np.mean(values)) if n else math.nan), float(half)
 
 # %% ../../nbs/tables/03_layout.ipynb #2a6764cd
-def seed_scores(
+def scores_by_seed(
     runs: Sequence[dict[str, Any]],  # records of one model
     datasets: Sequence[str],  # one, or those to average over
     metric: str,
-) -> list[float]:
+) -> dict[int, float]:
     "A metric's mean over data sets, for every seed that has all of them."
     having = [run for run in runs if metric in run["scores"]]
     scores = {(run["spec"]["seed"], run["spec"]["dataset"]): run["scores"][metric] for run in having}
     seeds = sorted({seed for seed, _ in scores})
     complete = [seed for seed in seeds if all((seed, dataset) in scores for dataset in datasets)]
-    return [float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete]
+    return {seed: float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete}
+
+
+def seed_scores(runs: Sequence[dict[str, Any]], datasets: Sequence[str], metric: str) -> list[float]:
+    "The same without the seeds."
+    return list(scores_by_seed(runs, datasets, metric).values())
 
 # %% ../../nbs/tables/03_layout.ipynb #9ece5f2c
 def table_cells(
@@ -108,10 +114,12 @@ def table_cells(
             how = {"updates": made, "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
             for metric in table.metrics:
-                scores = seed_scores(runs, datasets, metric)
+                by_seed = scores_by_seed(runs, datasets, metric)
+                scores = list(by_seed.values())
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
                 behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
+                behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a paired comparison needs
                 rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
 

@@ -23,6 +23,7 @@ from ..core.files import project_root, put_aside, written_whole
 from ..core.scale import SCALES, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
+from .claims import written_summaries
 from .plan import ALONE, MEASUREMENTS, TABLES, TRAININGS, Request, wanted, with_protocol
 from ..train.store import RunSpec, Store, project_store
 
@@ -180,6 +181,8 @@ def make_tables(
         execute(notebook, folder / f"{paper}.ipynb", **asked, **whose)
         for text in sorted(folder.glob(f"{paper}_*.md")):
             tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
+    if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
+        tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
     return failures
 
 # %% ../../nbs/tables/04_runner.ipynb #c8233d15
