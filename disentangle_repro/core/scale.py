@@ -79,6 +79,6 @@ def at_scale(
 
 # %% ../../nbs/core/04_scale.ipynb #073285ba
 def pick_scale(name: str | None = None) -> Scale:
-    "The scale of that name; without a name `short` where there is a GPU and `smoke` where there is none."
-    name = name or ("short" if torch.cuda.is_available() else "smoke")
+    "The scale of that name; without a name `short` where there is a GPU and `cpu` where there is none."
+    name = name or ("short" if torch.cuda.is_available() else "cpu")
     return SCALES[check_choice("scale", name, SCALES)]
