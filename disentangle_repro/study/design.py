@@ -25,7 +25,7 @@ from ..train.store import RunSpec, Store, project_store
 # %% auto #0
 __all__ = ['FIRST', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'PILOT_UPDATES', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST',
            'WEIGHTS', 'LARGEST', 'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep',
-           'main']
+           'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -121,14 +121,26 @@ def run_and_keep(spec: RunSpec, store: Store) -> None:
     execute_run(spec, store)
     keep(spec, store)
 
+# %% ../../nbs/study/01_design.ipynb #ff7fab2d
+def take(store: Store, checkout: Path) -> int:  # the exit status: 1 where a record there is damaged
+    "Take in what another checkout has finished."
+    tables = checkout / "paper_tables"
+    taken, faults = store.take(Store(tables / "runs", tables / "results"))
+    for text in (f"{len(taken)} records are new.", *map(str, faults)):
+        tqdm.write(text)
+    return 1 if faults else 0
+
 # %% ../../nbs/study/01_design.ipynb #1fda1141
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_study`; the exit status is 1 after a failure."
     options = argparse.ArgumentParser(description="Do the runs of the study that have no record yet.")
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
-    engine, store, failures = options.parse_args(arguments).engine, project_store(), {}
+    options.add_argument("--take", type=Path, metavar="CHECKOUT", help="take in what another one has finished")
+    given, store, failures = options.parse_args(arguments), project_store(), {}
     put_damage_aside(store)
-    with executor(engine) as pool:
+    if given.take:
+        return take(store, given.take)
+    with executor(given.engine) as pool:
         for name, runs in stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
             failures |= do_runs(runs, store, pool, run_and_keep)

@@ -152,9 +152,13 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def kept(self, run: str) -> Path:
+        "Where the record of the run of that id is kept."
+        return self.results / f"{run}.json"
+
     def records(self, spec: RunSpec) -> list[Path]:
         "The files that hold the run's record."
-        places = (self.runs / spec.id / "run.json", self.results / f"{spec.id}.json")
+        places = (self.runs / spec.id / "run.json", self.kept(spec.id))
         return [path for path in places if path.exists()]
 
     def record(self, spec: RunSpec) -> dict[str, Any] | None:
@@ -202,7 +206,7 @@ class Store:
         path = self.folder(spec) / "run.json"
         (path.parent / "failure.json").unlink(missing_ok=True)
         if spec.scale != "smoke":
-            write_record(self.results / f"{spec.id}.json", record)
+            write_record(self.kept(spec.id), record)
         write_record(path, record)
         return path
 
@@ -220,6 +224,17 @@ class Store:
         if found := next((path for path in places if path.exists()), None):
             return found
         raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
+
+    def take(self, other: Store) -> tuple[list[str], list[DataError]]:  # ids that are new, and what is wrong there
+        "Copy kept records of another store that are not here, with the files that are kept of their runs."
+        believed, faults = other.everything()
+        new = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and not self.kept(r["id"]).exists()}
+        for path in (path for path in other.results.glob("*/*") if path.stem in new):
+            with written_whole(self.results / path.relative_to(other.results)) as part:
+                shutil.copyfile(path, part)
+        for run, record in new.items():
+            write_record(self.kept(run), record)
+        return list(new), faults
 
     def fail(self, spec: RunSpec, error: str) -> Path:
         "Write `failure.json`: that the run was tried, when, and what came of it."
