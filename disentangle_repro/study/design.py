@@ -23,9 +23,8 @@ from ..tables.runner import do_runs, execute_run, known_engine, put_damage_aside
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
-__all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'PILOT_UPDATES', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST',
-           'WEIGHTS', 'LARGEST', 'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep',
-           'take', 'main']
+__all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',
+           'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -64,14 +63,13 @@ def trainings(part: Part, store: Store) -> tuple[list[RunSpec], list[RunSpec]]:
     return sorted(todo.tuning, **first_models_first), sorted(todo.trainings, **first_models_first)
 
 # %% ../../nbs/study/01_design.ipynb #93102070
-PILOT_SEEDS, PILOT_UPDATES = (100, 101, 102), 6_000
+PILOT_SEEDS = (100, 101, 102)
 
 
 def pilot() -> list[RunSpec]:
     "AE and QLAE with three seeds of their own, and Tripod with one."
-    longer = replace(REQUEST, updates=PILOT_UPDATES)
-    pairs = [run_spec("qlae", model, "shapes3d", longer, seed) for seed in PILOT_SEEDS for model in ("ae", "qlae")]
-    heavy = run_spec("tripod", "tripod", "shapes3d", replace(REQUEST, updates=PILOT_UPDATES // 4), PILOT_SEEDS[0])
+    pairs = [run_spec("qlae", model, "shapes3d", REQUEST, seed) for seed in PILOT_SEEDS for model in ("ae", "qlae")]
+    heavy = run_spec("tripod", "tripod", "shapes3d", replace(REQUEST, updates=2_500), PILOT_SEEDS[0])
     return [*pairs, heavy]
 
 # %% ../../nbs/study/01_design.ipynb #1e4edf27
