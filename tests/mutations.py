@@ -1,12 +1,51 @@
 "For every chapter: its proof checks go red when the formulas they stand for are broken, and none is left unbroken."
 
+import json
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
-from disentangle_repro.core.proofs import PROOF_CHECKS
+from disentangle_repro.core.proofs import PROOF_CHECKS, notebook_of
+
+ROOT = Path(__file__).parents[1]
+NOTHING = object()
 
 
-def checks_of(chapter):
-    return [check for check in PROOF_CHECKS.values() if check.check.__module__ == chapter.__name__]
+class Chapter:
+    """A chapter's names as its notebook has them: those of the module it exports, and those of its room's proofs.
+
+    `chapter`: room and file name, such as "tripod/05_tripod". A chapter may have nothing but proofs.
+    """
+
+    def __init__(self, chapter):
+        self.notebook = f"nbs/{chapter}.ipynb"
+        cells = json.loads((ROOT / self.notebook).read_text(encoding="utf-8"))["cells"]
+        names = [f"{chapter.partition('/')[0]}.proofs"]
+        names += ["".join(c["source"]).split()[2] for c in cells if c["source"][:1] and "default_exp" in c["source"][0]]
+        self.modules = [import_module(f"disentangle_repro.{name}") for name in names]
+
+    def __getattr__(self, name):
+        found = [found for module in self.modules if (found := vars(module).get(name, NOTHING)) is not NOTHING]
+        if not found:
+            raise AttributeError(f"{self.notebook} exports no {name}")
+        assert all(one is found[0] for one in found), f"{name} is one thing in the proofs and another in the chapter"
+        return found[0]
+
+    @property
+    def names(self):
+        "What each name stands for."
+        return {name: found for module in reversed(self.modules) for name, found in vars(module).items()}
+
+    def replace(self, monkeypatch, name, broken):
+        "Put `broken` wherever the checks and what they call look for `name`."
+        getattr(self, name)
+        for module in self.modules:
+            if name in vars(module):
+                monkeypatch.setattr(module, name, broken)
+
+    def checks(self):
+        return [check for check in PROOF_CHECKS.values() if notebook_of(check.check) == self.notebook]
 
 
 def named(part):
@@ -15,13 +54,13 @@ def named(part):
 
 
 def proof_tests(chapter, mutations):
-    """Two tests of a chapter's module, to be bound to names that pytest collects.
+    """Two tests of a `Chapter`, to be bound to names that pytest collects.
 
-    `mutations`: (proposition, words of its statement, name in the module, what is put there instead).
+    `mutations`: (proposition, words of its statement, name in the chapter, what is put there instead).
     """
 
     def check_of(proposition, words):
-        (check,) = [c for c in checks_of(chapter) if c.proposition == proposition and words in c.statement]
+        (check,) = [c for c in chapter.checks() if c.proposition == proposition and words in c.statement]
         return check
 
     passed = set()
@@ -32,12 +71,12 @@ def proof_tests(chapter, mutations):
         if check not in passed:
             check()
             passed.add(check)
-        monkeypatch.setattr(chapter, name, broken)
+        chapter.replace(monkeypatch, name, broken)
         with pytest.raises(AssertionError):
             check()
 
     def no_check_is_left_unbroken():
         broken = [check_of(proposition, words) for proposition, words, _, _ in mutations]
-        assert [check.statement for check in checks_of(chapter) if check not in broken] == []
+        assert [check.statement for check in chapter.checks() if check not in broken] == []
 
     return a_broken_formula_is_seen, no_check_is_left_unbroken

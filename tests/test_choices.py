@@ -24,7 +24,8 @@ from disentangle_repro.qlae.choices import (
     plot_sweeps,
     settings_and_scores,
 )
-from disentangle_repro.qlae.infomec import compactness, infomec, modularity, nmi_matrix, vignette_models
+from disentangle_repro.qlae.infomec import compactness, infomec, modularity, nmi_matrix
+from disentangle_repro.qlae.proofs import vignette_models
 from disentangle_repro.scores.dci import dci
 
 QUESTIONS = {"Q1": {"infom", "infoc"}, "Q2": {"infoe"}, "Q3": {"infoe"}, "Q13": {"infom", "infoc"}}

@@ -3,11 +3,12 @@
 import math
 
 import pytest
-from mutations import checks_of, proof_tests
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.factorqvae import scalar_codes
-from disentangle_repro.train import annealing
 from disentangle_repro.train.loop import Training
+
+annealing = Chapter("train/05_annealing")
 
 
 class NeverAnnealed(Training):
@@ -65,7 +66,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("name", "broken"), FORMULAS, ids=["twice_as_fast", "cosine", "always_warm"])
 def test_a_broken_layer_is_seen(monkeypatch, name, broken):
-    (check,) = checks_of(annealing)
+    (check,) = annealing.checks()
     monkeypatch.setattr(scalar_codes, name, broken)
     with pytest.raises(AssertionError):
         check()

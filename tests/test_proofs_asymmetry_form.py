@@ -1,9 +1,8 @@
 "Each proof check on interaction and on the form of generators goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.asymmetry import form, interaction
 from disentangle_repro.asymmetry.interaction import (
     cross_terms,
     generator_of_order,
@@ -11,6 +10,9 @@ from disentangle_repro.asymmetry.interaction import (
     multi_factorial,
     slot_networks,
 )
+
+form = Chapter("asymmetry/02_form")
+interaction = Chapter("asymmetry/01_interaction")
 
 
 def one_order_up(n, slots, n_outputs, seed=0):

@@ -1,12 +1,13 @@
 "Each proof check of the slot Jacobian's chapter goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.asymmetry import slot_jacobian as sj
 from disentangle_repro.nets.slots import SlotPicture
 
-ORIGINAL = {name: getattr(sj, name) for name in (*sj.__all__, "generator_of_order")}
+sj = Chapter("asymmetry/07_slot_jacobian")
+
+ORIGINAL = sj.names
 
 
 def only_what_it_draws(mask, part, picture, part_slope, alpha_slope):

@@ -1,10 +1,11 @@
 "Each proof check of attention, the interaction loss and the Transformer-VAE goes red when its formula is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.asymmetry import cross_attention, transformer_vae
-from disentangle_repro.nets import attention
+cross_attention = Chapter("asymmetry/05_cross_attention")
+transformer_vae = Chapter("asymmetry/06_transformer_vae")
+attention = Chapter("nets/00_attention")
 
 
 class Unscaled(attention.MultiHeadAttention):

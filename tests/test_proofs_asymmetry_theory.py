@@ -1,12 +1,14 @@
 "Each proof check on disentanglement and on composition goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.asymmetry import composition, disentanglement
-from disentangle_repro.asymmetry.disentanglement import generator_of_order, slot_members, taylor
 from disentangle_repro.asymmetry.form import form_columns
-from disentangle_repro.asymmetry.interaction import derivatives, interaction_order
+from disentangle_repro.asymmetry.interaction import derivatives, generator_of_order, interaction_order
+from disentangle_repro.asymmetry.proofs import slot_members, taylor
+
+composition = Chapter("asymmetry/04_composition")
+disentanglement = Chapter("asymmetry/03_disentanglement")
 
 
 def always(*arguments):

@@ -1,9 +1,12 @@
 "Each proof check of the models that qlae compares with goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.base import bioae, variational, vqvae
+bioae = Chapter("base/03_bioae")
+variational = Chapter("base/02_variational")
+vqvae = Chapter("base/04_vqvae")
+
 
 gaussian_kl, draw, kl_terms = variational.gaussian_kl, variational.draw, variational.kl_terms
 aggregate_log_densities = variational.aggregate_log_densities

@@ -1,10 +1,11 @@
 "Each proof check of the two kinds of DCI goes red when what it stands on is broken."
 
 import numpy as np
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.factorqvae import two_dcis
 from disentangle_repro.scores.dci import spread
+
+two_dcis = Chapter("factorqvae/04_two_dcis")
 
 DCI, INFOMEC = two_dcis.dci, two_dcis.infomec
 

@@ -1,13 +1,15 @@
 "Each proof check of factorqvae's total correlation and of its Algorithm 1 goes red when its formula is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.base.autoencoder import LatentOutput
 from disentangle_repro.base.factorvae import Discriminator
-from disentangle_repro.factorqvae import density_ratio, factorqvae
 
-ORIGINAL = {name: getattr(density_ratio, name) for name in density_ratio.__all__}
+density_ratio = Chapter("factorqvae/02_total_correlation")
+factorqvae = Chapter("factorqvae/03_factorqvae")
+
+ORIGINAL = density_ratio.names
 exact, factorial, draw_codes, relax = (
     ORIGINAL["exact_total_correlation"],
     ORIGINAL["factorial"],

@@ -1,9 +1,10 @@
 "Each proof check of FactorVAE goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.base import factorvae
+factorvae = Chapter("base/08_factorvae")
+
 
 permute, discriminator_loss, total_correlation = (
     factorvae.permute,

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.tripod import finite_scalar_quantization as fsq
+fsq = Chapter("tripod/01_finite_scalar_quantization")
+
 
 quantize, straight_through, Quantizer = fsq.quantize, fsq.straight_through, fsq.FiniteScalarQuantizer
 

@@ -1,15 +1,13 @@
 "Each proof check of the two Hessian penalties goes red when the formula it stands for is broken."
 
-from importlib import import_module
-
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-# the room gives the names of these two modules to the functions in them
-hp = import_module("disentangle_repro.tripod.hessian_penalty")
-nhp = import_module("disentangle_repro.tripod.normalized_hessian_penalty")
+hp = Chapter("tripod/03_hessian_penalty")
+nhp = Chapter("tripod/04_normalized_hessian_penalty")
 
-ORIGINAL = {name: getattr(nhp, name) for name in nhp.__all__ if callable(getattr(nhp, name))} | vars(hp)
+
+ORIGINAL = nhp.names | hp.names
 
 
 def with_the_diagonal(hessian):

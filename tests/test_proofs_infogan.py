@@ -1,14 +1,15 @@
 "Each proof check of the two InfoGANs goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 from torch.nn import functional as F
 
-from disentangle_repro.base import infogan
 from disentangle_repro.base.autoencoder import Step
 from disentangle_repro.base.infogan import InfoGAN
-from disentangle_repro.qlae import quantized_infogan
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
+
+infogan = Chapter("base/05_infogan")
+quantized_infogan = Chapter("qlae/05_quantized_infogan")
 
 
 def summed(read, latents):

@@ -1,11 +1,11 @@
 """Every proof check of the InfoMEC chapter goes red when the formula it checks is broken."""
 
 import numpy as np
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from disentangle_repro.qlae import infomec as chapter
+chapter = Chapter("qlae/02_infomec")
 
 
 def miller_madow(sources, latents):

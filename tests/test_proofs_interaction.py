@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.data import interaction as chapter
+chapter = Chapter("data/12_interaction")
+
 
 SPRITES, SHAPES3D = chapter.SPRITES, chapter.SHAPES3D
 

@@ -1,13 +1,12 @@
 "Each proof check of kernel multi-information goes red when the formula it stands for is broken."
 
-from importlib import import_module
-
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.base.variational import log_density
 
-klm = import_module("disentangle_repro.tripod.kernel_multiinformation")  # the room has a function of that name
+klm = Chapter("tripod/02_kernel_multiinformation")
+
 aggregate, penalty, silverman = klm.aggregate_log_densities, klm.kernel_multiinformation, klm.silverman
 at, standardized, latent_scales = klm.multiinformation_at, klm.standardized, klm.latent_scales
 endless_normal, descend = klm.endless_normal, klm.descend

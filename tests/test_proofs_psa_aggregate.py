@@ -1,11 +1,10 @@
 "Each proof check of the aggregate posterior goes red when the formula it stands for is broken."
 
-from importlib import import_module
-
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-chapter = import_module("disentangle_repro.psa.aggregate_posterior")
+chapter = Chapter("psa/03_aggregate_posterior")
+
 
 ORIGINAL_PRODUCT, ORIGINAL_MEAN = chapter.product_of_normals, chapter.log_dirichlet_mean
 ORIGINAL_AGGREGATE, ORIGINAL_DRAW, ORIGINAL_WITH = chapter.aggregate_posterior, chapter.draw, chapter.with_posterior

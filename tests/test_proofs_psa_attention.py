@@ -1,11 +1,12 @@
 "Each proof check of probabilistic slot attention goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 from torch import nn
 
 from disentangle_repro.psa import mixture as local
-from disentangle_repro.psa import probabilistic_slot_attention as psa
+
+psa = Chapter("psa/02_probabilistic_slot_attention")
 
 ITERATE, COURSE, UPDATE, DRAW = psa.iterate, psa.likelihood_course, psa.update, psa.draw
 

@@ -1,9 +1,10 @@
 "The proof check of psa's mixture experiment goes red when what it stands on is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.psa import mixture_experiment as chapter
+chapter = Chapter("psa/06_mixture_experiment")
+
 
 RATIOS = chapter.aggregate_ratios
 

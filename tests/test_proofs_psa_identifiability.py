@@ -4,11 +4,12 @@ import copy
 import math
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 from torch import nn
 
-from disentangle_repro.psa import identifiability as chapter
 from disentangle_repro.psa.aggregate_posterior import DiagonalMixture
+
+chapter = Chapter("psa/04_identifiability")
 
 ORIGINAL_LAW, ORIGINAL_DRAW, ORIGINAL_STRETCH = chapter.concatenated_slots, chapter.draw_slots, chapter.least_stretch
 ORIGINAL_FIT, ORIGINAL_FOLD = chapter.fit_mixture, chapter.to_nearest_fold

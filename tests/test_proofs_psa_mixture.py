@@ -3,9 +3,10 @@
 import math
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.psa import mixture
+mixture = Chapter("psa/01_slots_as_a_mixture")
+
 
 ORIGINAL_JOINT, ORIGINAL_UPDATE = mixture.log_joint, mixture.update
 LocalMixture = mixture.LocalMixture

@@ -1,8 +1,8 @@
 "Each proof check of latent quantisation goes red when the formula it stands for is broken."
 
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.qlae import latent_quantization as lq
+lq = Chapter("qlae/01_latent_quantization")
 
 
 def second_nearest(continuous, codebooks):

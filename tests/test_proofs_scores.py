@@ -1,12 +1,10 @@
 "Each proof check of DCI goes red when the formula it stands for is broken."
 
-import importlib
-
 import numpy as np
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-# `disentangle_repro.scores.dci` is the function at the room's door; this is the module
-dci = importlib.import_module("disentangle_repro.scores.dci")
+dci = Chapter("scores/02_dci")
+
 ORIGINAL = {name: getattr(dci, name) for name in ("shares", "spread", "truncated_votes", "forest_by_depth")}
 ORIGINAL_IMPORTANCE = dci.truncated_importance
 

@@ -4,11 +4,12 @@ from itertools import cycle
 
 import numpy as np
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
-from disentangle_repro.psa import slot_metrics as sm
+sm = Chapter("psa/05_slot_metrics")
 
-ORIGINAL = {name: getattr(sm, name) for name in sm.__all__}
+
+ORIGINAL = sm.names
 FACTORS = cycle((0.8, 1.2))
 
 

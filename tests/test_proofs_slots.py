@@ -1,11 +1,12 @@
 "Each proof check of the slot networks, slot attention and MONet goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 from torch.nn import functional as F
 
-from disentangle_repro.base import monet, slot_attention
-from disentangle_repro.nets import slots
+monet = Chapter("base/07_monet")
+slot_attention = Chapter("base/06_slot_attention")
+slots = Chapter("nets/03_slots")
 
 
 class Leaking(slots.SpatialBroadcastDecoder):

@@ -1,11 +1,12 @@
 "Each proof check of Tripod's objective goes red when the formula it stands for is broken."
 
 import torch
-from mutations import proof_tests
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.base.autoencoder import LatentOutput
-from disentangle_repro.tripod import tripod
 from disentangle_repro.tripod.tripod import FiniteScalarQuantizer, LatentQuantizer, NaiveTripod, Tripod
+
+tripod = Chapter("tripod/05_tripod")
 
 
 def together(latents, scales):

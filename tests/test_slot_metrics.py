@@ -12,6 +12,7 @@ from torch import nn
 
 from disentangle_repro.metrics import compositional_contrast, sis, slot_r2, smcc
 from disentangle_repro.psa import slot_metrics
+from disentangle_repro.psa.proofs import normal_slots, random_matrix, shuffled, smcc_by_chance
 from disentangle_repro.psa.slot_metrics import (
     MATCHINGS,
     align,
@@ -22,11 +23,7 @@ from disentangle_repro.psa.slot_metrics import (
     fit_affine,
     halves,
     hungarian,
-    normal_slots,
-    random_matrix,
-    shuffled,
     slot_agreement,
-    smcc_by_chance,
     whitening,
 )
 

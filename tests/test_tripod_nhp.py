@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from disentangle_repro.core.device import generator
-from disentangle_repro.tripod.hessian_penalty import hessian_penalty, off_diagonal_sum
-from disentangle_repro.tripod.normalized_hessian_penalty import normalized_hessian_penalty, squares
+from disentangle_repro.tripod.hessian_penalty import hessian_penalty
+from disentangle_repro.tripod.normalized_hessian_penalty import normalized_hessian_penalty
+from disentangle_repro.tripod.proofs import off_diagonal_sum, squares
 
 MANY = 4096
 

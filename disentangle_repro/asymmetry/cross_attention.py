@@ -6,139 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, product
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.functional import jacobian
 
-from ..core.device import generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
-from ..nets.attention import Transformer, attention_weights
 
 # %% auto #0
-__all__ = ['cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative',
-           'loudness', 'pair_products', 'interaction_loss']
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #57c7ef33
-def cross_attention(
-    slots: Float[Tensor, "slots dim"],  # z
-    queries: Float[Tensor, "pixels inner"],  # q
-    key: Float[Tensor, "inner dim"],  # W^K
-    value: Float[Tensor, "values dim"],  # W^V
-) -> tuple[Float[Tensor, "pixels values"], Float[Tensor, "pixels slots"]]:  # what each pixel hears, and A
-    "One head of cross-attention from pixels to slots (asymmetry, equations 5.1 and 5.2)."
-    weights = attention_weights(queries, slots @ key.T, scale=1.0)
-    return weights @ (slots @ value.T), weights
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e9465847
-def random_layer(seed: int = 0, sharpness: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    "Slots, queries times `sharpness`, and the two matrices, as `cross_attention` takes them."
-    random, sizes = generator(seed), ((4, 5), (30, 7), (7, 5), (3, 5))
-    slots, queries, key, value = (torch.randn(size, generator=random, dtype=torch.float64) for size in sizes)
-    return slots, sharpness * queries, key, value
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #bec3a081
-@proof_check("asymmetry", "equation 5.2", "rows of A sum to one, slots permute its columns, all weight is one value")
-def _():
-    slots, *layer = random_layer()
-    (heard, weights), order = cross_attention(slots, *layer), torch.tensor([2, 0, 3, 1])
-    assert (weights > 0).all() and (weights.sum(1) - 1).abs().max() < 1e-12
-    permuted, their_weights = cross_attention(slots[order], *layer)
-    torch.testing.assert_close(permuted, heard, rtol=0, atol=1e-12)
-    torch.testing.assert_close(their_weights, weights[:, order], rtol=0, atol=1e-12)
-    slots, *layer, value = random_layer(sharpness=1e6)
-    heard, weights = cross_attention(slots, *layer, value)
-    assert (weights.amax(1) == 1).all(), "the layer is not sharp enough to tell"
-    torch.testing.assert_close(heard, (slots @ value.T)[weights.argmax(1)], rtol=0, atol=1e-12)
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #14a9d44b
-def softmax_derivative(
-    weights: Float[Tensor, "*b slots"],
-) -> Float[Tensor, "*b slots slots"]:  # of weight k (row) by logit i (column)
-    "Derivative of a softmax, from its values (asymmetry, equation F.6)."
-    return weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #59ba4105
-@proof_check("asymmetry", "equation F.6", "the derivative of attention weights by the logits, from the weights alone")
-def _():
-    slots, queries, key, _ = random_layer()
-    logits = queries @ key @ slots.T
-    automatic = jacobian(lambda s: s.softmax(1).sum(0), logits).movedim(1, 0)  # pixels do not mix, so sum over them
-    torch.testing.assert_close(softmax_derivative(logits.softmax(1)), automatic, rtol=0, atol=1e-12)
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e4f3a13a
-def response(
-    slots: Float[Tensor, "slots dim"],
-    queries: Float[Tensor, "pixels inner"],
-    key: Float[Tensor, "inner dim"],
-    value: Float[Tensor, "values dim"],
-) -> Float[Tensor, "pixels slots values dim"]:
-    "The bracket of equation F.8: what a slot's attention weight is multiplied with in its derivative."
-    heard, _ = cross_attention(slots, queries, key, value)
-    apart = slots @ value.T - heard[:, None]  # (pixels, slots, values)
-    return apart[..., None] * (queries @ key)[:, None, None] + value
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #6494adfc
-def slot_derivative(
-    slots: Float[Tensor, "slots dim"],
-    queries: Float[Tensor, "pixels inner"],
-    key: Float[Tensor, "inner dim"],
-    value: Float[Tensor, "values dim"],
-) -> Float[Tensor, "pixels slots values dim"]:
-    "The derivative of what each pixel hears by each slot, in closed form (asymmetry, equation F.8)."
-    _, weights = cross_attention(slots, queries, key, value)
-    return weights[..., None, None] * response(slots, queries, key, value)
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #3c7b251d
-def automatic_derivative(slots: Tensor, *layer: Tensor) -> Float[Tensor, "pixels slots values dim"]:
-    "The same by autograd."
-    return jacobian(lambda s: cross_attention(s, *layer)[0], slots).transpose(1, 2)
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #b4d135f5
-@proof_check("asymmetry", "equation F.8", "the closed form of a layer's slot Jacobian is autograd's")
-def _():
-    for sharpness in (0.1, 1.0, 10.0):
-        closed = slot_derivative(*random_layer(1, sharpness))
-        torch.testing.assert_close(closed, automatic_derivative(*random_layer(1, sharpness)), rtol=0, atol=1e-10)
-        assert closed.abs().max() > 0.1, "a derivative of nothing proves nothing"
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #3abda511
-@proof_check("asymmetry", "equation F.8, limit", "a slot's Jacobian vanishes with its attention weight, others' do not")
-def _():
-    slots, queries, key, value = random_layer(2)
-    away, sizes = queries[0] @ key, []
-    for fallen in (0, 5, 10, 20, 50):
-        moved = torch.cat([slots[:1] - fallen * away / away.square().sum(), slots[1:]])
-        heard, weights = cross_attention(moved, queries, key, value)
-        bound = (moved[0] @ value.T - heard[0]).norm() * away.norm() + value.norm()
-        sizes.append(automatic_derivative(moved, queries, key, value)[0].norm(dim=(1, 2)))
-        assert sizes[-1][0] <= weights[0, 0] * bound, f"above the bound where the logit has fallen by {fallen}"
-    assert weights[0, 0] < 1e-12 and sizes[-1][0] < 1e-10 * sizes[0][0], "the weight or the derivative is left"
-    assert sizes[-1][1:].max() > 1e-2, "the other slots are not heard either"
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #ea1e8cb2
-def loudness(
-    slots: Float[Tensor, "1 slots dim"], pixels: Float[Tensor, "1 pixels size"], module: Transformer
-) -> tuple[Float[Tensor, "layers heads pixels slots"], Float[Tensor, "pixels slots"]]:
-    "The weights of each slot at each pixel, and the norms of each pixel's derivatives by each slot."
-    by_slots = jacobian(lambda z: module(pixels, z)[0], slots)[:, :, 0]
-    return torch.cat(module.weighed(pixels, slots)[1]), by_slots.norm(dim=(1, 3))
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #00c91fb2
-@proof_check("asymmetry", "appendix F.1, heads and layers", "a slot reaches a pixel by what hears it")
-def _():
-    with seeded(3):
-        module = Transformer(8, 6, layers=2, heads=2, inner=8, hidden=16, scale=40.0).double()
-        slots, pixels = torch.randn(1, 3, 6).double(), torch.randn(1, 60, 8).double()
-    weights, norms = loudness(slots, pixels, module)
-    loudest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
-    silent, heard = loudest < 1e-9, loudest > 0.3
-    assert silent.sum() > 5 and norms[silent].max() < 1e-6, "a silent slot moves a pixel"
-    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "a slot that is heard does not move its pixel"
-    assert (heard & (least < 1e-9)).any() and (heard & (weights[-1].amax(0) < 1e-9)).any(), "heads and layers agree"
+__all__ = ['pair_products', 'interaction_loss']
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #4a51ec3c
 def pair_products(
@@ -146,30 +21,6 @@ def pair_products(
 ) -> Float[Tensor, "*b"]:  # not negative for weights that are not
     "The sum of the products of all pairs (asymmetry, equation F.9, for one pixel)."
     return (weights.sum(-1).square() - weights.square().sum(-1)) / 2
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #04473190
-@proof_check("asymmetry", "equation F.9", "the closed form is the sum of products over pairs of slots")
-def _():
-    for n_slots in range(1, 9):
-        weights = torch.randn(100, n_slots, generator=generator(n_slots), dtype=torch.float64)
-        pairs = sum((weights[:, j] * weights[:, k] for j, k in combinations(range(n_slots), 2)), torch.zeros(100))
-        torch.testing.assert_close(pair_products(weights), pairs.double(), rtol=0, atol=1e-12)
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #644ec443
-@proof_check("asymmetry", "equation F.9", "zero exactly where a row has at most one entry that is not zero")
-def _():
-    entries = 0.1 + torch.rand(5, generator=generator(0))
-    for pattern in product((0, 1), repeat=5):
-        value = pair_products(entries * torch.tensor(pattern)).item()
-        assert (value == 0) == (sum(pattern) <= 1), f"{value} for non-zero entries at {pattern}"
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e0de8ab3
-@proof_check("asymmetry", "equation F.9", "of rows that sum to one the even row has most, (1 - 1/K) / 2")
-def _():
-    for n_slots in range(1, 9):
-        weights = (3 * torch.randn(100, n_slots, generator=generator(n_slots), dtype=torch.float64)).softmax(1)
-        below = (1 - 1 / n_slots) / 2 - pair_products(weights)
-        torch.testing.assert_close(below, (weights - 1 / n_slots).square().sum(1) / 2, rtol=0, atol=1e-12)
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #d1e906ce
 def interaction_loss(
@@ -185,37 +36,3 @@ def interaction_loss(
     check_choice("protocol", protocol, ("paper", "code"))
     weights = sum(layer.sum(1) for layer in attention)
     return pair_products(weights if protocol == "paper" else weights / len(attention)).mean()
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #9ebcb638
-@proof_check("asymmetry", "appendix F.2, heads and layers", "sure heads have no loss exactly where they all agree")
-def _():
-    for chosen in product(range(3), repeat=4):
-        weights = torch.eye(3)[list(chosen)].view(2, 1, 2, 1, 3)  # (layers, batch, heads, pixels, slots)
-        for protocol in ("paper", "code"):
-            loss = interaction_loss(list(weights), protocol).item()
-            assert (loss == 0) == (len(set(chosen)) == 1), f"{loss} where heads choose {chosen}"
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #bdc8ebc1
-@proof_check("asymmetry", "appendix F.2, heads and layers", "summed over layers it is their number squared larger")
-def _():
-    logits = torch.randn(2, 3, 4, 6, 5, generator=generator(0), dtype=torch.float64)
-    weights = logits.softmax(-1)  # 2 layers, 3 pictures, 4 heads, 6 pixels, 5 slots
-    paper, code = (interaction_loss(list(weights), protocol) for protocol in ("paper", "code"))
-    torch.testing.assert_close(paper, 4 * code)
-    of_pixel = weights.sum((0, 2)).flatten(0, 1)
-    pairs = sum((row[j] * row[k] for row in of_pixel for j, k in combinations(range(5), 2)), torch.zeros(()))
-    torch.testing.assert_close(paper, pairs.double() / len(of_pixel))
-
-# %% ../../nbs/asymmetry/05_cross_attention.ipynb #31835436
-@proof_check("asymmetry", "appendix F.2, compositional contrast", "a layer's is its loss, pairs times responses")
-def _():
-    for sharpness in (0.1, 1.0, 10.0):
-        layer = random_layer(4, sharpness)
-        weights, brackets = cross_attention(*layer)[1], response(*layer).norm(dim=(2, 3))
-        norms = automatic_derivative(*layer).norm(dim=(2, 3))
-        contrast = sum(norms[:, j] * norms[:, k] for j, k in combinations(range(4), 2))
-        torch.testing.assert_close(pair_products(weights * brackets), contrast, rtol=1e-10, atol=1e-10)
-        loss, slack = pair_products(weights), contrast * 1e-9 + 1e-12
-        assert loss.max() > 0.05, "a loss of nothing proves nothing"
-        assert (brackets.amin(1) ** 2 * loss <= contrast + slack).all(), "below the least response's share"
-        assert (brackets.amax(1) ** 2 * loss >= contrast - slack).all(), "above the largest response's share"

@@ -5,58 +5,27 @@
 # %% ../../nbs/asymmetry/02_form.ipynb #7a9d87c4
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
-from scipy import ndimage
+from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import one_hot
 
 from disentangle_repro.asymmetry.interaction import (
     Generator,
     Points,
     Slots,
     count_latents,
-    cross_terms,
     derivatives,
-    equivalent,
     exponents,
-    generator_of_order,
     interaction_indices,
-    interaction_order,
-    interactions,
     monomials,
     multi_factorial,
-    random_matrices,
-    slot_networks,
 )
-from ..core.device import generator
-from ..core.proofs import proof_check, prove
-from ..tripod.hessian_penalty import random_latents, smooth_decoder
 
 # %% auto #0
-__all__ = ['RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'cross_constants', 'peel', 'sum_over_slots',
-           'recover_form', 'slot_grid', 'form_columns', 'FormFit', 'fit_form', 'circulation', 'angle_between',
-           'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm']
-
-# %% ../../nbs/asymmetry/02_form.ipynb #71e5f642
-RAGGED = ((0, 3), (1,), (2, 4))  # three slots of different sizes, latents not side by side
-
-# %% ../../nbs/asymmetry/02_form.ipynb #a5a94b94
-@proof_check("asymmetry", "equation C.12", "a function of the form has at most n-th order interaction")
-def _():
-    points, mixing = random_latents(8, 5), random_latents(5, 5, seed=1)
-    for n in (1, 2, 3):
-        across = cross_terms(RAGGED, n, 5, seed=n)
-
-        def f(z: Float[Tensor, "5"], across: Generator = across) -> Float[Tensor, "5"]:
-            own = torch.stack([(z[0] * z[3]).sin(), z[1].exp(), (z[2] ** 2 + z[4]).cos(), z[2] * z[4], z[1] ** 5])
-            return mixing @ own + across(z)
-
-        assert interactions(f, points, RAGGED, n + 1).max() == 0
-        assert interaction_order(f, points, RAGGED) == n
+__all__ = ['cross_constants', 'peel', 'sum_over_slots', 'recover_form', 'form_columns', 'FormFit', 'fit_form']
 
 # %% ../../nbs/asymmetry/02_form.ipynb #885116ed
 def cross_constants(
@@ -80,18 +49,6 @@ def peel(
     "The function without its interaction of order n (asymmetry, Lemma C.4)."
     indices, constants = cross_constants(f, z, slots, n)
     return lambda z: f(z) - constants @ monomials(z, indices)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #247eda13
-@proof_check("asymmetry", "Lemma C.4", "the highest derivatives across slots are constants; taken off, one order less")
-def _():
-    points = random_latents(8, 5)
-    for n in (2, 3):
-        f = equivalent(generator_of_order(n, RAGGED, 6, seed=n), random_matrices(RAGGED), RAGGED)
-        constants = torch.stack([cross_constants(f, z, RAGGED, n)[1] for z in points])
-        assert (constants - constants[0]).abs().max() < 1e-10
-        assert interaction_order(peel(f, points[0], RAGGED, n), points, RAGGED, maximum=n) == n - 1
-        higher = peel(generator_of_order(n + 1, RAGGED, 6), points[0], RAGGED, n)
-        assert interaction_order(higher, points, RAGGED, maximum=n + 1) == n + 1
 
 # %% ../../nbs/asymmetry/02_form.ipynb #ebbf130f
 def sum_over_slots(
@@ -121,31 +78,6 @@ def recover_form(
         rest = peel(rest, z, slots, order)
     own = sum_over_slots(rest, z, slots)
     return lambda y: own(y) + sum(constants @ monomials(y, indices) for indices, constants in powers)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #d5eed4fa
-@proof_check("asymmetry", "Theorem C.2", "a function of order n is recovered in the form (C.1) from one point")
-def _():
-    points, anchor = random_latents(50, 5), random_latents(1, 5, seed=1)[0]
-
-    def misses(f: Generator, n: int) -> float:
-        form = recover_form(f, anchor, RAGGED, n)
-        return (torch.vmap(form)(points) - torch.vmap(f)(points)).abs().max().item()
-
-    for n in (1, 2, 3):
-        f = equivalent(generator_of_order(n, RAGGED, 6, seed=n), random_matrices(RAGGED), RAGGED)
-        assert misses(f, n) < 1e-10, f"order {n} is not recovered"
-        assert n == 1 or misses(f, n - 1) > 0.001, "the form of a lower order would do"
-        assert misses(smooth_decoder(5, 6), n) > 0.001, "everything has this form"
-
-# %% ../../nbs/asymmetry/02_form.ipynb #46561926
-def slot_grid(
-    values: Sequence[Float[Tensor, "values slot"]],  # for each slot the values it takes
-    slots: Slots,
-) -> Float[Tensor, "points latents"]:
-    "All combinations of the slots' values."
-    which = torch.cartesian_prod(*(torch.arange(len(own)) for own in values))
-    place = torch.tensor([place for slot in slots for place in slot]).argsort()
-    return torch.cat([own[index] for own, index in zip(values, which.T, strict=True)], dim=1)[:, place]
 
 # %% ../../nbs/asymmetry/02_form.ipynb #b1b0d763
 def form_columns(
@@ -178,116 +110,3 @@ def fit_form(
     columns, values = form_columns(points, slots, n), torch.vmap(f)(points)
     solution = torch.linalg.lstsq(columns, values, driver="gelsd").solution
     return FormFit(solution, (columns @ solution - values).abs().max().item())
-
-# %% ../../nbs/asymmetry/02_form.ipynb #47008485
-RAGGED_GRID = slot_grid([random_latents(6, len(slot), seed=k) for k, slot in enumerate(RAGGED)], RAGGED)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #a9a05a07
-@proof_check("asymmetry", "Theorem C.2", "values fit the form exactly if the order is at most n")
-def _():
-    for n in (1, 2, 3):
-        for order in range(4):
-            residual = fit_form(generator_of_order(order, RAGGED, 6), RAGGED_GRID, RAGGED, n).residual
-            assert residual < 1e-10 if order <= n else residual > 0.001, f"order {order} by form {n}: {residual}"
-        assert fit_form(smooth_decoder(5, 6), RAGGED_GRID, RAGGED, n).residual > 0.001
-    solution = fit_form(generator_of_order(3, RAGGED, 6, seed=5), RAGGED_GRID, RAGGED, 3).solution
-    across, origin = cross_terms(RAGGED, 3, 6, seed=5), torch.zeros(5).double()
-    built = torch.cat([cross_constants(across, origin, RAGGED, order)[1] for order in (2, 3)], dim=1)
-    torch.testing.assert_close(solution[18:].T, built, rtol=0, atol=1e-8)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #3821ebd0
-def circulation(
-    f: Generator,
-    first: Float[Tensor, "steps first_slot"],  # values a_j of the first slot, back to the start after the last
-    second: Float[Tensor, "steps second_slot"],  # values b_j of the second
-) -> Float[Tensor, "outputs"]:
-    "What the steps of the first slot change on a closed circuit; zero for a sum of functions of two slots."
-    moved, still = torch.cat([first.roll(-1, 0), second], dim=1), torch.cat([first, second], dim=1)
-    return (torch.vmap(f)(moved) - torch.vmap(f)(still)).sum(0)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #ad7433c6
-RING = ((0, 1), (2, 3))  # two points of the plane
-
-
-def angle_between(z: Float[Tensor, "4"]) -> Float[Tensor, "1"]:
-    "Angle of the first point minus that of the second, from -pi to pi, in radian (Example C.6)."
-    along, across = z[0] * z[2] + z[1] * z[3], z[1] * z[2] - z[0] * z[3]
-    return torch.atan2(across, along)[None]
-
-
-def on_ring(angles: Float[Tensor, "points"], radius: float = 1.5) -> Float[Tensor, "points 2"]:
-    "Points of the plane at these angles, in radian."
-    return radius * torch.stack([angles.cos(), angles.sin()], dim=1)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #be923bbc
-def near_pairs(
-    angles: Float[Tensor, "angles"],  # which both points take
-) -> Float[Tensor, "points 4"]:
-    "The pairs of points on the ring that lie in the set of Example C.6."
-    pairs = slot_grid([on_ring(angles)] * 2, RING)
-    return pairs[torch.vmap(angle_between)(pairs)[:, 0].abs() < torch.pi / 2]
-
-# %% ../../nbs/asymmetry/02_form.ipynb #5ab9e957
-@proof_check("asymmetry", "Example C.6", "on a set with a hole, a function of first order that is no sum over slots")
-def _():
-    pairs, random = near_pairs(random_latents(1, 40)[0] * torch.pi)[::4], generator(0)
-    radii = 0.7 + 0.6 * torch.rand(len(pairs), 2, generator=random, dtype=torch.float64)
-    inside = pairs * radii.repeat_interleave(2, dim=1)
-    assert interactions(angle_between, inside, RING, 2).max() < 1e-10
-    assert interactions(angle_between, inside, RING, 1).min() > 0.1
-    turn = on_ring(torch.arange(5, dtype=torch.float64) * 2 * torch.pi / 5)
-    around = circulation(angle_between, turn, turn)
-    torch.testing.assert_close(around, torch.full((1,), 2 * torch.pi, dtype=torch.float64), rtol=0, atol=1e-12)
-    circle = torch.arange(40, dtype=torch.float64) * torch.pi / 20
-    assert fit_form(angle_between, near_pairs(circle), RING, 1).residual > 2 * torch.pi / 10
-    cut = circle[(circle - torch.pi).abs() <= 0.75 * torch.pi + 1e-9]
-    assert fit_form(angle_between, near_pairs(cut), RING, 1).residual < 1e-10
-
-# %% ../../nbs/asymmetry/02_form.ipynb #e2e6dd67
-Mask = Bool[Tensor, "first second"]  # which points of a grid over two one-dimensional slots are in the set
-
-
-def is_connected(inside: Mask) -> bool:
-    "Whether all points of the set can be reached from each other by steps to neighbours on the grid."
-    return ndimage.label(inside.numpy())[1] == 1
-
-# %% ../../nbs/asymmetry/02_form.ipynb #d337235d
-def is_aligned_connected(inside: Mask) -> bool:
-    "Whether the points with a given value of either slot are one run (asymmetry, Definition A.16)."
-    starts = [pad(lines.int(), (1, 0)).diff() == 1 for lines in (inside, inside.T)]
-    return all(bool((start.sum(1) <= 1).all()) for start in starts)
-
-# %% ../../nbs/asymmetry/02_form.ipynb #8136c3ac
-def u_shape(z: Float[Tensor, "points 2"]) -> Bool[Tensor, "points"]:
-    "Which points of (-2, 2) x (-1, 2) lie in the U of Example C.7."
-    return (z[:, 0].abs() > 1) | (z[:, 1] < 0)
-
-
-PLANE = ((0,), (1,))  # two slots of one latent
-U_VALUES = [torch.linspace(-1.95, 1.95, 40).double()[:, None], torch.linspace(-0.95, 1.95, 30).double()[:, None]]
-
-# %% ../../nbs/asymmetry/02_form.ipynb #159fe8d5
-@proof_check("asymmetry", "Remark A.17", "connected and aligned-connected: neither implies the other")
-def _():
-    z = slot_grid(U_VALUES, PLANE)
-    right, upper = z[:, 0] > 0, z[:, 1] > 0.5
-    sets = {"U": u_shape(z), "L": u_shape(z) & ~(right & (z[:, 1] > 0)), "two squares": right == upper}
-    has = {name: (is_connected(s.view(40, 30)), is_aligned_connected(s.view(40, 30))) for name, s in sets.items()}
-    assert has == {"U": (True, False), "L": (True, True), "two squares": (False, True)}, has
-
-# %% ../../nbs/asymmetry/02_form.ipynb #a9f8f76f
-def right_arm(z: Float[Tensor, "2"]) -> Float[Tensor, "1"]:
-    "The third power of the height in the right arm of the U, zero elsewhere (Example C.7)."
-    return torch.where(z[0] > 0, z[1].clamp(min=0) ** 3, 0.0)[None]
-
-
-@proof_check("asymmetry", "Example C.7", "on a U, a function of first order that is no sum over slots")
-def _():
-    z = slot_grid(U_VALUES, PLANE)
-    u, left_arm = u_shape(z), (z[:, 0] < 0) & (z[:, 1] > 0)
-    assert interaction_order(right_arm, z[u], PLANE) <= 1
-    arms, heights = torch.tensor([[-1.5], [1.5]]).double(), torch.tensor([[1.0], [-0.5]]).double()
-    assert u_shape(slot_grid([arms, heights], PLANE)).all()
-    assert circulation(right_arm, arms, heights).tolist() == [1.0]
-    assert fit_form(right_arm, z[u], PLANE, 1).residual > 1 / 4
-    assert fit_form(right_arm, z[u & ~left_arm], PLANE, 1).residual < 1e-10

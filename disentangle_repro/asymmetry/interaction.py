@@ -15,20 +15,17 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from ..core.device import generator
-from ..core.proofs import proof_check, prove
-from ..tripod.hessian_penalty import random_latents, smooth_decoder
+from ..tripod.hessian_penalty import smooth_decoder
 
 # %% auto #0
-__all__ = ['Generator', 'Slots', 'SLOTS', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'products',
+__all__ = ['Generator', 'Slots', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'products',
            'interaction_tensor', 'interaction_strength', 'interactions', 'interaction_order', 'monomials', 'exponents',
-           'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'block_diagonal', 'random_matrices',
-           'equivalent', 'splits', 'satisfies_asymmetry', 'derivative_columns', 'rank', 'asymmetric_in_every_basis',
-           'independence_ranks', 'sufficient_independence']
+           'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'splits', 'satisfies_asymmetry',
+           'derivative_columns', 'rank', 'independence_ranks', 'sufficient_independence']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #a0bd9497
 Generator = Callable[[Float[Tensor, "latents"]], Float[Tensor, "outputs"]]
 Slots = Sequence[Sequence[int]]
-SLOTS = ((0, 1), (2, 3), (4, 5))  # three slots of two latents, the chapter's example
 
 
 def count_latents(
@@ -136,28 +133,6 @@ def multi_factorial(
     "The product of the factorials of the entries (asymmetry, equation B.1)."
     return (entries + 1).double().lgamma().exp().round().prod(-1)
 
-# %% ../../nbs/asymmetry/01_interaction.ipynb #e0bb1559
-@proof_check("asymmetry", "equation B.4", "derivatives of a power: factorials over factorials, or zero")
-def _():
-    (z,), every = random_latents(1, 3), [range(3), range(3)]
-    beta = interaction_indices(every, 3, 3)
-    for order in (1, 2, 3, 4):
-        alpha = interaction_indices(every, 3, order)
-        found = derivatives(lambda z: monomials(z, beta), z, order)[(slice(None), *alpha.T)]
-        left = exponents(beta, 3)[:, None] - exponents(alpha, 3)
-        kept, left = (left >= 0).all(-1), left.clamp(min=0)
-        factor = multi_factorial(exponents(beta, 3))[:, None] / multi_factorial(left)
-        torch.testing.assert_close(found, kept * factor * (z**left).prod(-1), rtol=1e-12, atol=1e-12)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #59ddd33c
-@proof_check("asymmetry", "equation B.6", "an interaction multi-index stays one when any multi-index is added")
-def _():
-    slots, n_latents = [[0, 3], [1], [2, 4]], 5
-    larger = {tuple(index) for index in interaction_indices(slots, n_latents, 4).tolist()}
-    smaller = interaction_indices(slots, n_latents, 2).tolist()
-    added = [sorted(a + [i, j]) for a in smaller for i in range(n_latents) for j in range(n_latents)]
-    assert {tuple(index) for index in added} == larger, "not closed, or not all are reached"
-
 # %% ../../nbs/asymmetry/01_interaction.ipynb #2c733d16
 def slot_networks(slots: Slots, sizes: Sequence[int], seed: int) -> Callable[[Tensor], list[Tensor]]:
     "Random smooth functions of each slot, with `sizes` outputs (f^k in asymmetry, equation C.1)."
@@ -197,77 +172,6 @@ def generator_of_order(
     networks, across = slot_networks(slots, [n_outputs] * len(slots), seed), cross_terms(slots, n, n_outputs, seed)
     return lambda z: sum(networks(z)) + across(z)
 
-# %% ../../nbs/asymmetry/01_interaction.ipynb #e06772b5
-@proof_check("asymmetry", "Definition 3.2", "no interaction: every output hears one slot only")
-def _(slots=((0, 1), (2, 3, 4), (5,))):
-    points, f = random_latents(8, 6), generator_of_order(0, slots, 12)
-    heard = torch.stack([derivatives(f, z, 1).abs() for z in points]).amax(0)
-    by_slot = torch.stack([heard[:, list(slot)].amax(1) for slot in slots], dim=1)
-    assert ((by_slot > 1e-3).sum(1) == 1).all() and ((by_slot > 0).sum(1) == 1).all()
-    assert all(interactions(f, points, slots, order).max() == 0 for order in (1, 2, 3))
-    together = generator_of_order(1, slots, 12)
-    assert interactions(together, points, slots, 1).min() > 1e-3
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #7940b957
-@proof_check("asymmetry", "Definition 3.3", "at most first order: what one slot adds does not depend on the other")
-def _(slots=((0, 1), (2, 3))):
-    a, a_, b, b_ = random_latents(200, 2).chunk(4)
-    for n in (1, 2):
-        f = torch.vmap(generator_of_order(n, slots, 5))
-        first = f(torch.cat([a, b_], 1)) - f(torch.cat([a, b], 1))
-        second = f(torch.cat([a_, b_], 1)) - f(torch.cat([a_, b], 1))
-        additive = (first - second).abs().max() < 1e-12
-        assert additive == (n == 1)
-        assert additive == (interaction_order(generator_of_order(n, slots, 5), random_latents(8, 4), slots) <= 1)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #8e4a0a83
-@proof_check("asymmetry", "Definition 3.4", "the builder has the order asked for; n = 1 is Definition 3.3")
-def _():
-    for slots in ([[0], [1], [2]], [[0, 1], [2, 3]], [[0, 3], [1], [2, 4]]):
-        d = count_latents(slots)
-        found = [interaction_order(generator_of_order(n, slots, 9), random_latents(4, d), slots) for n in range(4)]
-        assert found == [0, 1, 2, 3], f"{slots}: {found}"
-        pairs = {tuple(sorted((i, j))) for a, b in combinations(slots, 2) for i in a for j in b}
-        assert {tuple(pair) for pair in interaction_indices(slots, d, 2).tolist()} == pairs
-        assert len(interaction_indices(slots, d, 1)) == 0
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #86c97c05
-def block_diagonal(
-    matrices: Sequence[Float[Tensor, "slot slot"]],
-    slots: Slots,
-) -> Float[Tensor, "latents latents"]:
-    "The matrix that acts on each slot with its own matrix; slots need not lie side by side."
-    place = torch.tensor([place for slot in slots for place in slot]).argsort()
-    return torch.block_diag(*matrices)[place][:, place]
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #21ba6121
-def random_matrices(slots: Slots, seed: int = 0) -> list[Float[Tensor, "slot slot"]]:
-    "A random invertible matrix for each slot: standard normal, plus twice the identity."
-    random, double = generator(seed), torch.float64
-    return [torch.randn(len(s), len(s), generator=random, dtype=double) + 2 * torch.eye(len(s)) for s in slots]
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #906ef49a
-def equivalent(
-    f: Generator,
-    matrices: Sequence[Float[Tensor, "slot slot"]],  # M_k, slot by slot
-    slots: Slots,
-) -> Generator:
-    "The generator after a change of basis in each slot (asymmetry, Definition 4.1); `ValueError` if one is singular."
-    basis = block_diagonal(matrices, slots)
-    if torch.linalg.matrix_rank(basis) < len(basis):
-        raise ValueError("matrices has a singular one but a change of basis needs invertible ones.")
-    return lambda z: f(basis @ z)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #756c59fa
-@proof_check("asymmetry", "Definition 4.1", "bases of slots leave the order alone, bends do up to n = 1")
-def _(slots=((0, 1), (2, 3))):
-    points, bend = random_latents(6, 4), slot_networks(slots, [2, 2], seed=7)
-    for n in range(4):
-        f = generator_of_order(n, slots, 9)
-        assert interaction_order(equivalent(f, random_matrices(slots), slots), points, slots) == n
-        bent = interaction_order(lambda z, f=f: f(z + 0.5 * torch.cat(bend(z))), points, slots)
-        assert bent == (n if n < 2 else 3), f"order {n} became {bent}"
-
 # %% ../../nbs/asymmetry/01_interaction.ipynb #5a4c5337
 def splits(
     slot: Sequence[int],
@@ -293,28 +197,6 @@ def satisfies_asymmetry(
     within = [interactions(f, points, parts, n + 1).min() > tolerance for slot in slots for parts in splits(slot)]
     return bool(across and all(within))
 
-# %% ../../nbs/asymmetry/01_interaction.ipynb #3ceeef88
-@proof_check("asymmetry", "Assumption 3.5", "holds for the builders, fails for a slot that falls apart")
-def _(slots=((0, 1), (2,), (3, 4, 5))):
-    points, finer = random_latents(4, 6), ((0, 1), (2,), (3,), (4, 5))
-    for n in range(3):
-        f = generator_of_order(n, slots, 18)
-        assert satisfies_asymmetry(f, points, slots, n)
-        assert not any(satisfies_asymmetry(f, points, slots, m) for m in range(n))
-        assert not satisfies_asymmetry(generator_of_order(n, finer, 18), points, slots, n), "a slot falls apart"
-        assert not satisfies_asymmetry(smooth_decoder(6, 18), points, slots, n), "everything crosses"
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #ccde3973
-@proof_check("asymmetry", "section 4.1", "a change of basis inside a slot can destroy the asymmetry")
-def _(slots=((0, 1), (2, 3)), finer=((0,), (1,), (2, 3))):
-    points, turn = random_latents(8, 4), torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()
-    for n in range(3):
-        mixed = equivalent(generator_of_order(n, finer, 12), [turn, torch.eye(2).double()], slots)
-        assert satisfies_asymmetry(mixed, points, slots, n)
-        unmixed = equivalent(mixed, [turn.inverse(), torch.eye(2).double()], slots)
-        assert not satisfies_asymmetry(unmixed, points, slots, n)
-        assert interaction_order(unmixed, points, slots) == interaction_order(mixed, points, slots) == n
-
 # %% ../../nbs/asymmetry/01_interaction.ipynb #0d6d8266
 def derivative_columns(
     tensor: Float[Tensor, "points outputs *latents"],  # `derivatives` for each point
@@ -332,35 +214,6 @@ def rank(
 ) -> Int[Tensor, "points"]:
     "Numerical ranks."
     return torch.linalg.matrix_rank(matrices, rtol=tolerance)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #b3a0040f
-def asymmetric_in_every_basis(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,  # at least 1
-) -> bool:
-    """Whether derivatives of order n+1 in each slot are independent; then Assumption 3.5 (ii) holds in every basis.
-
-    `ValueError` for n = 0, where what interacts is a product of derivatives.
-    """
-    if n < 1:
-        raise ValueError(f"n is {n} but independent derivatives settle the question only for n of 1 and more.")
-    tensor = torch.vmap(lambda z: derivatives(f, z, n + 1))(torch.atleast_2d(points))
-    columns = [derivative_columns(tensor, slot, n + 1) for slot in slots]
-    return all(bool((rank(block) == block.shape[-1]).all()) for block in columns)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #956affa7
-@proof_check("asymmetry", "section 4.1", "independent derivatives in a slot: asymmetry in every basis")
-def _(slots=((0, 1), (2, 3)), finer=((0,), (1,), (2, 3))):
-    points = random_latents(4, 4)
-    for n in (1, 2):
-        f, falls_apart = generator_of_order(n, slots, 12), generator_of_order(n, finer, 12)
-        assert asymmetric_in_every_basis(f, points, slots, n)
-        bases = [random_matrices(slots, seed) for seed in range(20)]
-        assert all(satisfies_asymmetry(equivalent(f, basis, slots), points, slots, n) for basis in bases)
-        for basis in bases[:3]:
-            assert not asymmetric_in_every_basis(equivalent(falls_apart, basis, slots), points, slots, n)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #9e79192f
 def independence_ranks(
@@ -382,46 +235,3 @@ def sufficient_independence(f: Generator, points: Points, slots: Slots, n: int) 
     "Whether derivatives of order n+1 inside slots are independent, at every point (Definitions A.8, A.9 and 4.2)."
     together, apart = independence_ranks(f, points, slots, n)
     return torch.equal(together, apart)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #7b5317d6
-@proof_check("asymmetry", "Definition A.8", "no interaction implies it, so does full rank; a sum of slots lacks it")
-def _():
-    points, w = random_latents(8, 6), random_latents(2, 12)
-    assert sufficient_independence(generator_of_order(0, SLOTS, 5), points, SLOTS, 0), "fewer outputs than latents"
-    assert sufficient_independence(generator_of_order(2, SLOTS, 12), points, SLOTS, 0), "full rank"
-    together, apart = independence_ranks(lambda z: (z[:2] + z[2:4] + z[4:]) @ w, points, SLOTS, 0)
-    assert (together == 2).all() and (apart == 6).all()
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #bc6dea0a
-@proof_check("asymmetry", "Definition A.9", "without it a rotation mixes slots and keeps the order")
-def _(slots=((0,), (1,))):
-    points, w = random_latents(8, 2), random_latents(3, 8)
-    turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
-
-    def shared(z: Float[Tensor, "2"]) -> Float[Tensor, "8"]:
-        return z @ w[:2] + z.square().sum() * w[2]
-
-    for f, independent in ((shared, False), (generator_of_order(1, slots, 8), True)):
-        assert satisfies_asymmetry(f, points, slots, 1) and asymmetric_in_every_basis(f, points, slots, 1)
-        assert sufficient_independence(f, points, slots, 1) == independent
-        assert interaction_order(equivalent(f, [turn], [[0, 1]]), points, slots) == (3 if independent else 1)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #e65f6013
-@proof_check("asymmetry", "Definition 4.2", "random networks have it, slots with one common direction do not")
-def _():
-    points, w, across = random_latents(8, 6), random_latents(7, 40), cross_terms(SLOTS, 2, 40, seed=0)
-    assert sufficient_independence(generator_of_order(2, SLOTS, 40), points, SLOTS, 2)
-
-    def shared(z: Float[Tensor, "6"]) -> Float[Tensor, "40"]:
-        return z @ w[:6] + across(z) + (z**3).sum() * w[6]
-
-    together, apart = independence_ranks(shared, points, SLOTS, 2)
-    assert interaction_order(shared, points, SLOTS) == 2 and (apart - together == 3).all()
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #38097646
-@proof_check("asymmetry", "appendix H.1", "sufficient independence of a random generator starts at a number of outputs")
-def _():
-    points = random_latents(4, 6)
-    for n, needed in ((1, 6 + 3 * 3), (2, 6 + 21 + 3 * 4)):
-        enough = [sufficient_independence(generator_of_order(n, SLOTS, needed - d), points, SLOTS, n) for d in (0, 1)]
-        assert enough == [True, False], f"n = {n}"

@@ -17,21 +17,17 @@ from torch import Tensor
 from torch.func import jacfwd, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .interaction import SLOTS, Generator, generator_of_order
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
 from ..data.interaction import Draw, block
 from ..data.scenes import ObjectScene, mosaic, to_bytes
 from ..nets.attention import split_heads
-from ..nets.slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder, composed
+from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
 __all__ = ['Decoder', 'SHORTCUTS', 'picture_of', 'sum_over_directions', 'slot_derivatives', 'forward_jacobian', 'sheet_slope',
            'broadcast_jacobian', 'keys_and_values', 'pixel_colours', 'pixel_jacobian', 'transformer_jacobian',
-           'slot_jacobian', 'whole_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis', 'to_foreground',
-           'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder', 'scene_decoder', 'true_jacobian',
-           'plot_slot_jacobians', 'shared_pixels']
+           'slot_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis', 'to_foreground', 'scene_decoder',
+           'true_jacobian', 'plot_slot_jacobians', 'shared_pixels']
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
 Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to pictures, or to something with a `picture`
@@ -85,20 +81,6 @@ def forward_jacobian(
 def sheet_slope(mask, part, picture, part_slope, alpha_slope):
     "How a picture changes as one slot's sheet does; all of one pixel and channel, or arrays that broadcast."
     return mask * (part_slope + alpha_slope * (part - picture))
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6a5efc57
-@proof_check("asymmetry", "section 6, spatial broadcast", "a slot acts by its mask times what it draws and takes over")
-def _():
-    import sympy
-
-    t = sympy.Symbol("t", real=True)
-    fixed = sympy.symbols("x2 x3 alpha2 alpha3", real=True)
-    parts = [sympy.Function("x1")(t), *fixed[:2]]
-    alpha = [sympy.Function("alpha1")(t), *fixed[2:]]
-    masks = [sympy.exp(a) / sum(sympy.exp(b) for b in alpha) for a in alpha]
-    picture = sum(m * x for m, x in zip(masks, parts, strict=True))
-    slope = sheet_slope(masks[0], parts[0], picture, parts[0].diff(t), alpha[0].diff(t))
-    assert sympy.simplify(picture.diff(t) - slope) == 0
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d659dad3
 def broadcast_jacobian(
@@ -186,25 +168,6 @@ def slot_jacobian(
     way, images = SHORTCUTS.get(type(decoder), forward_jacobian), max(1, chunk // slots.shape[2])
     return torch.cat([way(decoder, some, chunk) for some in slots.split(images)])
 
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6166dc94
-def whole_jacobian(
-    decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
-) -> Float[Tensor, "batch channels height width slots dims"]:
-    "Every derivative of every number of each picture by its own slots; as large as it sounds."
-    return torch.stack([jacfwd(lambda s: picture_of(decoder, s[None])[0])(each) for each in slots])
-
-
-@proof_check("asymmetry", "section 6, slot Jacobian", "each way to it gives the L1 norm of the whole Jacobian")
-def _():
-    for kind in (SpatialBroadcastDecoder, TransformerDecoder, ConvolutionalDecoder):
-        with seeded(0):
-            decoder, slots = kind(5, image_size=16, width=0.1).double(), torch.randn(2, 3, 5).double()
-        expected = whole_jacobian(decoder, slots).abs().sum((1, 5)).movedim(3, 1)
-        assert (expected.amax((2, 3)) > 1e-3).all(), "a slot does not matter"
-        for chunk in (1, 4, 16):
-            for found in (slot_jacobian(decoder, slots, chunk=chunk), forward_jacobian(decoder, slots, chunk)):
-                torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
-
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #b93a841a
 def to_jacobian(
     jacobian: Float[np.ndarray | Tensor, "batch slots height width"],
@@ -244,23 +207,6 @@ def j_ari(
     dead = int(masks.min()) - 1  # a label that is not in use
     left_out = [background] if isinstance(background, Integral) else list(background)
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e3a3000b
-@proof_check("asymmetry", "section 6, J-ARI", "the adjusted Rand index of owners and objects, where something changes")
-def _():
-    from sklearn.metrics import adjusted_rand_score
-
-    random = generator(0)
-    masks = torch.randint(4, (40, 6, 6), generator=random)
-    norms = torch.rand(40, 3, 6, 6, generator=random).double()
-    norms *= torch.rand(40, 3, 6, 6, generator=random) > 0.25
-    norms[:, :, 0, :2] = 0
-    by_pixel = []
-    for of_image, of_slots in zip(masks.flatten(1).tolist(), norms.flatten(2).mT.tolist(), strict=True):
-        counted = [(label, slots.index(max(slots))) for label, slots in zip(of_image, of_slots, strict=True)
-                   if label != 0 and max(slots) > 0]  # fmt: skip
-        by_pixel.append(adjusted_rand_score(*zip(*counted, strict=True)))
-    assert abs(j_ari(norms, masks) - sum(by_pixel) / 40) < 1e-12 and max(by_pixel) > 0.1
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c
 def shares(
@@ -303,127 +249,6 @@ def to_foreground(
         raise ValueError(f"foreground holds {foreground.dtype}: needed are booleans, such as masks > 0.")
     check_pixels("foreground", foreground, jacobian)
     return foreground.to(jacobian.device)
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #9340dbe6
-def pixel_by_pixel(f: Generator, height: int, width: int) -> Decoder:
-    "A generator as a decoder: its outputs are all channels of the first pixel, then of the next."
-    return lambda slots: vmap(f)(slots.flatten(1)).unflatten(1, (height, width, -1)).movedim(3, 1)
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #4e188634
-def random_slots(n: int) -> Float[Tensor, "n 3 2"]:
-    "Three slots of two latents for each of n pictures."
-    return torch.randn(n, 3, 2, generator=generator(0), dtype=torch.float64)
-
-
-@proof_check("asymmetry", "section 6, JIS", "JIS and J-ARI are 1 without interaction across slots, and less with some")
-def _():
-    slots, masks = random_slots(50), torch.arange(3).repeat_interleave(12).view(1, 6, 6).expand(50, -1, -1)
-    for order in range(3):
-        jacobian = slot_jacobian(pixel_by_pixel(generator_of_order(order, SLOTS, 108), 6, 6), slots)
-        score, alike = jis(jacobian), j_ari(jacobian, masks, background=-1)
-        if order == 0:
-            assert abs(score - 1) < 1e-6 and abs(alike - 1) < 1e-6
-        else:
-            assert score < 0.5 and alike < 0.2, f"order {order}: JIS is {score:.2f}, J-ARI {alike:.2f}"
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #8312550e
-def colour_by_colour(f: Generator, height: int, width: int) -> Decoder:
-    "A generator as a decoder: its outputs are the first channel of all pixels, then the next."
-    return lambda slots: vmap(f)(slots.flatten(1)).unflatten(1, (-1, height, width))
-
-
-@proof_check("asymmetry", "Definition 3.2 and JIS", "a JIS of 1 excludes interaction, while none leaves JIS open")
-def _():
-    f, slots = generator_of_order(0, SLOTS, 108), random_slots(20)
-    for decoder, separate in ((pixel_by_pixel(f, 6, 6), True), (colour_by_colour(f, 6, 6), False)):
-        of_channels = whole_jacobian(decoder, slots).abs().sum(5)
-        assert ((of_channels > 0).sum(4) == 1).all(), "an output hears two slots"
-        assert (jis(slot_jacobian(decoder, slots)) == 1) == separate
-        assert separate or jis(slot_jacobian(decoder, slots)) < 0.5
-    interacting = pixel_by_pixel(generator_of_order(1, SLOTS, 108), 6, 6)
-    assert ((whole_jacobian(interacting, slots).abs().sum((1, 5)) > 0).sum(3) == 3).all()
-    assert jis(slot_jacobian(interacting, slots)) < 1
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e28703f9
-def linear_decoder(weights: Float[Tensor, "slots dims height width"]) -> Decoder:
-    "A decoder of one channel: in each pixel the slots' latents, weighted and added up."
-    return lambda slots: torch.einsum("kdhw,bkd->bhw", weights, slots)[:, None]
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d409099d
-@proof_check("asymmetry", "section 6, JIS's scale", "1/K if slots matter alike, half a pixel less for each shared")
-def _():
-    slots, alike, random = random_slots(4), torch.full((3, 2, 4, 5), -0.3).double(), generator(0)
-    assert abs(jis(slot_jacobian(linear_decoder(alike), slots))) < 1e-12
-    for shared in range(21):
-        steep = torch.eye(3, dtype=torch.float64)[torch.arange(20) % 3].T.clone()
-        steep[:, :shared] += steep[:, :shared].roll(1, 0)
-        jacobian = slot_jacobian(linear_decoder(steep.view(3, 1, 4, 5).expand(-1, 2, -1, -1)), slots)
-        assert abs(jis(jacobian, rescale=False) - (1 - shared / 20 / 2)) < 1e-12
-        assert abs(jis(jacobian) - (1 - shared / 20 / 2 * 3 / 2)) < 1e-12
-    for _ in range(20):
-        weights = torch.randn(3, 2, 4, 5, generator=random, dtype=torch.float64)
-        score, norms = jis(slot_jacobian(linear_decoder(weights), slots), rescale=False), weights.abs().sum(1)
-        assert abs(score - (norms.amax(0) / norms.sum(0)).mean()) < 1e-12 and 1 / 3 <= score <= 1
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #41687ac8
-@proof_check("asymmetry", "section 6.1, spatial broadcast", "of parts equally steep JIS is the largest mask's mean")
-def _():
-    slots, random = random_slots(3), generator(1)
-    steepness, alpha = torch.randn(4, 5, generator=random).double(), torch.randn(3, 4, 5, generator=random).double()
-    scores = []
-    for logits in torch.tensor([0.0, 1.0, 10.0, 1000.0])[:, None, None, None] * alpha:
-
-        def decoder(slots: Tensor, logits: Tensor = logits) -> Any:
-            return composed(slots.sum(2)[..., None, None, None] * steepness, logits.expand(len(slots), -1, -1, -1))
-
-        scores.append(jis(slot_jacobian(decoder, slots), rescale=False))
-        assert abs(scores[-1] - logits.softmax(0).amax(0).mean()) < 1e-12
-    assert abs(scores[0] - 1 / 3) < 1e-12 and scores == sorted(scores) and scores[-1] > 0.99
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #8e54399c
-@proof_check("asymmetry", "section 6, invariance", "neither order of slots nor brightness of pixels matters")
-def _():
-    slots, masks = random_slots(6), torch.randint(1, 4, (6, 6, 6), generator=generator(1))
-    decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
-    brightness = torch.rand(6, 6, generator=generator(2), dtype=torch.float64) + 0.1
-    before, order = slot_jacobian(decoder, slots), torch.tensor([2, 0, 1])
-    others = {
-        "order": slot_jacobian(lambda s: decoder(s[:, order]), slots[:, order.argsort()]),
-        "contrast": slot_jacobian(lambda s: 0.01 * decoder(s) + 0.5, slots),
-        "pixels": slot_jacobian(lambda s: brightness * decoder(s), slots),
-    }
-    for name, after in others.items():
-        assert not torch.equal(after, before), f"{name}: nothing was changed"
-        assert abs(jis(after) - jis(before)) < 1e-9 and j_ari(after, masks) == j_ari(before, masks), name
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #afb42e78
-@proof_check("asymmetry", "section 6, units of slots", "stretching a slot's latents divides its norms by as much")
-def _():
-    slots, stretch = random_slots(6), torch.tensor([1.0, 7.0, 0.2], dtype=torch.float64)[:, None]
-    decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
-    after = slot_jacobian(lambda s: decoder(s / stretch), slots * stretch)
-    torch.testing.assert_close(after, slot_jacobian(decoder, slots) / stretch[:, :, None], rtol=1e-9, atol=0)
-    alike = linear_decoder(torch.ones(2, 2, 4, 4, dtype=torch.float64))
-    for s in (1.0, 3.0, 1000.0):
-        stretch = torch.tensor([[1 / s], [1.0]], dtype=torch.float64)
-        jacobian = slot_jacobian(lambda z, stretch=stretch: alike(z / stretch), slots[:, :2] * stretch)
-        assert abs(jis(jacobian, rescale=False) - s / (1 + s)) < 1e-12
-
-
-@proof_check("asymmetry", "section 6, turned slots", "turning a slot changes its norms by at most the root of d")
-def _():
-    d, random = 8, generator(0)
-    slots, rows = (torch.randn(2, 3, d, generator=random, dtype=torch.float64) for _ in range(2))
-    turns = torch.linalg.qr(torch.randn(20, d, d, generator=random, dtype=torch.float64)).Q
-    signs = torch.tensor([[(-1.0) ** (i & j).bit_count() for i in range(d)] for j in range(d)], dtype=torch.float64)
-    unit = torch.eye(d, dtype=torch.float64)[:3].expand(2, -1, -1)
-    for weights, several in ((rows, turns), (unit, [signs / d**0.5])):
-        decoder = linear_decoder(weights.permute(1, 2, 0)[..., None])
-        for turn in several:
-            turned = slot_jacobian(lambda s, t=turn, decoder=decoder: decoder(s @ t.T), slots @ turn)
-            factor = turned / slot_jacobian(decoder, slots)
-            assert d**-0.5 - 1e-9 <= factor.min() and factor.max() <= d**0.5 + 1e-9
-    assert (factor - d**0.5).abs().max() < 1e-9, "the bound is not reached"
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #dfa789db
 def scene_decoder(

@@ -12,83 +12,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['biological_penalties', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'BiologicalLatent', 'bioae']
+__all__ = ['biological_penalties', 'BiologicalLatent', 'bioae']
 
 # %% ../../nbs/base/03_bioae.ipynb #2ec6b80e
 def biological_penalties(latents: Float[Tensor, "batch latents"]) -> dict[str, Float[Tensor, ""]]:
     "`nonnegative` and `activity`, means over latents and the batch (Whittington et al., 2023)."
     return {"nonnegative": (-latents).relu().mean(), "activity": latents.square().mean()}
-
-# %% ../../nbs/base/03_bioae.ipynb #3517eebc
-def grid_of_sources(n: int = 41) -> Float[Tensor, "n_squared 2"]:
-    "Two independent sources: all pairs of `n` values, evenly spaced from -1 to 1."
-    return torch.cartesian_prod(*torch.linspace(-1, 1, n, dtype=torch.float64).repeat(2, 1))
-
-
-def rotation(degrees: float) -> Float[Tensor, "2 2"]:
-    "The matrix that turns the plane by an angle."
-    cosine, sine = torch.deg2rad(torch.tensor([degrees, degrees - 90], dtype=torch.float64)).cos()
-    return torch.stack([torch.stack([cosine, -sine]), torch.stack([sine, cosine])])
-
-# %% ../../nbs/base/03_bioae.ipynb #246c53cd
-def least_energy(
-    mixing: Float[Tensor, "latents sources"],  # M
-    sources: Float[Tensor, "n sources"],  # a whole data set
-    nonnegative: bool = True,  # whether negative latents are forbidden
-) -> Float[Tensor, ""]:
-    "Energy of the code `M s + b` with the best offset `b`, summed over latents."
-    latents = sources @ mixing.T
-    offset = -latents.amin(0) if nonnegative else -latents.mean(0)
-    return biological_penalties(latents + offset)["activity"] * len(mixing)
-
-# %% ../../nbs/base/03_bioae.ipynb #da20e766
-@proof_check("qlae", "BioAE, Whittington et al. figure 1", "rotated codes cost 2|sin 2 angle| more than aligned ones")
-def _():
-    sources = grid_of_sources()
-    aligned = least_energy(rotation(0.0), sources)
-    for degrees in range(0, 361):
-        more = 2 * torch.deg2rad(torch.tensor(2.0 * degrees, dtype=torch.float64)).sin().abs()
-        torch.testing.assert_close(least_energy(rotation(degrees), sources) - aligned, more, rtol=0, atol=1e-9)
-
-
-@proof_check("qlae", "BioAE, Whittington et al. figure 1", "where signs are free, energy does not see the angle")
-def _():
-    sources = grid_of_sources()
-    free = torch.stack([least_energy(rotation(d), sources, nonnegative=False) for d in range(0, 361)])
-    torch.testing.assert_close(free, free[:1].expand(361), rtol=0, atol=1e-9)
-
-# %% ../../nbs/base/03_bioae.ipynb #46b81d6f
-def total_energy(mixing: Float[Tensor, "latents sources"], sources: Float[Tensor, "n sources"]) -> Float[Tensor, ""]:
-    "Energy of the best nonnegative code and of the linear decoder that inverts it."
-    return least_energy(mixing, sources) + torch.linalg.inv(mixing).square().sum()
-
-
-@proof_check("qlae", "BioAE, Whittington et al., linear codes", "the disentangled codes are the cheapest of all")
-def _():
-    sources = grid_of_sources()
-    each = 1 + sources.var(0, correction=0).mean()  # 4/3 on the whole interval
-    bound = 2 * 2 * each.sqrt()
-    for signs in torch.cartesian_prod(*torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(2, 1)):
-        for permutation in (signs.diag(), signs.diag().flip(1)):
-            torch.testing.assert_close(total_energy(permutation * each**-0.25, sources), bound)
-    codes = torch.randn(2000, 2, 2, generator=generator(0), dtype=torch.float64)
-    energy = torch.stack([total_energy(code, sources) for code in codes])
-    tangled = (codes.abs().sum(2).square() - codes.square().sum(2)).sum(1)
-    assert (energy > bound).all(), f"a code at {energy.min():.4f} goes below the bound {bound:.4f}"
-    assert (energy - tangled >= bound - 1e-9).all()
-
-# %% ../../nbs/base/03_bioae.ipynb #b3816f78
-@proof_check("qlae", "BioAE, Whittington et al., linear codes", "dependent sources may have another cheapest code")
-def _():
-    sources = grid_of_sources()
-    diamond = sources[sources.abs().sum(1) <= 1 + 1e-9]
-    energy = torch.stack([least_energy(rotation(d), diamond) for d in range(0, 90)])
-    assert energy.argmin() == 45 and energy.argmax() == 0
-    torch.testing.assert_close(energy[0] - energy[45], torch.tensor(1.0, dtype=torch.float64))
 
 # %% ../../nbs/base/03_bioae.ipynb #b371126b
 class BiologicalLatent(PlainLatent):
@@ -110,18 +41,3 @@ def bioae(
     "BioAE (Whittington et al., 2023) with the networks of qlae, appendix C.3."
     weights = {"nonnegative": nonnegative, "activity": activity}
     return Autoencoder(**networks_around(BiologicalLatent(), n_latents, **nets), weights=weights)
-
-# %% ../../nbs/base/03_bioae.ipynb #e3a30008
-@proof_check("qlae", "BioAE, Whittington et al., penalties", "the loss has means of negative parts and of squares")
-@torch.no_grad()
-def _():
-    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-    with seeded(0):
-        model = bioae(5, activity=0.3, nonnegative=2.0, width=0.1)
-    pixels = images.movedim(3, 1) / 255
-    z = model.encoder(pixels)
-    p = model.decoder(z).sigmoid()
-    entropy = -(pixels * p.log() + (1 - pixels) * (1 - p).log()).mean()
-    below, squares = -z[z < 0].sum() / 20, (z * z).sum() / 20
-    assert below > 1e-3, "no latent is negative"
-    torch.testing.assert_close(model.loss(images)[0], entropy + 2 * below + 0.3 * squares)

@@ -5,7 +5,7 @@
 # %% ../../nbs/base/08_factorvae.ipynb #6c73dc28
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -14,24 +14,15 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from disentangle_repro.base.autoencoder import (
-    Autoencoder,
-    PlainLatent,
-    Step,
-    networks_around,
-    pixel_values,
-    parts_reached,
-)
+from .autoencoder import Autoencoder, PlainLatent, Step, networks_around, pixel_values
 from .variational import GaussianLatent
-from ..core.device import generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
 from ..nets.style import scaled, to_network
 
 # %% auto #0
 __all__ = ['HIDDEN_LAYERS', 'HIDDEN_UNITS', 'SLOPE', 'reorder', 'permute', 'discriminator_loss', 'total_correlation',
-           'Discriminator', 'trained_discriminator', 'normal_pairs', 'Factorised', 'small_factorised', 'factorvae']
+           'Discriminator', 'Factorised', 'factorvae']
 
 # %% ../../nbs/base/08_factorvae.ipynb #ec577390
 def reorder(
@@ -48,18 +39,6 @@ def permute(
 ) -> Float[Tensor, "batch latents *values"]:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
     return reorder(codes, torch.rand(codes.shape[:2], generator=random, device=codes.device).argsort(dim=0))
-
-# %% ../../nbs/base/08_factorvae.ipynb #e2d06e46
-@proof_check("factorqvae", "FactorVAE, permuting", "all orders of a latent are equally likely, whatever another's")
-def _():
-    n = 36_000
-    rows = torch.arange(3.0)[:, None, None].expand(3, 2 * n, 2) * torch.tensor([1.0, 10.0])
-    shuffled = permute(rows, generator(0))
-    assert shuffled[..., 1].equal(10 * shuffled[..., 0]), "the numbers of a latent are torn apart"
-    order = (shuffled[:, :, 0].T.long() @ torch.tensor([9, 3, 1])).view(n, 2)
-    _, counts = order.unique(dim=0, return_counts=True)
-    assert len(counts) == 36, f"{len(counts)} of 36 pairs of orders were seen"
-    assert (counts - n / 36).abs().max() < 5 * (n / 36) ** 0.5, f"pairs were seen {counts.tolist()} times"
 
 # %% ../../nbs/base/08_factorvae.ipynb #1f9682d5
 def discriminator_loss(
@@ -101,49 +80,6 @@ class Discriminator(nn.Module):
 
     def forward(self, codes: Float[Tensor, "batch latents *values"]) -> Float[Tensor, " batch"]:
         return self.layers(codes)[:, 0]
-
-# %% ../../nbs/base/08_factorvae.ipynb #34566b6a
-def trained_discriminator(
-    draw: Callable[[int, torch.Generator], Float[Tensor, "n latents *values"]],
-    *,
-    updates: int = 500,
-    batch: int = 512,
-    width: float = 0.1,
-    watch: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each update
-) -> Discriminator:
-    "A discriminator after some updates of Adam with a falling learning rate."
-    random = generator(0)
-    with seeded(0):
-        discriminator = Discriminator(draw(1, generator(0)).numel(), width)
-    step = torch.optim.Adam(discriminator.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
-    for update in range(updates):
-        codes = draw(batch, random)
-        loss = discriminator_loss(*discriminator(torch.cat([codes, permute(codes, random)])).chunk(2))
-        step.zero_grad()
-        loss.backward()
-        step.step()
-        schedule.step()
-        watch(update + 1, discriminator)
-    return discriminator
-
-# %% ../../nbs/base/08_factorvae.ipynb #79ce81de
-def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 2"]]:
-    "Draws of two standard normal numbers with that correlation."
-
-    def draw(n: int, random: torch.Generator) -> Float[Tensor, "n 2"]:
-        first, second = torch.randn(2, n, generator=random)
-        return torch.stack([first, correlation * first + (1 - correlation**2) ** 0.5 * second], dim=1)
-
-    return draw
-
-# %% ../../nbs/base/08_factorvae.ipynb #6df8a31d
-@proof_check("factorqvae", "FactorVAE, density ratio", "a trained discriminator measures how normal pairs depend")
-def _():
-    for correlation, exact, tolerance in ((0.8, 0.5108, 0.05), (0.0, 0.0, 0.02)):
-        draw = normal_pairs(correlation)
-        estimate = total_correlation(trained_discriminator(draw)(draw(100_000, generator(1)))).item()
-        assert abs(estimate - exact) < tolerance, f"estimated {estimate:.3f} nats, there are {exact:.3f}"
 
 # %% ../../nbs/base/08_factorvae.ipynb #4a9503c4
 class Factorised(Autoencoder):
@@ -191,34 +127,6 @@ class Factorised(Autoencoder):
             codes, _ = self.latent.coded(self.encoder(to_network(images)), random)
         loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, random)])).chunk(2))
         return loss, {"discriminator": loss}
-
-# %% ../../nbs/base/08_factorvae.ipynb #41b77046
-def small_factorised() -> tuple[Factorised, UInt8[Tensor, "batch 2 2 1"]]:
-    "A model of pictures with four pixels, and a batch of them."
-    with seeded(0):
-        encoder = nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
-        decoder = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
-        images = torch.randint(256, (16, 2, 2, 1), dtype=torch.uint8)
-        weights = {"kl": 0.5, "total_correlation": 2.0}
-        return Factorised(encoder, decoder, GaussianLatent(), Discriminator(3, width=0.02), weights), images
-
-# %% ../../nbs/base/08_factorvae.ipynb #e46d5729
-@proof_check("factorqvae", "FactorVAE, taking turns", "each step moves its own side, the discriminator's sees no other")
-def _():
-    model, images = small_factorised()
-    modelling, judging = model.steps()
-    loss, terms = modelling.loss(images, generator(0))
-    assert parts_reached(model, terms["total_correlation"]) == {"encoder", "discriminator"}
-    assert parts_reached(model, terms["reconstruction"]) == {"encoder", "decoder"}
-    assert parts_reached(model, terms["kl"]) == {"encoder"}
-    expected = terms["reconstruction"] + 0.5 * terms["kl"] + 2 * terms["total_correlation"]
-    torch.testing.assert_close(loss, expected)
-    loss, _ = judging.loss(images, generator(0))
-    assert parts_reached(model, loss) == {"discriminator"}, "the discriminator's step reaches the model"
-    of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
-    moved = [[of_part[id(parameter)] for parameter in step.parameters] for step in (modelling, judging)]
-    assert set(moved[0]) == {"encoder", "decoder"} and set(moved[1]) == {"discriminator"}
-    assert sum(map(len, moved)) == len(of_part), "a parameter is left out, or moved twice"
 
 # %% ../../nbs/base/08_factorvae.ipynb #cfa214d2
 def factorvae(

@@ -14,16 +14,13 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, networks_around, parts_reached
-from ..core.device import generator, seeded
+from .autoencoder import Autoencoder, PlainLatent, Step, networks_around
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder, to_network
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'by_class',
-           'moved_penalty', 'trained_critic', 'point_mass', 'InfoGAN', 'small_networks', 'small_infogan',
-           'style_critic', 'infogan']
+           'InfoGAN', 'style_critic', 'infogan']
 
 # %% ../../nbs/base/05_infogan.ipynb #3c864e8e
 def reading_loss(
@@ -54,24 +51,6 @@ def value_difference(
     "What the critic wants to be small (qlae, Algorithm 3, line 8)."
     return of_fake.mean() - of_real.mean()
 
-# %% ../../nbs/base/05_infogan.ipynb #036714d7
-@proof_check("qlae", "Algorithm 3, line 8", "the best critic of slope one says the Wasserstein distance")
-def _():
-    from scipy.optimize import linear_sum_assignment, linprog
-
-    points = torch.randn(14, 2, generator=generator(0), dtype=torch.float64)
-    points[7:] += 1
-    distances = torch.cdist(points, points)
-    real, fake = linear_sum_assignment(distances[:7, 7:])
-    wasserstein = distances[:7, 7:][real, fake].mean()
-    pairs = torch.cartesian_prod(torch.arange(14), torch.arange(14))
-    differences = torch.eye(14)[pairs[:, 0]] - torch.eye(14)[pairs[:, 1]]
-    objective, bounds = [-1 / 7] * 7 + [1 / 7] * 7, distances.flatten().numpy()
-    for slope in (1, 2):
-        best = linprog(objective, differences.numpy(), slope * bounds, bounds=(-100, 100))
-        values = torch.from_numpy(best.x)[:, None]
-        torch.testing.assert_close(-value_difference(values[7:], values[:7]), slope * wasserstein, rtol=1e-6, atol=0)
-
 # %% ../../nbs/base/05_infogan.ipynb #785e53f3
 def interpolate(
     real: Float[Tensor, "batch *shape"],
@@ -82,15 +61,6 @@ def interpolate(
     size = (len(real), *[1] * (real.ndim - 1))
     epsilon = torch.rand(size, generator=random, device=real.device, dtype=real.dtype)
     return torch.lerp(fake, real, epsilon)
-
-# %% ../../nbs/base/05_infogan.ipynb #885fdea9
-@proof_check("qlae", "Algorithm 3, line 9", "each pair has one point of its own, evenly spread over the line between")
-def _():
-    black, white = torch.zeros(10_000, 3, 2, 2), torch.ones(10_000, 3, 2, 2)
-    grey = interpolate(white, black, generator(0)).flatten(1)
-    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "a picture has more than one place on its line"
-    shares = torch.histc(grey[:, 0], bins=10, min=0, max=1) / len(grey)
-    assert (shares - 0.1).abs().max() < 0.012, f"the tenths of the line hold {shares.tolist()}"
 
 # %% ../../nbs/base/05_infogan.ipynb #5cb1948b
 def gradient_penalty(
@@ -107,79 +77,6 @@ def gradient_penalty(
 def by_class(network: nn.Module) -> Callable[..., Any]:
     "A network's forward pass as its class defines it: in float32 also in a step whose networks run in bf16."
     return partial(type(network).forward, network)
-
-# %% ../../nbs/base/05_infogan.ipynb #acb792d2
-@proof_check("qlae", "Algorithm 3, line 10", "the penalty of a linear critic of slope c is (c - 1)^2")
-def _():
-    points = torch.randn(20, 3, 4, generator=generator(0), dtype=torch.float64)
-    direction = F.normalize(torch.randn(3, 4, generator=generator(1), dtype=torch.float64).flatten(), dim=0)
-    for c in (0.0, 0.5, 1.0, 3.0):
-        penalty = gradient_penalty(lambda x, c=c: c * (x.flatten(1) @ direction[:, None]), points)
-        torch.testing.assert_close(penalty, torch.tensor((c - 1) ** 2, dtype=torch.float64))
-
-# %% ../../nbs/base/05_infogan.ipynb #33c9b4ca
-@proof_check("qlae", "Algorithm 3, line 10", "the critic's parameters get the penalty's gradient (finite differences)")
-def _():
-    with seeded(0):
-        critic = nn.Sequential(
-            nn.Conv2d(2, 4, 3, padding=1), nn.LeakyReLU(0.3), nn.GroupNorm(4, 4, affine=False),
-            nn.Conv2d(4, 4, 4, 2, padding=1), nn.LeakyReLU(0.3), nn.GroupNorm(4, 4), nn.Flatten(), nn.Linear(36, 1),
-        ).double()  # fmt: skip
-        points = torch.randn(3, 2, 6, 6, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
-        directions = [torch.randn_like(p) for p in critic.parameters()]
-    parameters, step = list(critic.parameters()), 1e-6
-    gradients = torch.autograd.grad(gradient_penalty(critic, points), parameters, allow_unused=True)
-    for parameter, gradient, direction in zip(parameters, gradients, directions, strict=True):
-        foretold = 0.0 if gradient is None else (gradient * direction).sum().item()
-        after, before = (moved_penalty(critic, points, parameter, sign * step * direction) for sign in (1, -1))
-        assert abs((after - before) / (2 * step) - foretold) < 1e-6, f"{foretold} is not {(after - before) / 2 / step}"
-
-
-def moved_penalty(critic: nn.Module, points: Tensor, parameter: nn.Parameter, by: Tensor) -> float:
-    "The penalty with one parameter moved, which is put back."
-    with torch.no_grad():
-        parameter += by
-    penalty = gradient_penalty(critic, points).item()
-    with torch.no_grad():
-        parameter -= by
-    return penalty
-
-# %% ../../nbs/base/05_infogan.ipynb #b84be7bf
-def trained_critic(
-    draw_real: Callable[[int, torch.Generator], Float[Tensor, "batch 1"]],
-    draw_fake: Callable[[int, torch.Generator], Float[Tensor, "batch 1"]],
-    weight: float = 10.0,  # of the gradient penalty
-    updates: int = 400,
-) -> nn.Module:
-    "A small critic of numbers, after `updates` steps of Adam with a falling learning rate."
-    random = generator(0)
-    with seeded(0):
-        critic = nn.Sequential(nn.Linear(1, 32), nn.Softplus(), nn.Linear(32, 32), nn.Softplus(), nn.Linear(32, 1))
-    step = torch.optim.Adam(critic.parameters(), lr=5e-3, betas=(0.9, 0.99))
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
-    for _ in range(updates):
-        real, fake = draw_real(128, random), draw_fake(128, random)
-        loss = value_difference(critic(fake), critic(real))
-        loss = loss + weight * gradient_penalty(critic, interpolate(real, fake, random))
-        step.zero_grad()
-        loss.backward()
-        step.step()
-        schedule.step()
-    return critic
-
-# %% ../../nbs/base/05_infogan.ipynb #2d4b133d
-def point_mass(place: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 1"]]:
-    "Draws that are all the same."
-    return lambda n, random: torch.full((n, 1), place)
-
-
-@proof_check("qlae", "Algorithm 3, lines 8 to 10", "between points d apart a trained critic says d (1 + d / 2 lambda)")
-def _():
-    for distance in (1.0, 4.0):
-        critic = trained_critic(point_mass(distance), point_mass(0.0))
-        said = -value_difference(critic(torch.zeros(1, 1)), critic(torch.tensor([[distance]]))).item()
-        foretold = distance * (1 + distance / 20)
-        assert abs(said / foretold - 1) < 0.01, f"said {said:.4f} of a distance of {distance}, {foretold} was foretold"
 
 # %% ../../nbs/base/05_infogan.ipynb #aca64cd1
 WEIGHTS = {
@@ -259,58 +156,6 @@ class InfoGAN(Autoencoder):
         latents, fake = self.generate(len(images), random, images.device)
         terms = {"generator_value": -self.critic(fake).mean(), **self.read_back(fake, latents, random)}
         return self.weighted(0.0, terms), terms
-
-# %% ../../nbs/base/05_infogan.ipynb #acd849a4
-def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tensor, "batch 2 2 1"]]:
-    "Encoder, decoder and critic for a few latents and images with four pixels, and a batch of such images."
-    with seeded(0):
-        sizes = (n_latents, 1)
-        encoder, critic = (nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, n)) for n in sizes)
-        decoder = nn.Sequential(nn.Linear(n_latents, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
-        images = torch.randint(256, (16, 2, 2, 1), dtype=torch.uint8)
-    return {"encoder": encoder, "decoder": decoder, "critic": critic}, images
-
-
-def small_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A model of pictures with four pixels, and a batch of them."
-    networks, images = small_networks()
-    return InfoGAN(**networks, latent=UniformLatent(3)), images
-
-
-@proof_check("qlae", "Algorithm 3, lines 14 and 22", "encoder and critic move together, then the generator alone")
-def _():
-    model, images = small_infogan()
-    *judging, generating = model.steps()
-    assert len(judging) == 5
-    loss, terms = judging[0].loss(images, generator(0))
-    assert parts_reached(model, loss) == {"encoder", "critic"}, "the critic's step reaches the generator"
-    assert parts_reached(model, terms["latents"]) == {"encoder"}
-    assert parts_reached(model, terms["critic_value"] + terms["gradient_penalty"]) == {"critic"}
-    loss, terms = generating.loss(images, generator(0))
-    assert parts_reached(model, terms["generator_value"]) == {"critic", "decoder"}
-    assert parts_reached(model, terms["latents"]) == {"encoder", "decoder"}
-    of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
-    for step, parts in ((judging[0], {"encoder", "critic"}), (generating, {"decoder"})):
-        assert {of_part[id(parameter)] for parameter in step.parameters} == parts
-        assert len(step.parameters) == sum(part in parts for part in of_part.values())
-
-# %% ../../nbs/base/05_infogan.ipynb #c41d9e06
-@proof_check("qlae", "equation 3", "with table 10's weight both steps descend a Gaussian's negative log-likelihood")
-def _():
-    networks, images = small_networks(n_latents=12)
-    model = InfoGAN(**networks, latent=UniformLatent(12))
-    z = torch.rand(16, 12, generator=generator(0))
-    fake = model.decoder(z).sigmoid()
-    squares, value = (z - model.encoder(fake)).square().sum(1), -model.critic(fake).mean()
-    constant = 6 * torch.tensor(2 * torch.pi * 0.03).log()
-    negative_log_p = (squares / (2 * 0.03)).mean() + constant
-    of_generator, of_encoder = model.generator_loss(images, generator(0))[0], model.critic_loss(images, generator(0))[0]
-    torch.testing.assert_close(of_generator, value + negative_log_p - constant, rtol=1e-4, atol=0)
-    steps = ((model.decoder, of_generator, value + negative_log_p), (model.encoder, of_encoder, negative_log_p))
-    for part, *losses in steps:
-        gradients = [torch.autograd.grad(loss, list(part.parameters()), retain_graph=True) for loss in losses]
-        for ours, expected in zip(*gradients, strict=True):
-            torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 # %% ../../nbs/base/05_infogan.ipynb #c458a99b
 def style_critic(

@@ -10,20 +10,17 @@ from itertools import pairwise
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
-from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 from torch.nn import functional as F
 
 from .autoencoder import Autoencoder
 from .variational import GaussianLatent, log_density
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
 from ..nets.attention import dense
 from ..nets.slots import RELU, SpatialBroadcastDecoder
 from ..nets.style import EncoderLayer, NetVariant, from_network, scaled, to_network
 
 # %% auto #0
 __all__ = ['BLOCK', 'SMALLEST_MAP', 'BOTTOM', 'COMPONENT_CHANNELS', 'COMPONENT_HIDDEN', 'split_scope', 'cut_out', 'unet_channels',
-           'AttentionNet', 'ComponentEncoder', 'mixture_log_likelihood', 'mask_divergence', 'random_pieces', 'MONet']
+           'AttentionNet', 'ComponentEncoder', 'mixture_log_likelihood', 'mask_divergence', 'MONet']
 
 # %% ../../nbs/base/07_monet.ipynb #7c15e50c
 def split_scope(
@@ -45,20 +42,6 @@ def cut_out(
         taken, log_scope = split_scope(log_scope, attention(torch.cat([images, log_scope], dim=1)))
         log_masks.append(taken)
     return torch.cat([*log_masks, log_scope], dim=1)
-
-# %% ../../nbs/base/07_monet.ipynb #5011c0ef
-@proof_check("psa", "MONet, Burgess et al. section 2", "the masks of any number of slots sum to one")
-def _():
-    random = generator(0)
-    log_scope, logit = torch.randn(2, 1000, generator=random, dtype=torch.float64)
-    taken, left = split_scope(log_scope, logit)
-    torch.testing.assert_close(taken.exp() + left.exp(), log_scope.exp(), rtol=1e-12, atol=0)
-    for size in (1, 1000):
-        for n_slots in range(1, 10):
-            images = size * torch.randn(4, 3, 8, 8, generator=random, dtype=torch.float64)
-            log_masks = cut_out(lambda given: given[:, :1] - given[:, 3:].cos() * given[:, 1:2], images, n_slots)
-            assert log_masks.shape == (4, n_slots, 8, 8) and log_masks.isfinite().all()
-            assert log_masks.logsumexp(1).abs().max() < 1e-12, f"the masks of {n_slots} slots do not sum to one"
 
 # %% ../../nbs/base/07_monet.ipynb #2b3fe234
 BLOCK = NetVariant(
@@ -145,32 +128,6 @@ def mask_divergence(
 ) -> Float[Tensor, "batch"]:  # in nats, summed over pixels
     "KL divergence of decoded masks from the masks that they should tell (Burgess et al., section 2)."
     return (log_masks.exp() * (log_masks - log_decoded)).sum((1, 2, 3))
-
-# %% ../../nbs/base/07_monet.ipynb #9fa8fe08
-def random_pieces(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    "A batch of two 5x6 images, parts of four slots, and two kinds of log masks, in float64."
-    random = generator(seed)
-    images, parts = torch.rand(2, 3, 5, 6, generator=random), torch.rand(2, 4, 3, 5, 6, generator=random)
-    masks = 3 * torch.randn(2, 2, 4, 5, 6, generator=random, dtype=torch.float64)
-    return images.double(), parts.double(), *masks.log_softmax(2)
-
-# %% ../../nbs/base/07_monet.ipynb #60b7bb34
-@proof_check("psa", "MONet, Burgess et al. loss", "the likelihood is that of a mixture at each pixel")
-def _():
-    images, parts, log_masks, _ = random_pieces(0)
-    scales = torch.tensor([0.09, 0.11, 0.3, 1.0], dtype=torch.float64)
-    colours = Independent(Normal(parts.permute(0, 3, 4, 1, 2), scales[:, None]), 1)
-    pixels = MixtureSameFamily(Categorical(logits=log_masks.permute(0, 2, 3, 1)), colours)
-    expected = pixels.log_prob(images.permute(0, 2, 3, 1)).sum((1, 2))
-    torch.testing.assert_close(mixture_log_likelihood(images, parts, log_masks, scales), expected)
-
-# %% ../../nbs/base/07_monet.ipynb #54e0ff7e
-@proof_check("psa", "MONet, Burgess et al. loss", "the divergence of masks is that of categorical distributions")
-def _():
-    _, _, log_masks, log_decoded = random_pieces(0)
-    truth, told = (Categorical(logits=m.permute(0, 2, 3, 1)) for m in (log_masks, log_decoded))
-    torch.testing.assert_close(mask_divergence(log_masks, log_decoded), kl_divergence(truth, told).sum((1, 2)))
-    assert mask_divergence(log_masks, log_masks).abs().max() < 1e-12
 
 # %% ../../nbs/base/07_monet.ipynb #79febad2
 class MONet(Autoencoder):

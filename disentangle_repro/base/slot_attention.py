@@ -16,9 +16,8 @@ from torch.nn import functional as F
 
 from .autoencoder import Autoencoder, straight_through
 from .variational import draw
-from ..core.device import generator, seeded
+from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from ..nets.attention import dense
 from disentangle_repro.nets.slots import (
     LEAKY,
@@ -33,8 +32,8 @@ from ..nets.style import from_network, to_network
 
 # %% auto #0
 __all__ = ['QUERIES', 'SLOT_DECODERS', 'responsibilities', 'weighted_mean', 'SampledQueries', 'LearnedQueries', 'SlotsOutput',
-           'SlotAttention', 'contracting', 'round_jacobians', 'features_and_start', 'DirectSlots', 'SlotAutoencoder',
-           'enlarged', 'slot_networks', 'slot_autoencoder', 'additive_autoencoder']
+           'SlotAttention', 'DirectSlots', 'SlotAutoencoder', 'enlarged', 'slot_networks', 'slot_autoencoder',
+           'additive_autoencoder']
 
 # %% ../../nbs/base/06_slot_attention.ipynb #8e7db41d
 def responsibilities(
@@ -53,20 +52,6 @@ def weighted_mean(
     "For each slot the mean of the values, weighted by its share (Locatello et al., equation 2)."
     weights = weights + epsilon
     return (weights / weights.sum(1, keepdim=True)).mT @ values
-
-# %% ../../nbs/base/06_slot_attention.ipynb #592df49b
-@proof_check("psa", "slot attention, Locatello et al. equations 1 and 2", "places are shared out, and slots take means")
-def _():
-    random = generator(0)
-    keys, values = torch.randn(2, 20, 30, 8, generator=random, dtype=torch.float64)
-    for size in (1, 1000):
-        attention = responsibilities(keys, size * torch.randn(20, 5, 8, generator=random, dtype=torch.float64))
-        assert (attention.sum(2) - 1).abs().max() < 1e-12, "a place is not wholly shared out"
-        update = weighted_mean(attention, values)
-        least, most = values.amin(1, keepdim=True), values.amax(1, keepdim=True)
-        assert (update >= least - 1e-12).all() and (update <= most + 1e-12).all(), "a mean lies outside the values"
-        equal = values[:, :1].expand_as(values)
-        torch.testing.assert_close(weighted_mean(attention, equal), equal[:, :5], rtol=0, atol=1e-12)
 
 # %% ../../nbs/base/06_slot_attention.ipynb #b1ccf35a
 class SampledQueries(nn.Module):
@@ -161,85 +146,6 @@ class SlotAttention(nn.Module):
 
     def forward(self, features: Float[Tensor, "b positions dim"], random: torch.Generator | None = None) -> SlotsOutput:
         return self.refine(features, self.start(len(features), random))
-
-# %% ../../nbs/base/06_slot_attention.ipynb #9d9d2ead
-@proof_check("psa", "slot attention, Locatello et al. proposition 1", "features in any order; slots follow their start")
-def _():
-    random = generator(0)
-    for implicit in (False, True):
-        with seeded(0):
-            module = SlotAttention(4, 6, implicit=implicit).double()
-        features, start = (torch.randn(1, n, 6, generator=random, dtype=torch.float64) for n in (12, 4))
-        slots, attention, _ = module.refine(features, start)
-        for _ in range(10):
-            places, order = torch.randperm(12, generator=random), torch.randperm(4, generator=random)
-            permuted = module.refine(features[:, places], start[:, order])
-            torch.testing.assert_close(permuted.slots, slots[:, order], rtol=0, atol=1e-10)
-            torch.testing.assert_close(permuted.attention, attention[:, places][:, :, order], rtol=0, atol=1e-10)
-        assert (module.refine(-features, start).slots - slots).abs().max() > 1e-3, "features do not matter"
-
-# %% ../../nbs/base/06_slot_attention.ipynb #a6bc2f79
-def contracting(strength: float, implicit: bool, iterations: int = 60) -> SlotAttention:
-    "A small module in float64 with random weights, whose slots bear on the next round in proportion to `strength`."
-    with seeded(0):
-        module = SlotAttention(2, 4, iterations=iterations, implicit=implicit).double()
-    with torch.no_grad():
-        module.recurrent.bias_hh[4:8] -= 8  # of the gate that keeps the state
-        for weight in (module.recurrent.weight_hh, module.queries.weight, module.dense[-1].weight):
-            weight *= strength
-    return module
-
-# %% ../../nbs/base/06_slot_attention.ipynb #5ddebdfe
-def round_jacobians(
-    module: SlotAttention,
-    features: Float[Tensor, "1 positions dim"],
-    slots: Float[Tensor, "1 slots dim"],
-) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n m"]]:  # by the slots, and by the features
-    "Derivatives of the slots after one round."
-
-    def one_round(slots: Tensor, features: Tensor) -> Tensor:
-        features = module.norm_features(features)
-        return module.iteration(slots, module.keys(features), module.values(features))[0]
-
-    by_slots, by_features = torch.autograd.functional.jacobian(one_round, (slots, features))
-    return by_slots.reshape(slots.numel(), -1), by_features.reshape(slots.numel(), -1)
-
-# %% ../../nbs/base/06_slot_attention.ipynb #ef3b4938
-def features_and_start(seed: int) -> tuple[Float[Tensor, "1 6 4"], Float[Tensor, "1 2 4"]]:
-    "Random features and starts for `contracting`."
-    random = generator(seed)
-    return torch.randn(1, 6, 4, generator=random).double(), torch.randn(1, 2, 4, generator=random).double()
-
-# %% ../../nbs/base/06_slot_attention.ipynb #93e530c2
-@proof_check("psa", "slot attention, Chang et al. 2022", "the implicit gradient is one round's, from the last slots")
-def _():
-    features, start = features_and_start(1)
-    for iterations in (1, 3, 60):
-        found = contracting(1.0, False, iterations).refine(features, start).slots.detach()
-        further = contracting(1.0, False, iterations + 1).refine(features, start).slots
-        module = contracting(1.0, True, iterations)
-        torch.testing.assert_close(module.refine(features, start).slots, further)
-        jacobians = torch.autograd.functional.jacobian(lambda s, f, m=module: m.refine(f, s).slots, (start, features))
-        for ours, one_round in zip(jacobians, round_jacobians(module, features, found), strict=True):
-            torch.testing.assert_close(ours.reshape(one_round.shape), one_round, rtol=0, atol=1e-12)
-
-# %% ../../nbs/base/06_slot_attention.ipynb #3a17cde9
-@proof_check("psa", "slot attention, Chang et al. 2022", "one round's is the first term of the fixed point's")
-def _():
-    (features, start), errors = features_and_start(1), []
-    for strength in (1.0, 0.3, 0.1):
-        module = contracting(strength, False)
-        found = module.refine(features, start).slots.detach()
-        by_slots, by_features = round_jacobians(module, features, found)
-        unrolled = torch.autograd.functional.jacobian(lambda f, m=module: m.refine(f, start).slots, features)
-        unrolled, identity = unrolled.reshape(by_features.shape), torch.eye(len(by_slots)).to(by_slots)
-        torch.testing.assert_close(torch.linalg.solve(identity - by_slots, by_features), unrolled, rtol=0, atol=1e-10)
-        terms = sum(torch.linalg.matrix_power(by_slots, m) @ by_features for m in range(100))
-        torch.testing.assert_close(terms, unrolled, rtol=0, atol=1e-10)
-        norm, scale = (torch.linalg.matrix_norm(matrix, 2) for matrix in (by_slots, by_features))
-        errors.append(torch.linalg.matrix_norm(unrolled - by_features, 2) / scale)
-        assert errors[-1] <= norm / (1 - norm), f"the error is {errors[-1]:.2f} where the norm of J is {norm:.2f}"
-    assert errors[0] > errors[1] > errors[2], "the error does not fall as rounds contract"
 
 # %% ../../nbs/base/06_slot_attention.ipynb #50d85a59
 class DirectSlots(nn.Module):

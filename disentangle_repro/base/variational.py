@@ -9,20 +9,16 @@ import math
 from typing import Any
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor
-from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional as F
 
 from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around, pixel_values
-from ..core.device import generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'parts_of_a_bound',
-           'random_images', 'log_density', 'aggregate_log_densities', 'kl_terms', 'gaussian_aggregate',
-           'TotalCorrelationLatent', 'beta_tcvae']
+__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'log_density',
+           'aggregate_log_densities', 'kl_terms', 'TotalCorrelationLatent', 'beta_tcvae']
 
 # %% ../../nbs/base/02_variational.ipynb #dca883dc
 DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp()}
@@ -46,19 +42,6 @@ def draw(
     noise = torch.randn(mean.shape, generator=random, dtype=mean.dtype, device=mean.device)
     return mean + scale * noise
 
-# %% ../../nbs/base/02_variational.ipynb #62b6dd0c
-@proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through draws are those of the expectation")
-def _():
-    mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
-    scale = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64, requires_grad=True)
-    n = 250_000
-    z = draw(mean.expand(n, 4), scale.expand(n, 4), generator(0))
-    drawn = torch.autograd.grad(z.sin().mean(0).sum(), (mean, scale), allow_unused=True)
-    exact = torch.autograd.grad(((-(scale**2) / 2).exp() * mean.sin()).sum(), (mean, scale))
-    for ours, theirs in zip(drawn, exact, strict=True):
-        assert ours is not None, "no gradient came through"
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=5 / math.sqrt(n))
-
 # %% ../../nbs/base/02_variational.ipynb #f382b9fb
 def gaussian_kl(
     mean: Float[Tensor, "*shape"],
@@ -66,18 +49,6 @@ def gaussian_kl(
 ) -> Float[Tensor, "*shape"]:  # in nats
     "KL divergence of a normal distribution from the standard one (Kingma and Welling, appendix B)."
     return (mean.square() + scale.square() - 1) / 2 - scale.log()
-
-# %% ../../nbs/base/02_variational.ipynb #e3b6ca75
-@proof_check("qlae", "VAE, Kingma and Welling appendix B", "the KL divergence from the prior in closed form")
-def _():
-    mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64)
-    scale = torch.tensor([0.3, 1.0, 2.0, 0.05], dtype=torch.float64)
-    kl, n = gaussian_kl(mean, scale), 400_000
-    q, p = torch.distributions.Normal(mean, scale), torch.distributions.Normal(mean * 0, scale * 0 + 1)
-    torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, p))
-    z = mean + scale * torch.randn(n, 4, generator=generator(0), dtype=torch.float64)
-    nats = q.log_prob(z) - p.log_prob(z)
-    assert ((nats.mean(0) - kl).abs() <= 5 * nats.std(0) / math.sqrt(n)).all(), f"drawn {nats.mean(0)}, formula {kl}"
 
 # %% ../../nbs/base/02_variational.ipynb #175b806f
 class GaussianLatent(PlainLatent):
@@ -130,33 +101,6 @@ def beta_vae(
     latent = GaussianLatent(deviation)
     return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
 
-# %% ../../nbs/base/02_variational.ipynb #e3a30002
-def parts_of_a_bound(
-    model: Autoencoder,  # with three latents
-    images: UInt8[Tensor, "batch 64 64 3"],
-) -> tuple[Normal, Float[Tensor, "batch 3"], Float[Tensor, "batch"]]:  # q(z|x), a draw, log p(x|z)
-    "What a bound is made of, from the networks' outputs."
-    pixels = images.movedim(3, 1) / 255
-    mean, raw = model.encoder(pixels).split(3, dim=1)
-    q = Normal(mean, raw.exp().log1p())
-    z = mean + q.stddev * torch.randn(mean.shape, generator=generator(1))
-    return q, z, Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
-
-
-def random_images(n: int) -> UInt8[Tensor, "n 64 64 3"]:
-    "Images of random bytes."
-    return torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-
-
-@proof_check("qlae", "VAE, Kingma and Welling equation 3", "the loss is minus the bound with beta on its KL term")
-@torch.no_grad()
-def _():
-    with seeded(0):
-        model, images = beta_vae(3, beta=4.0, width=0.1), random_images(4)
-    q, _, log_likelihood = parts_of_a_bound(model, images)
-    nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
-    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())
-
 # %% ../../nbs/base/02_variational.ipynb #916cb64c
 def log_density(
     z: Float[Tensor, "*shape"],
@@ -193,71 +137,6 @@ def kl_terms(
         "dimension_kl": alone.sum(1) - prior,
     }
 
-# %% ../../nbs/base/02_variational.ipynb #93cbd9cb
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 2", "the parts add up to log q(z|x) - log p(z), draw by draw")
-def _():
-    mean, scale = torch.randn(2, 40, 7, generator=generator(0), dtype=torch.float64)
-    scale = scale.exp()
-    z = draw(mean, scale, generator(1))
-    normal = torch.distributions.Normal
-    exact = (normal(mean, scale).log_prob(z) - normal(torch.zeros_like(z), torch.ones_like(z)).log_prob(z)).sum(1)
-    torch.testing.assert_close(sum(kl_terms(z, mean, scale).values()), exact)
-
-
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 2", "on a finite data set each part is its integral")
-def _():
-    mean = torch.tensor([[-1.0, -0.8], [-0.5, 0.3], [0.2, 0.1], [1.0, 1.4], [1.3, -0.4]], dtype=torch.float64)
-    scale = torch.tensor([[0.5, 0.4], [0.3, 0.6], [0.8, 0.3], [0.4, 0.4], [0.5, 0.7]], dtype=torch.float64)
-    axis = torch.linspace(-8, 8, 800, dtype=torch.float64)
-    step = axis[1] - axis[0]
-    of_latent = torch.distributions.Normal(mean[:, :, None], scale[:, :, None]).log_prob(axis).exp()
-    given_image = of_latent[:, 0, :, None] * of_latent[:, 1, None, :]
-    q, alone = given_image.mean(0), of_latent.mean(0)
-    prior = torch.distributions.Normal(axis.new_tensor(0.0), axis.new_tensor(1.0)).log_prob(axis)
-    exact = {
-        "mutual_information": torch.special.entr(q).sum() * step**2
-        - torch.special.entr(given_image).sum((1, 2)).mean() * step**2,
-        "total_correlation": torch.special.entr(alone).sum() * step - torch.special.entr(q).sum() * step**2,
-        "dimension_kl": -torch.special.entr(alone).sum() * step - (alone * prior).sum() * step,
-    }
-    z = mean + scale * torch.randn(20_000, 5, 2, generator=generator(0), dtype=torch.float64)
-    drawn = torch.vmap(kl_terms, in_dims=(0, None, None))(z, mean, scale)
-    for name, integral in exact.items():
-        error = drawn[name].mean() - integral
-        assert error.abs() < 0.02, f"{name} is {drawn[name].mean():.3f} but the integral is {integral:.3f}"
-
-# %% ../../nbs/base/02_variational.ipynb #d412202b
-def gaussian_aggregate(
-    correlations: Float[Tensor, "latents latents"],  # of the aggregate; variances are one
-    scale: float,  # of each image's distribution
-    batch: int,
-    random: torch.Generator,
-) -> dict[str, Float[Tensor, ""]]:
-    "Mean `kl_terms` of a random batch whose aggregate over all images is normal with those correlations."
-    spread = torch.linalg.cholesky(correlations - scale**2 * torch.eye(len(correlations)).to(correlations))
-    still = torch.zeros(batch, len(spread)).to(spread)
-    mean, scales = draw(still, still + 1, random) @ spread.T, still + scale
-    return {name: term.mean() for name, term in kl_terms(draw(mean, scales, random), mean, scales).items()}
-
-# %% ../../nbs/base/02_variational.ipynb #44445b85
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "the total correlation of a normal aggregate is recovered")
-def _():
-    for correlation in (0.0, 0.8):
-        matrix = torch.tensor([[1.0, correlation], [correlation, 1.0]])
-        random = generator(0)
-        estimates = [gaussian_aggregate(matrix, 0.3, 1024, random)["total_correlation"] for _ in range(10)]
-        estimate, exact = torch.stack(estimates).mean(), -torch.logdet(matrix) / 2
-        assert (estimate - exact).abs() < 0.05, f"estimated {estimate:.3f} for {exact:.3f}"
-
-# %% ../../nbs/base/02_variational.ipynb #7139a06c
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "no batch estimates more mutual information than its log")
-def _():
-    for batch in (1, 8, 128):
-        mean, scale = torch.randn(2, batch, 12, generator=generator(0), dtype=torch.float64)
-        terms = kl_terms(draw(mean, scale.exp() / 10, generator(1)), mean, scale.exp() / 10)
-        largest = terms["mutual_information"].max()
-        assert largest <= math.log(batch) + 1e-9, f"{largest:.3f} nats from a batch of {batch}"
-
 # %% ../../nbs/base/02_variational.ipynb #7e721475
 class TotalCorrelationLatent(GaussianLatent):
     """A `GaussianLatent` whose KL term comes in parts, estimated from the batch.
@@ -285,17 +164,3 @@ def beta_tcvae(
     strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
     weights = {name: strength / pixel_values(**nets) for name, strength in strengths.items()}
     return Autoencoder(**networks_around(TotalCorrelationLatent(), n_latents, **nets), weights=weights)
-
-# %% ../../nbs/base/02_variational.ipynb #e3a30005
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 4", "the loss is minus the bound, beta on one part of three")
-@torch.no_grad()
-def _():
-    with seeded(0):
-        model, images = beta_tcvae(3, beta=4.0, width=0.1), random_images(4)
-    model.encoder.head[-1].weight *= 20  # so that images have distributions apart
-    q, z, log_likelihood = parts_of_a_bound(model, images)
-    of_each = Normal(q.mean[:, None], q.stddev[:, None]).log_prob(z).exp()  # (image, draw, latent)
-    together, alone = of_each.prod(2).mean(0).log(), of_each.mean(0).log().sum(1)
-    prior = Normal(torch.zeros(3), torch.ones(3)).log_prob(z).sum(1)
-    nats = (q.log_prob(z).sum(1) - together) + 4 * (together - alone) + (alone - prior) - log_likelihood
-    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())

@@ -12,19 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from disentangle_repro.base.autoencoder import (
-    Autoencoder,
-    LatentOutput,
-    PlainLatent,
-    parts_reached,
-    straight_through,
-    networks_around,
-)
-from ..core.device import seeded
-from ..core.proofs import proof_check, prove
+from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around, straight_through
 
 # %% auto #0
-__all__ = ['nearest_vector', 'vector_losses', 'VectorQuantizer', 'who_learns', 'vqvae']
+__all__ = ['nearest_vector', 'vector_losses', 'VectorQuantizer', 'vqvae']
 
 # %% ../../nbs/base/04_vqvae.ipynb #228befbd
 def nearest_vector(
@@ -33,15 +24,6 @@ def nearest_vector(
 ) -> Int[Tensor, "batch latents"]:
     "Index of the nearest vector of the codebook (van den Oord et al., equation 1)."
     return (codebook.square().sum(1) - 2 * parts @ codebook.T).argmin(2)
-
-# %% ../../nbs/base/04_vqvae.ipynb #0a6e01b2
-@proof_check("qlae", "VQ-VAE, van den Oord et al. equation 1", "the matrix product finds the nearest of all vectors")
-def _():
-    random = torch.Generator().manual_seed(0)
-    parts = torch.randn(300, 3, 7, generator=random, dtype=torch.float64)
-    codebook = torch.randn(20, 7, generator=random, dtype=torch.float64) * torch.linspace(0.1, 3, 20)[:, None]
-    distances = (parts[:, :, None] - codebook).square().sum(3)
-    assert torch.equal(nearest_vector(parts, codebook), distances.argmin(2))
 
 # %% ../../nbs/base/04_vqvae.ipynb #1ea4eb51
 def vector_losses(
@@ -96,45 +78,6 @@ class VectorQuantizer(PlainLatent):
         "The vectors of indices; others are rounded and brought into range first."
         index = latents.round().clamp(0, len(self.codebooks) - 1).long()
         return self.codebooks[index].flatten(1)
-
-# %% ../../nbs/base/04_vqvae.ipynb #03b0ec68
-@proof_check("qlae", "figure 2", "indices say what is heard; n_v^n_z codes, whose parts change one at a time")
-def _():
-    with seeded(0):
-        quantizer, said = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
-    assert torch.equal(quantizer.embed(quantizer.code(said)), quantizer(said).latents)
-    every = torch.cartesian_prod(*torch.arange(5.0).repeat(2, 1))
-    heard = quantizer.embed(every)
-    assert len(heard.unique(dim=0)) == 5**2
-    assert torch.equal(quantizer.code(heard), every)
-    other = every.clone()
-    other[:, 1] = (other[:, 1] + 1) % 5
-    changed = quantizer.parts(quantizer.embed(other) - heard).abs().sum(2) > 0
-    assert changed.any(0).tolist() == [False, True] and changed[:, 1].all()
-
-# %% ../../nbs/base/04_vqvae.ipynb #eb7c7ef9
-def who_learns(
-    quantizer: nn.Module,
-    said: int,  # numbers that it is given for an image
-) -> dict[str, set[str]]:
-    "For each term of the loss of a small model around the quantiser, the parts that learn from it."
-    with seeded(0):
-        encoder, decoder, images = nn.Linear(8, said), nn.Linear(said, 8), torch.randn(32, 8)
-    latents, penalties = quantizer(encoder(images))
-    terms = {"reconstruct": (decoder(latents) - images).square().mean(), **penalties}
-    model = nn.ModuleDict({"encoder": encoder, "quantizer": quantizer, "decoder": decoder})
-    return {name: parts_reached(model, term) for name, term in terms.items()}
-
-
-@proof_check("qlae", "VQ-VAE, van den Oord et al. equation 3", "vectors learn by the first term, encoders by the rest")
-def _():
-    with seeded(0):
-        quantizer = VectorQuantizer(3, 5)
-    assert who_learns(quantizer, 6) == {
-        "reconstruct": {"encoder", "decoder"},
-        "quantize": {"quantizer"},
-        "commit": {"encoder"},
-    }
 
 # %% ../../nbs/base/04_vqvae.ipynb #384b733c
 def vqvae(

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
 import json
+import linecache
 import pkgutil
 import re
 import sys
@@ -14,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -22,7 +26,7 @@ from .errors import DataError, check_choice
 from .files import written_whole
 
 # %% auto #0
-__all__ = ['PROOF_CHECKS', 'PACKAGE', 'ProofCheck', 'proof_check', 'Proven', 'prove', 'import_everything', 'notebook_of',
+__all__ = ['PROOF_CHECKS', 'PACKAGE', 'ProofCheck', 'proof_check', 'Proven', 'prove', 'import_proofs', 'notebook_of',
            'proof_checks', 'CheckRecord', 'run_check', 'run_checks', 'read_checks', 'write_checks']
 
 # %% ../../nbs/core/05_proofs.ipynb #acc33ed0
@@ -89,27 +93,30 @@ def prove(
 PACKAGE = "disentangle_repro"
 
 
-def import_everything() -> None:
-    "Import every module of the package; the exception of one that cannot be imported is raised."
-    root = importlib.import_module(PACKAGE)
-    for module in pkgutil.walk_packages(root.__path__, f"{PACKAGE}."):
-        importlib.import_module(module.name)
+def import_proofs() -> None:
+    "Import each room's module of proof checks; the exception of one that cannot be imported is raised."
+    package = importlib.import_module(PACKAGE)
+    rooms = [room.name for room in pkgutil.iter_modules(package.__path__, f"{PACKAGE}.") if room.ispkg]
+    for name in (f"{room}.proofs" for room in rooms):
+        if importlib.util.find_spec(name):
+            importlib.import_module(name)
 
 # %% ../../nbs/core/05_proofs.ipynb #a72c8a5d
 def notebook_of(
-    module: str,  # full name, of an imported module
+    function: Callable[..., Any],
 ) -> str:  # path from the top of the project, such as "nbs/core/05_proofs.ipynb"
-    "The notebook that a module was exported from; empty for a module that is not the package's."
-    if module.partition(".")[0] != PACKAGE:
+    "The notebook that a function was exported from; empty for a function that is not the package's."
+    if function.__module__.partition(".")[0] != PACKAGE:
         return ""
-    header = Path(sys.modules[module].__file__).read_text(encoding="utf-8")
-    return re.search(r"File to edit: (?:\.\./)*(\S+\.ipynb)", header)[1]
+    lines = linecache.getlines(sys.modules[function.__module__].__file__)
+    above = "".join(lines[: inspect.unwrap(function).__code__.co_firstlineno])
+    return re.findall(r"^# %% (?:\.\./)*(\S+\.ipynb)", above, re.MULTILINE)[-1]
 
 # %% ../../nbs/core/05_proofs.ipynb #17b527d4
 def proof_checks() -> pd.DataFrame:
     "Every proof check of the package, one row each: paper, proposition, statement, notebook."
-    import_everything()
-    rows = [(c.paper, c.proposition, c.statement, notebook_of(c.check.__module__)) for c in PROOF_CHECKS.values()]
+    import_proofs()
+    rows = [(c.paper, c.proposition, c.statement, notebook_of(c.check)) for c in PROOF_CHECKS.values()]
     table = pd.DataFrame(rows, columns=["paper", "proposition", "statement", "notebook"])
     return table.sort_values(["paper", "notebook"], kind="stable", ignore_index=True)
 
@@ -142,7 +149,7 @@ def run_check(check: ProofCheck, commit: str | None = None) -> CheckRecord:
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
     seconds = round(time.perf_counter() - start, 3)
-    notebook = notebook_of(check.check.__module__)
+    notebook = notebook_of(check.check)
     names = check.paper, check.proposition, check.statement, notebook
     return CheckRecord(*names, not message, message, when, seconds, commit)
 
@@ -152,7 +159,7 @@ def run_checks(
     commit: str | None = None,  # what the records are to name
 ) -> list[CheckRecord]:
     "Run every check of the package and record how it ended; `ValueError` for a paper that has none."
-    import_everything()
+    import_proofs()
     known = sorted({paper for paper, _, _ in PROOF_CHECKS})
     wanted = [check_choice("paper", paper, known) for paper in papers] or known
     checks = [check for check in PROOF_CHECKS.values() if check.paper in wanted]

@@ -5,23 +5,14 @@
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #fc85256a
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Sequence
 from typing import Any
 
-import torch
-from jaxtyping import Float, UInt8
-from torch import Tensor, nn
-
-from ..base.autoencoder import Autoencoder, networks_around, parts_reached
+from ..base.autoencoder import Autoencoder, networks_around
 from ..base.factorvae import Discriminator, Factorised
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
 from .scalar_codes import LogitQuantizer, ScalarQuantizer
 
 # %% auto #0
-__all__ = ['qvae', 'dvae', 'FactorQVAE', 'FactordVAE', 'descend', 'round_by_the_book', 'small_pair']
+__all__ = ['qvae', 'dvae', 'FactorQVAE', 'FactordVAE']
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #70e8bc48
 def qvae(
@@ -87,97 +78,3 @@ class FactordVAE(FactorQVAE):
 
     def __init__(self, n_latents: int, *, beta: float = 5e-3, gamma: float = 5e-4, **how: Any):
         super().__init__(n_latents, beta=beta, gamma=gamma, **how)
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #246271b3
-def descend(parameters: Sequence[nn.Parameter], loss: Float[Tensor, ""], rate: float) -> None:
-    "One step of plain gradient descent."
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-        parameter.data -= rate * gradient
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #989a91a5
-def round_by_the_book(
-    model: FactorQVAE,  # with scalar codes, and networks whose output is the mean of a Gaussian
-    x: UInt8[Tensor, "batch height width channels"],
-    x_prime: UInt8[Tensor, "batch height width channels"],
-    random: torch.Generator,
-    *,
-    beta: float,
-    gamma: float,
-    tau: float,
-    rate: float,
-) -> None:
-    "The loop of factorqvae's Algorithm 1 with F7's sign, line by line, down the plain gradient: for checks."
-    M, C = model.latent.codebooks, lambda z: model.discriminator(z).sigmoid()
-    d, (B, K) = model.discriminator.layers[1].in_features // len(M), (len(x), len(M))
-    x, x_prime = (images.movedim(3, 1) / 255 for images in (x, x_prime))
-
-    def draw(images: Tensor) -> tuple[Tensor, Tensor]:
-        z_e = model.encoder(images)
-        R = (z_e[:, :, None] @ torch.ones(1, K) - torch.ones(d, 1) @ M.T).abs()
-        gumbel = -torch.empty_like(R).exponential_(generator=random).log()
-        weights = ((gumbel - R) / tau).exp()
-        return weights / weights.sum(2, keepdim=True), (-R).exp() / (-R).exp().sum(2, keepdim=True)
-
-    z, q = draw(x)
-    L1 = (x - 0.5 - model.decoder((z @ M).view(B, d))).pow(2).sum() / (B * 12288)
-    L1 = L1 + beta * (q * (q * K).log()).sum() / (B * d)
-    L1 = L1 + gamma * (C(z) / (1 - C(z))).log().sum() / B
-    descend([p for name, p in model.named_parameters() if not name.startswith("discriminator")], L1, rate)
-
-    z, _ = draw(x_prime)
-    orders = torch.rand(B, d, generator=random).argsort(0)
-    z_perm = torch.stack([z[orders[:, j], j] for j in range(d)], dim=1)
-    L2 = (C(z).log() + (1 - C(z_perm)).log()).sum() / (2 * B)
-    descend(list(model.discriminator.parameters()), -L2, rate)
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #e4c89924
-def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batch 64 64 3"]]:
-    "A narrow model with three latents of five values at half of its training, and eight pictures of noise."
-    with seeded(0):
-        model = make(3, n_values=5, width=0.05, **how)
-        pictures = torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8)
-    model.anneal(0.5)
-    return model, pictures
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #573744fa
-@proof_check("factorqvae", "Algorithm 1", "a round of the model's two steps is its lines, with the sign of F7")
-def _():
-    model, pictures = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
-    before, by_the_book = copy.deepcopy(model), copy.deepcopy(model)
-    random = generator(0)
-    for step, batch in zip(model.steps(), pictures.chunk(2), strict=True):
-        descend(step.parameters, step.loss(batch, random)[0], rate=1.0)
-    strengths = {"beta": 0.1, "gamma": 0.5, "tau": math.exp(-0.5)}
-    round_by_the_book(by_the_book, *pictures.chunk(2), generator(0), **strengths, rate=1.0)
-    states = (m.state_dict() for m in (before, model, by_the_book))
-    for (name, start), ours, theirs in zip(next(states).items(), *(state.values() for state in states), strict=True):
-        assert (ours - start).abs().max() > 0, f"{name} did not move"
-        torch.testing.assert_close(ours - start, theirs - start, rtol=1e-3, atol=1e-5)
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #037f440d
-@proof_check("factorqvae", "Algorithm 1, gradients", "which parts each term moves, in FactorQVAE and in FactordVAE")
-def _():
-    for make, coding in ((FactorQVAE, {"encoder", "latent"}), (FactordVAE, {"encoder"})):
-        model, pictures = small_pair(make)
-        modelling, judging = model.steps()
-        _, terms = modelling.loss(pictures, generator(0))
-        assert parts_reached(model, terms["reconstruction"]) == {"encoder", "latent", "decoder"}
-        assert parts_reached(model, terms["kl"]) == coding
-        assert parts_reached(model, terms["total_correlation"]) == coding | {"discriminator"}
-        assert parts_reached(model, judging.loss(pictures, generator(0))[0]) == {"discriminator"}
-        named = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
-        moved = [{named[id(parameter)] for parameter in step.parameters} for step in (modelling, judging)]
-        assert moved == [{"encoder", "latent", "decoder"}, {"discriminator"}]
-
-# %% ../../nbs/factorqvae/03_factorqvae.ipynb #21d7c62f
-@proof_check("factorqvae", "equation 5", "with gamma = 0 the model's step is that of the model without an opponent")
-def _():
-    for make, without in ((FactorQVAE, qvae), (FactordVAE, dvae)):
-        model, pictures = small_pair(make, gamma=0.0, beta=0.1)
-        alone, _ = small_pair(without, beta=0.1)
-        alone.load_state_dict({n: v for n, v in model.state_dict().items() if not n.startswith("discriminator")})
-        gradients = []
-        for step in (model.steps()[0], alone.steps()[0]):
-            loss, _ = step.loss(pictures, generator(0))
-            gradients.append([loss.detach(), *torch.autograd.grad(loss, step.parameters)])
-        assert all(ours.equal(theirs) for ours, theirs in zip(*gradients, strict=True)), "the steps differ"

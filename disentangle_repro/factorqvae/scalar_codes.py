@@ -14,13 +14,10 @@ from torch.nn import functional as F
 
 from ..base.autoencoder import LatentOutput, PlainLatent
 from ..base.vqvae import nearest_vector
-from ..core.device import generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['uniform_kl', 'distances', 'relax', 'lead_probability', 'temperature_at', 'CategoricalLatent', 'ScalarQuantizer',
-           'LogitQuantizer']
+__all__ = ['uniform_kl', 'distances', 'relax', 'temperature_at', 'CategoricalLatent', 'ScalarQuantizer', 'LogitQuantizer']
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #9b4d5793
 def uniform_kl(
@@ -29,28 +26,6 @@ def uniform_kl(
     "KL divergence of a categorical distribution from the uniform one, log K - H (factorqvae, equation 1)."
     log_q = F.log_softmax(logits, dim=-1)
     return (log_q.exp() * (log_q + math.log(logits.shape[-1]))).sum(-1)
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #0d2a2a25
-@proof_check("factorqvae", "equation 1, KL to the uniform prior", "it is log K - H: from 0 to log K")
-def _():
-    size = torch.logspace(-3, 3, 50, dtype=torch.float64)[:, None]
-    logits = size * torch.randn(50, 7, generator=generator(0), dtype=torch.float64)
-    kl, log_k = uniform_kl(logits), math.log(7)
-    q, uniform = (torch.distributions.Categorical(logits=each) for each in (logits, 0 * logits))
-    torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, uniform), rtol=0, atol=1e-12)
-    torch.testing.assert_close(kl, log_k - q.entropy(), rtol=0, atol=1e-12)
-    assert 0 < kl.min() < 1e-5 and abs(kl.max() - log_k) < 1e-12, f"from {kl.min()} to {kl.max()}"
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #3c4e4fb1
-@proof_check("factorqvae", "equation 1", "the bound falls short of log p(x) by the KL to the true posterior")
-def _():
-    logits = 2 * torch.randn(2, 4, generator=generator(0), dtype=torch.float64)
-    log_likelihood = torch.randn(16, generator=generator(1), dtype=torch.float64)  # log p(x|z) of each choice
-    log_q = sum(torch.meshgrid(*logits.log_softmax(1), indexing="ij")).flatten()
-    bound = (log_q.exp() * log_likelihood).sum() - uniform_kl(logits).sum()
-    evidence = log_likelihood.logsumexp(0) - math.log(16)
-    short = (log_q.exp() * (log_q - log_likelihood.log_softmax(0))).sum()
-    torch.testing.assert_close(evidence - bound, short)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #6163507a
 def distances(
@@ -62,17 +37,6 @@ def distances(
     apart = said[:, :, None] - codebook
     return apart.square().sum(-1) if squared else torch.linalg.vector_norm(apart, dim=-1)
 
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #d5766270
-@proof_check("factorqvae", "equation 3", "the matrix holds the distance of every latent from every code")
-def _():
-    said, codebook = (torch.randn(n, 1, generator=generator(n), dtype=torch.float64) for n in (12, 64))
-    printed = (said @ torch.ones(1, 64).double() - torch.ones(12, 1).double() @ codebook.T).abs()
-    torch.testing.assert_close(distances(said[None], codebook)[0], printed)
-    torch.testing.assert_close(distances(said[None], codebook, squared=True)[0], printed.square())
-    said, codebook = (torch.randn(n, 8, generator=generator(n), dtype=torch.float64) for n in (12, 64))
-    pairwise = torch.cdist(said, codebook, compute_mode="donot_use_mm_for_euclid_dist")
-    torch.testing.assert_close(distances(said[None], codebook)[0], pairwise)
-
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #09c58e35
 def relax(
     logits: Float[Tensor, "*batch values"],
@@ -82,45 +46,6 @@ def relax(
     "A draw from the Gumbel-softmax distribution (factorqvae, section 4 and Algorithm 1)."
     gumbel = -torch.empty_like(logits).exponential_(generator=random).log()
     return ((logits + gumbel) / temperature).softmax(-1)
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #81fa415a
-@proof_check("factorqvae", "section 4, Gumbel-max", "at every temperature the largest weight follows the categorical")
-def _():
-    from scipy.stats import chisquare
-
-    logits, n = torch.tensor([0.3, -1.0, 0.0, 1.2, -2.0, 0.7], dtype=torch.float64), 100_000
-    expected = n * logits.softmax(0)
-    same = set()
-    for seed, temperature in enumerate((5.0, 1.0, math.exp(-1), 0.1, 0.02), start=1):
-        counts = relax(logits.expand(n, 6), temperature, generator(seed)).argmax(1).bincount(minlength=6)
-        p = chisquare(counts, expected).pvalue
-        assert p > 1e-3, f"p = {p:.1e} at temperature {temperature:.2f}"
-        same.add(tuple(relax(logits.expand(1000, 6), temperature, generator(0)).argmax(1).tolist()))
-    assert len(same) == 1, "the same dice chose different codes"
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #381d58e4
-def lead_probability(
-    logits: Float[Tensor, "*batch values"],
-    nats: float,
-) -> Float[Tensor, "*batch"]:
-    "Probability that the largest of logits plus Gumbel numbers leads the second by more than `nats`."
-    q = logits.softmax(-1)
-    return (q / (q + math.exp(nats) * (1 - q))).sum(-1)
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #64ee5cb7
-@proof_check("factorqvae", "section 4, temperature", "relaxed draws become one-hot as fast as leads are small")
-def _():
-    n, epsilon = 20_000, 1e-3
-    margin = 5 * 0.5 / math.sqrt(n)
-    for k, size in ((2, 1.0), (64, 3.0), (64, 0.1)):
-        logits = size * torch.randn(k, generator=generator(k), dtype=torch.float64)
-        for temperature in (1.0, math.exp(-1), 0.1, 0.01, 0.001):
-            drawn = relax(logits.expand(n, k), temperature, generator(0))
-            share = (drawn.amax(1) > 1 - epsilon).double().mean()
-            odds = (1 - epsilon) / epsilon
-            low, high = (lead_probability(logits, temperature * math.log(o)) for o in ((k - 1) * odds, odds))
-            assert low - margin < share < high + margin, f"{share:.3f} is not within {low:.3f} and {high:.3f}"
-        assert share > 0.98, f"at temperature 0.001 only {share:.3f} are one-hot"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #dbacf831
 def temperature_at(
@@ -226,67 +151,3 @@ class LogitQuantizer(CategoricalLatent):
     def logits(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents values"]:
         "What is said, latent by latent."
         return continuous.unflatten(1, (-1, self.n_values))
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #c11c250a
-@proof_check("factorqvae", "equation 4", "the mode is equation 2's choice; squares: sharper far off, flatter near")
-def _():
-    for dim in (1, 3):
-        with seeded(dim):
-            layers = [ScalarQuantizer(64, dim, protocol).double() for protocol in ("paper", "code")]
-            said = 2 * torch.randn(200, 3 * dim, dtype=torch.float64)
-        layers[1].load_state_dict(layers[0].state_dict())
-        nearest = nearest_vector(said.unflatten(1, (3, dim)), layers[0].codebooks)
-        plain, square = (layer.logits(said) for layer in layers)
-        assert plain.argmax(2).equal(nearest) and square.argmax(2).equal(nearest)
-        odds, sums = plain[..., :1] - plain[..., 1:], -(plain[..., :1] + plain[..., 1:])
-        torch.testing.assert_close(square[..., :1] - square[..., 1:], odds * sums)
-    codebook = torch.linspace(-0.4, 0.4, 9, dtype=torch.float64)[:, None]
-    near, far = torch.zeros(1, 1, 1).double(), torch.full((1, 1, 1), 3.0).double()
-    flat, flatter = (uniform_kl(-distances(near, codebook, squared)).item() for squared in (False, True))
-    sharp, sharper = (uniform_kl(-distances(far, codebook, squared)).item() for squared in (False, True))
-    assert flat > flatter and sharp < sharper, f"nats, near {flat} and {flatter}, far {sharp} and {sharper}"
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #cc740342
-@proof_check("factorqvae", "equation 4", "log-odds are at most the distance of two codes; beyond all codes, just that")
-def _():
-    said = torch.logspace(-2, 2, 2000, dtype=torch.float64)[:, None, None] * (-1.0) ** torch.arange(2000)[:, None, None]
-    codebook = torch.randn(64, 1, generator=generator(0), dtype=torch.float64)
-    between = distances(codebook[None], codebook)[0]
-    for squared in (False, True):
-        logits = -distances(said, codebook, squared)[:, 0]
-        bounded = (logits[:, :, None] - logits[:, None] <= between + 1e-9).all()
-        assert bounded != squared, f"log-odds are bounded: {bounded}, squared: {squared}"
-    beyond = torch.tensor([[[4.0]], [[40.0]]], dtype=torch.float64, requires_grad=True)
-    plain, square = (-distances(beyond, codebook, squared) for squared in (False, True))
-    torch.testing.assert_close(plain[0].softmax(-1), codebook.T.softmax(-1))
-    still, moved = (torch.autograd.grad(uniform_kl(each).sum(), beyond)[0][0].abs() for each in (plain, square))
-    assert still < 1e-12 and moved > 1e-3, f"gradients beyond the codebook: {still}, squared {moved}"
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2ab105ba
-@proof_check("factorqvae", "section 4, Gumbel-softmax", "gradients reach encoder and codes; by equation 2, codes alone")
-def _():
-    for protocol in ("paper", "code"):
-        with seeded(0):
-            layer, said = ScalarQuantizer(5, protocol=protocol).double(), torch.randn(4, 2).double().requires_grad_()
-        soft = layer(said, generator(0)).latents.sin().sum()
-        gradients = torch.autograd.grad(soft, (said, layer.codebooks), allow_unused=True)
-        assert all(g is not None and (g.abs() > 1e-6).all() for g in gradients), f"gradients are {gradients}"
-        assert torch.autograd.gradcheck(
-            lambda said, layer=layer: layer(said, generator(0)).latents, said, raise_exception=False
-        ), "not the gradient of finite differences"
-        hard = layer.embed(layer.code(said)).sin().sum()
-        still, moved = torch.autograd.grad(hard, (said, layer.codebooks), allow_unused=True)
-        assert still is None and moved is not None, "a hard choice moves the encoder"
-
-# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2825e86e
-@proof_check("factorqvae", "section 4, temperature", "a counter-example: on the schedule, codes are hardly ever heard")
-def _():
-    for seed in range(10):
-        with seeded(seed):
-            layer, said = ScalarQuantizer(), torch.randn(1000, 1)
-        for done in (0.0, 0.5, 1.0):
-            layer.anneal(done)
-            relaxed, (heard, _) = layer.coded(said, generator(seed))
-            assert (relaxed.amax(2) > 0.999).float().mean() < 0.1, f"one-hot after {done} of the training"
-            assert torch.isin(heard, layer.codebooks).float().mean() <= 0.01
-            assert torch.isin(layer.embed(layer.code(said)), layer.codebooks).all()

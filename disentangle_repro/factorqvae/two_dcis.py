@@ -6,144 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from jaxtyping import Float, Int
 from matplotlib.axes import Axes
-from scipy.stats import entropy
-
-from ..core.proofs import proof_check
-from .scalar_codes import distances
-from ..qlae.infomec import infomec
-from ..scores.dci import completeness, dci, disentanglement, shares, spread
 
 # %% auto #0
-__all__ = ['VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code',
-           'relabelled', 'ordered_codes', 'ranks', 'opposite_pairs', 'name_places', 'plot_ranks']
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #df903405
-def weighted_completeness(
-    importance: Float[np.ndarray, "latents sources"],  # not negative
-) -> float:  # from 0 to 1
-    "C with each source weighted by the sum of its column, as printed (factorqvae, section 3.3.1)."
-    return float(1 - shares(importance.sum(axis=0), axis=0) @ spread(importance, axis=0))
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #88d74c2d
-def chain_rule_sides(
-    importance: Float[np.ndarray, "latents sources"],
-    c: float,  # completeness, weighted or not
-) -> tuple[float, float]:  # in nats
-    "Both sides of the chain rule: entropy of latents plus what D misses, entropy of sources plus what C misses."
-    missed = (1 - disentanglement(importance), 1 - c)
-    latents, sources = importance.shape
-    return (
-        entropy(importance.sum(axis=1)) + missed[0] * np.log(sources),
-        entropy(importance.sum(axis=0)) + missed[1] * np.log(latents),
-    )
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #1327d7b5
-@proof_check(
-    "factorqvae",
-    "section 3.3.1, weights",
-    "weighted by rho, 1 - D and 1 - C are conditional entropies of one law, tied by the chain rule",
-)
-def _():
-    rng = np.random.default_rng(0)
-    for sparsity in [0.0, 0.0, 0.5] * 33:
-        importance = rng.exponential(size=rng.integers(2, 9, size=2)) ** 3
-        importance *= rng.random(importance.shape) >= sparsity
-        importance += 1e-3 * (importance.sum(axis=0) == 0)
-        np.testing.assert_allclose(*chain_rule_sides(importance, weighted_completeness(importance)), atol=1e-12)
-        trees = shares(importance, axis=0)
-        np.testing.assert_allclose(*chain_rule_sides(trees, completeness(trees)), atol=1e-12)
-    uneven = np.array([[3.0, 0.5], [0.0, 0.5]])
-    short, long = chain_rule_sides(uneven, completeness(uneven))
-    assert abs(short - long) > 0.1, "the plain mean follows the chain rule for uneven columns too"
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #bcf7ee47
-VALUE_COUNTS = np.array([6, 5, 4, 3])
-
-
-def mixed_latents(
-    n: int,  # samples
-    mixing: float,  # standard deviation of the weights of sources that do not belong
-    seed: int = 0,
-    redundant: bool = False,  # the last four latents repeat the first four
-) -> tuple[Int[np.ndarray, "n 4"], Float[np.ndarray, "n 8"]]:
-    "Sources, and latents whose relation to them is known."
-    rng = np.random.default_rng(seed)
-    sources = rng.integers(VALUE_COUNTS, size=(n, 4))
-    weights = np.eye(4, 8) + mixing * rng.normal(size=(4, 8))
-    if redundant:
-        weights = np.tile(weights[:, :4], 2)
-    return sources, (2 * sources / (VALUE_COUNTS - 1) - 1) @ weights + 0.1 * rng.normal(size=(n, 8))
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #d69e4816
-def both_scores(
-    sources: Int[np.ndarray, "n sources"],
-    latents: Float[np.ndarray, "n latents"],
-    seed: int = 0,
-) -> dict[str, float]:  # d, i, c by boosted trees; d_forest, i_forest, c_forest
-    "DCI by both predictors; errors as `dci`."
-    boosting, forest = (dci(sources, latents, predictor=name, seed=seed) for name in ("boosting", "forest"))
-    named = ("", boosting), ("_forest", forest)
-    return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in named for name in "dic"}
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #bc17d749
-def nearest_code(
-    latents: Float[np.ndarray, "n latents"],
-    codebook: Float[np.ndarray, " values"],  # shared by all latents
-) -> Int[np.ndarray, "n latents"]:  # places in the codebook
-    "The index of the code that is nearest to each latent (factorqvae, equation 3)."
-    return distances(torch.tensor(latents)[:, :, None], torch.tensor(codebook)[:, None]).argmin(-1).numpy()
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #c5b1bebc
-def relabelled(
-    codes: Int[np.ndarray, "n latents"],  # indices
-    seed: int = 0,
-) -> Int[np.ndarray, "n latents"]:
-    "The same codes under new numbers, each latent's drawn by itself."
-    rng = np.random.default_rng(seed)
-    return np.stack([rng.permutation(codes.max() + 1)[latent] for latent in codes.T], axis=1)
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #b4151694
-def ordered_codes(n: int, size: int, mixing: float = 0.1) -> tuple[Int[np.ndarray, "n 4"], Int[np.ndarray, "n 8"]]:
-    "Sources, and latents rounded to one of `size` evenly spaced values, as indices in the order of the values."
-    sources, latents = mixed_latents(n, mixing)
-    return sources, nearest_code(latents, np.linspace(-1.5, 1.5, size))
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #e157a67f
-@proof_check(
-    "factorqvae",
-    "section 3.3.2, relabelled codes",
-    "InfoM and InfoC do not change when codes get new numbers; InfoE does if it sees numbers, not if indicators",
-)
-def _():
-    sources, codes = ordered_codes(400, size=16)
-    before, after = (infomec(sources, z, discrete=True, protocol="code") for z in (codes, relabelled(codes)))
-    for name, tolerance in (("nmi", 1e-12), ("infom", 1e-12), ("infoc", 1e-12), ("infoe", 1e-6)):
-        np.testing.assert_allclose(getattr(after, name), getattr(before, name), rtol=0, atol=tolerance)
-    numbers = [infomec(sources, z, discrete=True, protocol="paper").infoe for z in (codes, relabelled(codes))]
-    assert numbers[1] < 0.75 * numbers[0], f"InfoE by numbers is {numbers[0]:.2f} and {numbers[1]:.2f}"
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #5e2ff025
-@proof_check(
-    "factorqvae",
-    "section 3.3.1, order of codes",
-    "DCI by trees does not change under rising maps of the codes, and falls when codes get new numbers",
-)
-def _():
-    sources, codes = ordered_codes(240, size=16)
-    for predictor in ("boosting", "forest"):
-        before = dci(sources, codes, predictor=predictor, max_depth=3)
-        rising = dci(sources, codes**2, predictor=predictor, max_depth=3)
-        np.testing.assert_allclose(rising.importance, before.importance, atol=1e-12)
-        after = dci(sources, relabelled(codes), predictor=predictor, max_depth=3)
-        assert after.d < before.d - 0.05 and after.c < before.c - 0.05, f"{predictor} ignores the order of codes"
+__all__ = ['ranks', 'name_places', 'plot_ranks']
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #d45dc455
 def ranks(
@@ -160,15 +30,6 @@ def ranks(
     complete = frame.dropna(subset=list(columns)).rename(columns=columns)
     means = complete.groupby("model", sort=False)[list(columns.values())].mean()
     return means.join(means.rank(ascending=False, method="min").astype(int).add_suffix(" rank"))
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #336a4531
-def opposite_pairs(
-    frame: pd.DataFrame,  # of `ranks`
-) -> list[tuple[str, str]]:  # the one that the forest prefers, the one that boosted trees prefer
-    "The pairs of models of a table of `ranks` that the two predictors put in opposite orders."
-    order = frame.sort_values("forest", ascending=False, kind="stable")
-    pairs = combinations(order.itertuples(), 2)
-    return [(a.Index, b.Index) for a, b in pairs if a.forest > b.forest and a.boosting < b.boosting]
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #7f6b274e
 def name_places(frame: pd.DataFrame, predictor: str, x: float, side: str, axis: Axes) -> None:
@@ -193,17 +54,3 @@ def plot_ranks(
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #6db9905f
-@proof_check(
-    "factorqvae",
-    "section 3.3.1, two predictors",
-    "D by forests and D by boosted trees can put two representations in opposite orders, by margins above 0.05",
-)
-def _():
-    sources, aligned = mixed_latents(300, 0)
-    codes = relabelled(nearest_code(aligned, np.linspace(-1.5, 1.5, 64)))
-    rows = {"indices": (sources, codes), "mixed": mixed_latents(300, 0.4)}
-    frame = ranks([{"model": name, **both_scores(*pair)} for name, pair in rows.items()])
-    assert opposite_pairs(frame) == [("mixed", "indices")], f"in the same order:\n{frame}"
-    assert (frame[["forest", "boosting"]].diff().iloc[1].abs() > 0.05).all(), f"by a hair only:\n{frame}"

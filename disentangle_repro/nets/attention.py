@@ -8,28 +8,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
 from .style import scaled
 
 # %% auto #0
-__all__ = ['attention_weights', 'split_heads', 'per_head', 'MultiHeadAttention', 'pytorchs', 'dense', 'TransformerLayer',
-           'Transformer']
-
-# %% ../../nbs/nets/00_attention.ipynb #6460b367
-def attention_weights(
-    queries: Float[Tensor, "*b asking d"],
-    keys: Float[Tensor, "*b asked d"],
-    scale: float | None = None,  # of the dot products; left out: one over the root of d
-) -> Float[Tensor, "*b asking asked"]:  # of each asking token, sum to one
-    "How much of what each asking token hears comes from each asked one (Vaswani et al., 2017)."
-    scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    return (scale * queries @ keys.mT).softmax(dim=-1)
+__all__ = ['split_heads', 'per_head', 'MultiHeadAttention', 'dense', 'TransformerLayer', 'Transformer']
 
 # %% ../../nbs/nets/00_attention.ipynb #01e62bf7
 def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, "b heads n part"]:
@@ -98,49 +84,6 @@ class MultiHeadAttention(nn.Module):
         heard = weights.flatten(1, 2).mT @ (value @ answer).flatten(1, 2)
         return heard + self.out.bias, weights.mT
 
-# %% ../../nbs/nets/00_attention.ipynb #c41e98c8
-@proof_check("asymmetry", "appendix F, attention", "moved to the slots' side the maps give the same tokens and weights")
-def _():
-    random = generator(0)
-    for batch, scale in ((1, None), (2, None), (2, 0.7)):
-        with seeded(0):
-            module = MultiHeadAttention(10, 5, heads=3, inner=12, scale=scale).double()
-        asking = torch.randn(batch, 7, 10, generator=random).double()
-        asked = torch.randn(2, 4, 5, generator=random).double()
-        heard, weights = module.weighed(asking, asked)
-        torch.testing.assert_close(heard, module(asking, asked), rtol=0, atol=1e-12)
-        query, (key, _) = split_heads(module.query(asking), 3), module.keys_and_values(asked)
-        torch.testing.assert_close(weights, attention_weights(query, key, scale), rtol=0, atol=1e-12)
-        assert (heard - module(asking, -asked)).abs().max() > 1e-3, "the asked do not matter"
-
-# %% ../../nbs/nets/00_attention.ipynb #d1b20002
-def pytorchs(
-    module: MultiHeadAttention,  # with `inner` equal to `size`, and the usual scale
-    asking: Float[Tensor, "b n size"],
-    asked: Float[Tensor, "b m asked_size"],
-) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
-    "What PyTorch's attention hears with the module's matrices, and its weights."
-    key, value = module.key_and_value.weight.chunk(2)
-    heard, weights = F.multi_head_attention_forward(
-        asking.transpose(0, 1), asked.transpose(0, 1), asked.transpose(0, 1), asking.shape[2], module.heads,
-        None, torch.cat([module.query.bias, module.key_and_value.bias]), None, None, False, 0.0,
-        module.out.weight, module.out.bias, training=False, average_attn_weights=False,
-        use_separate_proj_weight=True, q_proj_weight=module.query.weight, k_proj_weight=key, v_proj_weight=value,
-    )  # fmt: skip
-    return heard.transpose(0, 1), weights
-
-
-@proof_check("asymmetry", "appendix F, attention with heads", "both ways give PyTorch's tokens and weights")
-def _():
-    with seeded(0):
-        module = MultiHeadAttention(12, 5, heads=3, inner=12).double()
-        asking, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
-    expected, expected_weights = pytorchs(module, asking, asked)
-    heard, weights = module.weighed(asking, asked)
-    torch.testing.assert_close(heard, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(module(asking, asked), expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-12)
-
 # %% ../../nbs/nets/00_attention.ipynb #4411f7f1
 def dense(*sizes: int, rectifier: type[nn.Module] = nn.GELU) -> nn.Sequential:
     "Dense layers through the given sizes, with rectifiers between them."
@@ -180,25 +123,6 @@ class TransformerLayer(nn.Module):
         heard, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
         return self.among(tokens + heard), weights
 
-# %% ../../nbs/nets/00_attention.ipynb #d1b20005
-@proof_check("asymmetry", "section 5, one layer", "each part sees its input through a layer norm and adds to it")
-def _():
-    for self_attention in (False, True):
-        with seeded(0):
-            layer = TransformerLayer(12, 5, hidden=9, heads=3, inner=12, self_attention=self_attention).double()
-            tokens, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
-        first, second = (part for part in layer.alone if isinstance(part, nn.Linear))
-        heard, weights = pytorchs(layer.across, F.layer_norm(tokens, (12,)), F.layer_norm(asked, (5,)))
-        expected = tokens + heard
-        if self_attention:
-            normed = F.layer_norm(expected, (12,))
-            expected = expected + pytorchs(layer.own, normed, normed)[0]
-        hidden = F.gelu(F.linear(F.layer_norm(expected, (12,)), first.weight, first.bias))
-        expected = expected + F.linear(hidden, second.weight, second.bias)
-        found, their_weights = layer.weighed(tokens, asked)
-        for ours, theirs in ((found, expected), (layer(tokens, asked), expected), (their_weights, weights)):
-            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-
 # %% ../../nbs/nets/00_attention.ipynb #d8a62ed1
 class Transformer(nn.Module):
     "Layers of a Transformer and a last layer norm: shapes as of `MultiHeadAttention`."
@@ -227,21 +151,3 @@ class Transformer(nn.Module):
             tokens, of_layer = layer.weighed(tokens, asked)
             weights.append(of_layer)
         return self.norm(tokens), weights
-
-# %% ../../nbs/nets/00_attention.ipynb #2fba7947
-@proof_check("asymmetry", "section 5, Transformer", "the asked have no order, and those that ask keep theirs")
-def _():
-    random = generator(0)
-    for self_attention in (False, True):
-        with seeded(0):
-            module = Transformer(8, 4, layers=3, heads=2, inner=6, hidden=10, self_attention=self_attention).double()
-        asking, asked = (torch.randn(2, n, size, generator=random).double() for n, size in ((6, 8), (5, 4)))
-        order, of_asked = torch.randperm(6, generator=random), torch.randperm(5, generator=random)
-        tokens, weights = module.weighed(asking, asked)
-        permuted, their_weights = module.weighed(asking[:, order], asked[:, of_asked])
-        torch.testing.assert_close(permuted, tokens[:, order], rtol=0, atol=1e-12)
-        for ours, theirs in zip(weights, their_weights, strict=True):
-            torch.testing.assert_close(theirs, ours[:, :, order][..., of_asked], rtol=0, atol=1e-12)
-            assert (ours.sum(3) - 1).abs().max() < 1e-12, "the weights of a token do not sum to one"
-        torch.testing.assert_close(module(asking, asked), tokens, rtol=0, atol=1e-12)
-        assert (module(asking, -asked) - tokens).abs().max() > 1e-3, "the asked do not matter"

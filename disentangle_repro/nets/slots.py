@@ -15,17 +15,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..core.device import generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from .attention import Transformer, dense, per_head
 from .style import scaled
 
 # %% auto #0
 __all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
            'PositionEmbedding', 'default_strides', 'SlotEncoder', 'SlotPicture', 'composed', 'drawing_layers',
-           'SpatialBroadcastDecoder', 'mixed_difference', 'small_decoder', 'ConvolutionalDecoder', 'position_waves',
-           'TransformerDecoder']
+           'SpatialBroadcastDecoder', 'ConvolutionalDecoder', 'position_waves', 'TransformerDecoder']
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
 def position_grid(
@@ -176,54 +173,6 @@ class SpatialBroadcastDecoder(nn.Module):
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
         return composed(*self.components(slots))
 
-# %% ../../nbs/nets/03_slots.ipynb #4d09f624
-def mixed_difference(
-    f: Callable[[Float[Tensor, "b slots dim"]], Float[Tensor, "b *shape"]],
-    slots: Float[Tensor, "b slots dim"],
-    moved: Float[Tensor, "b slots dim"],  # where the first two slots go
-) -> Float[Tensor, "b *shape"]:  # zero if `f` is a sum over slots
-    "What moving the first two slots together does to `f` beyond what moving each of them does."
-    first, second, both = slots.clone(), slots.clone(), slots.clone()
-    first[:, 0], second[:, 1], both[:, :2] = moved[:, 0], moved[:, 1], moved[:, :2]
-    return f(both) - f(first) - f(second) + f(slots)
-
-# %% ../../nbs/nets/03_slots.ipynb #d726550b
-def small_decoder(decoder: type[nn.Module]) -> nn.Module:
-    "A narrow decoder of 16x16 pictures with random weights, for slots of 4 numbers, in float64."
-    with seeded(0):
-        return decoder(4, image_size=16, width=0.1).double()
-
-# %% ../../nbs/nets/03_slots.ipynb #e0d82985
-@proof_check("psa", "additive decoder", "a part and its alpha depend on one slot; numerator and denominator are sums")
-def _():
-    decoder, random = small_decoder(SpatialBroadcastDecoder), generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=random, dtype=torch.float64)
-    slots.requires_grad_()
-    for drawn in decoder.components(slots):
-        weighed = drawn[0].flatten(1) @ torch.randn(drawn[0, 0].numel(), generator=random, dtype=torch.float64)
-        gradients = [torch.autograd.grad(part, slots, retain_graph=True)[0][0] for part in weighed]
-        of_slot = torch.stack(gradients).abs().sum(2)  # which part, which slot
-        assert (of_slot.diagonal() > 0).all(), "a slot does not matter to its own part"
-        assert of_slot.fill_diagonal_(0).sum() == 0, "a part depends on another slot"
-
-    def numerator_and_denominator(slots: Tensor) -> Tensor:
-        parts, alpha = decoder.components(slots)
-        return torch.cat([alpha.exp()[:, :, None] * parts, alpha.exp()[:, :, None]], dim=2).sum(1)
-
-    assert mixed_difference(numerator_and_denominator, slots, moved).abs().max() < 1e-12
-    sums = numerator_and_denominator(slots)
-    torch.testing.assert_close(decoder(slots).picture, sums[:, :-1] / sums[:, -1:])
-
-# %% ../../nbs/nets/03_slots.ipynb #2dd4bbf9
-@proof_check("psa", "additive decoder", "the picture is not additive, and would be if the masks were held")
-def _():
-    decoder, random = small_decoder(SpatialBroadcastDecoder), generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=random, dtype=torch.float64)
-    held = decoder(slots).masks
-    competing = mixed_difference(lambda s: decoder(s).picture, slots, moved)
-    fixed = mixed_difference(lambda s: (held[:, :, None] * decoder(s).parts).sum(1), slots, moved)
-    assert fixed.abs().max() < 1e-12 and competing.abs().max() > 1e-6
-
 # %% ../../nbs/nets/03_slots.ipynb #faffd412
 class ConvolutionalDecoder(nn.Module):
     """Any number of slots, in any order, to one picture without parts.
@@ -296,19 +245,3 @@ class TransformerDecoder(nn.Module):
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))
         picture = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
         return SlotPicture(picture, attention=attention)
-
-# %% ../../nbs/nets/03_slots.ipynb #85e11724
-@proof_check("psa", "additive decoder", "permuting slots permutes parts and masks and leaves the picture alone")
-def _():
-    slots = torch.randn(1, 4, 4, generator=generator(0), dtype=torch.float64)
-    orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
-    orders = orders[orders.sort(1).values.eq(torch.arange(4)).all(1)]
-    permuted = slots[0, orders]
-    for decoder in (SpatialBroadcastDecoder, ConvolutionalDecoder, TransformerDecoder):
-        decode = small_decoder(decoder)
-        before, after = decode(slots), decode(permuted)
-        torch.testing.assert_close(after.picture, before.picture.expand_as(after.picture), rtol=0, atol=1e-12)
-        assert (decode(-slots).picture - before.picture).abs().max() > 1e-4, f"{decoder.__name__} ignores its slots"
-        if before.masks is not None:
-            torch.testing.assert_close(after.parts, before.parts[0, orders], rtol=0, atol=1e-12)
-            torch.testing.assert_close(after.masks, before.masks[0, orders], rtol=0, atol=1e-12)

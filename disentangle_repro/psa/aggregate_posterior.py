@@ -5,25 +5,17 @@
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #60a0ddfa
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..base.variational import draw
-from ..core.device import generator
-from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
-from .mixture import LocalMixture, log_joint, random_mixture, statistics
+from .mixture import LocalMixture, log_joint, statistics
 
 # %% auto #0
-__all__ = ['BLOCK', 'LINE', 'check_mixture', 'DiagonalMixture', 'aggregate_posterior', 'local_log_densities', 'integral',
-           'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior',
-           'in_other_units']
+__all__ = ['BLOCK', 'check_mixture', 'DiagonalMixture', 'aggregate_posterior']
 
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #e024ef58
 def check_mixture(
@@ -86,190 +78,3 @@ def aggregate_posterior(
     if weights.ndim != 2:
         raise ValueError(f"weights have shape {tuple(weights.shape)} but must be (images, slots).")
     return DiagonalMixture(weights.flatten() / len(weights), means.flatten(0, 1), variances.flatten(0, 1))
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #4086dfe5
-def local_log_densities(
-    mixture: LocalMixture, z: Float[Tensor, "points dim"]
-) -> Float[Tensor, "images points"]:  # in nats
-    "log q(z | x_i) of each image, by the mixtures of `torch.distributions`."
-    normals = torch.distributions.Normal(mixture.mean, mixture.variance.sqrt())
-    slots = torch.distributions.Independent(normals, 1)
-    weights = torch.distributions.Categorical(mixture.weight)
-    return torch.distributions.MixtureSameFamily(weights, slots).log_prob(z[:, None]).T
-
-
-@proof_check("psa", "Lemma 1", "the aggregate posterior has the mean of the images' densities")
-def _():
-    local = random_mixture(0, 6, 4, 3)
-    z = 2 * torch.randn(500, 3, generator=generator(1), dtype=torch.float64)
-    ours = aggregate_posterior(local.weight, local.mean, local.variance).log_prob(z)
-    expected = local_log_densities(local, z).logsumexp(0) - math.log(6)
-    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #b6156e0a
-LINE = torch.linspace(-30, 30, 6001, dtype=torch.float64)  # a grid for integrals in one dimension
-
-
-def integral(values: Float[Tensor, "*shape points"]) -> Float[Tensor, "*shape"]:
-    "Over `LINE`, by the trapezoidal rule, of functions that are zero at its ends."
-    return values.sum(-1) * (LINE[1] - LINE[0])
-
-
-def divergence(log_a: Float[Tensor, "*shape points"], log_b: Float[Tensor, "*shape points"]) -> Float[Tensor, "*shape"]:
-    "KL(a || b) in nats, of densities on `LINE`."
-    return integral(log_a.exp() * (log_a - log_b))
-
-
-@proof_check("psa", "Lemma 1", "no prior is closer to the images' mixtures, on average, than their aggregate")
-def _():
-    local = random_mixture(0, 8, 3, 1)
-    of_images = local_log_densities(local, LINE[:, None])
-    q = aggregate_posterior(local.weight, local.mean, local.variance).log_prob(LINE[:, None])
-    priors = local_log_densities(random_mixture(1, 20, 3, 1), LINE[:, None])
-    costs = divergence(of_images[:, None], priors).mean(0)
-    least = divergence(of_images, q).mean()
-    torch.testing.assert_close(costs, least + divergence(q, priors), rtol=0, atol=1e-9)
-    assert (costs > least).all()
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #4a66d150
-@proof_check("psa", "Lemma 1, sampling", "draws have the mixture's mean and covariance")
-def _():
-    local, n = random_mixture(0, 5, 4, 3), 200_000
-    q = aggregate_posterior(local.weight, local.mean, local.variance)
-    mean = q.weights @ q.means
-    away = q.means - mean
-    covariance = torch.diag(q.weights @ q.variances) + (q.weights * away.T) @ away
-    drawn = q.sample(n, generator(1)) - mean
-    products = drawn[:, :, None] * drawn[:, None, :]
-    errors = drawn.mean(0) / drawn.std(0), (products.mean(0) - covariance) / products.std(0)
-    for error in errors:
-        worst = error.abs().max() * math.sqrt(n)
-        assert worst < 5, f"a moment is off by {worst:.1f} standard errors"
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #1c97f80d
-class Product(NamedTuple):
-    "A product of two normal densities: a third, times a constant."
-
-    mean: Float[Tensor, "*shape dim"]
-    variance: Float[Tensor, "*shape dim"]
-    log_integral: Float[Tensor, "*shape"]  # log c, in nats
-
-
-def product_of_normals(
-    mean_a: Float[Tensor, "*shape dim"],
-    variance_a: Float[Tensor, "*shape dim"],
-    mean_b: Float[Tensor, "*shape dim"],
-    variance_b: Float[Tensor, "*shape dim"],
-) -> Product:
-    "N(z; a) N(z; b) = c N(z; mean, variance), diagonal covariances (psa, equations 29 and 31)."
-    variance = 1 / (1 / variance_a + 1 / variance_b)
-    mean = variance * (mean_a / variance_a + mean_b / variance_b)
-    total = variance_a + variance_b
-    log_integral = -((mean_a - mean_b).square() / total + (2 * math.pi * total).log()).sum(-1) / 2
-    return Product(mean, variance, log_integral)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #a145609f
-def normal(
-    z: Float[Tensor, "points"], mean: Float[Tensor, "n 1"], variance: Float[Tensor, "n 1"]
-) -> Float[Tensor, "n points"]:
-    "Densities at points, by `torch.distributions`."
-    return torch.distributions.Normal(mean, variance.sqrt()).log_prob(z).exp()
-
-
-@proof_check("psa", "Lemma 1, equations 29 and 31", "a product of normal densities is c times a normal density")
-def _():
-    random = generator(0)
-    a, b = 2 * torch.randn(2, 100, 1, generator=random, dtype=torch.float64)
-    variance_a, variance_b = 0.2 + torch.rand(2, 100, 1, generator=random, dtype=torch.float64)
-    product = normal(LINE, a, variance_a) * normal(LINE, b, variance_b)
-    mean, variance, log_c = product_of_normals(a, variance_a, b, variance_b)
-    torch.testing.assert_close(integral(product), log_c.exp(), rtol=1e-10, atol=0)
-    expected = log_c.exp()[:, None] * normal(LINE, mean, variance)
-    torch.testing.assert_close(product, expected, rtol=1e-10, atol=1e-300)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #75237f44
-def log_dirichlet_mean(
-    log_counts: Float[Tensor, "images slots"],  # log c
-    alpha: float = 1.0,
-) -> Float[Tensor, "images slots"]:
-    "Logarithm of the mean of Dirichlet(alpha + c) (psa, equation 33)."
-    return log_counts.logaddexp(log_counts.new_tensor(math.log(alpha))).log_softmax(-1)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #a3e2b323
-@proof_check("psa", "Lemma 1, equation 33", "for counts the new weights are the mean of the Dirichlet posterior")
-def _():
-    nodes, gauss = (torch.from_numpy(x) / 2 for x in np.polynomial.legendre.leggauss(12))
-    u, v = torch.cartesian_prod(nodes + 0.5, nodes + 0.5).T
-    area = torch.outer(gauss, gauss).flatten() * (1 - u)
-    weights = torch.stack([u, (1 - u) * v, (1 - u) * (1 - v)])
-    counts = torch.cartesian_prod(*torch.arange(5.0, dtype=torch.float64).repeat(3, 1))
-    likelihood = (weights ** counts[:, :, None]).prod(1) * area
-    expected = likelihood @ weights.T / likelihood.sum(1, keepdim=True)
-    torch.testing.assert_close(log_dirichlet_mean(counts.log()).exp(), expected, rtol=0, atol=1e-12)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #fa8fd366
-def with_posterior(
-    mixture: LocalMixture,
-    mean: Float[Tensor, "images dim"],  # mu(x)
-    variance: Float[Tensor, "images dim"],  # sigma^2(x)
-    weights: str = "dirichlet",  # "dirichlet": equation 33; "product": those of the product itself
-) -> LocalMixture:
-    "Each image's mixture times its posterior on z (psa, Lemma 1, appendix B); `ValueError` for other weights."
-    check_choice("weights", weights, ("dirichlet", "product"))
-    product = product_of_normals(mixture.mean, mixture.variance, mean[:, None], variance[:, None])
-    if weights == "product":
-        log_weight = (mixture.log_weight + product.log_integral).log_softmax(1)
-    else:
-        log_weight = log_dirichlet_mean(product.log_integral)
-    return LocalMixture(product.mean, product.variance, log_weight)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #7c727f51
-@proof_check("psa", "Lemma 1, equation 28", "with its own weights it is the product of mixture and posterior")
-def _():
-    local, random = random_mixture(0, 5, 4, 3), generator(1)
-    mean = torch.randn(5, 3, generator=random, dtype=torch.float64)
-    variance = 0.3 + torch.rand(5, 3, generator=random, dtype=torch.float64)
-    z = torch.randn(200, 3, generator=random, dtype=torch.float64)
-    posterior = torch.distributions.Independent(torch.distributions.Normal(mean, variance.sqrt()), 1)
-    product = local_log_densities(local, z) + posterior.log_prob(z[:, None]).T
-    ours = local_log_densities(with_posterior(local, mean, variance, "product"), z)
-    assert (product - ours).std(1).max() < 1e-10
-    silent = with_posterior(local, mean, torch.full_like(mean, 1e12), "product")
-    for part, expected in zip(silent, local, strict=True):
-        torch.testing.assert_close(part, expected, rtol=0, atol=1e-9)
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #e7b03147
-def in_other_units(mixture: LocalMixture, factor: float) -> LocalMixture:
-    "The mixture of factor times z."
-    return mixture._replace(mean=factor * mixture.mean, variance=factor**2 * mixture.variance)
-
-
-@proof_check("psa", "Lemma 1, equation 33", "the new weights change with the unit of z, and ignore the local weights")
-def _():
-    local, random = random_mixture(0, 50, 3, 2), generator(1)
-    mean = torch.randn(50, 2, generator=random, dtype=torch.float64)
-    other = local._replace(log_weight=local.log_weight.flip(1))
-    weight = {
-        (weights, name): with_posterior(slots, factor * mean, torch.full_like(mean, factor**2), weights).weight
-        for weights in ("dirichlet", "product")
-        for name, slots, factor in (("as is", local, 1), ("unit", in_other_units(local, 3), 3), ("pi", other, 1))
-    }
-    def moved(weights, by):
-        return (weight[weights, by] - weight[weights, "as is"]).abs().amax(1)
-
-    assert moved("product", "unit").max() < 1e-9 and moved("dirichlet", "unit").min() > 1e-4
-    assert moved("product", "pi").min() > 1e-4 and moved("dirichlet", "pi").max() == 0
-
-# %% ../../nbs/psa/03_aggregate_posterior.ipynb #7246bd58
-@proof_check("psa", "Corollary 4", "weights sum to one for each image, and the aggregate posterior integrates to one")
-def _():
-    side = torch.arange(-8, 8, 0.04, dtype=torch.float64)
-    for dim, points, cell in ((1, LINE[:, None], LINE[1] - LINE[0]), (2, torch.cartesian_prod(side, side), 0.04**2)):
-        local, mean = random_mixture(dim, 6, 4, dim), torch.randn(6, dim, generator=generator(3)).double()
-        local = local._replace(mean=local.mean.clamp(-1.5, 1.5), variance=local.variance.clamp(max=0.8))
-        chosen = [with_posterior(local, mean, 0.5 + mean.square(), weights) for weights in ("dirichlet", "product")]
-        for mixture in (local, *chosen):
-            assert (mixture.weight.sum(1) - 1).abs().max() < 1e-12, "the weights of an image do not sum to one"
-            q = aggregate_posterior(mixture.weight, mixture.mean, mixture.variance)
-            mass = q.log_prob(points).exp().sum() * cell
-            assert abs(mass - 1) < 1e-9, f"in {dim} dimensions it integrates to {mass}"

@@ -6,22 +6,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from ..core.device import generator
-from ..core.proofs import proof_check, prove
-
 # %% auto #0
-__all__ = ['FLOOR', 'LocalMixture', 'standard_start', 'Statistics', 'statistics', 'log_joint', 'log_likelihood', 'random_mixture',
-           'log_responsibilities', 'responsibilities_as_printed', 'expected_log_likelihood', 'update', 'em_step',
-           'fit_mixture', 'largest_fall']
+__all__ = ['FLOOR', 'LocalMixture', 'standard_start', 'Statistics', 'statistics', 'log_joint', 'log_responsibilities', 'update',
+           'em_step', 'fit_mixture']
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #ebdf8200
 class LocalMixture(NamedTuple):
@@ -72,36 +65,6 @@ def log_joint(
     linear = torch.baddbmm(constant[:, :, None], pull, features.first.mT)
     return torch.baddbmm(linear, precision, features.second.mT, alpha=-0.5)
 
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
-def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
-    "log p of all features of each image (psa, equation 2)."
-    return log_joint(features, mixture).logsumexp(1).sum(1)
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f0d1c110
-def random_mixture(
-    seed: int,
-    batch: int,
-    slots: int,
-    dim: int,
-) -> LocalMixture:  # float64
-    "Means from N(0, 1), variances between 0.3 and 1.3, any weights: an instance for checks."
-    random = generator(seed)
-    mean, variance = torch.randn(batch, slots, dim, generator=random), torch.rand(batch, slots, dim, generator=random)
-    log_weight = torch.randn(batch, slots, generator=random).double().log_softmax(1)
-    return LocalMixture(mean.double(), 0.3 + variance.double(), log_weight)
-
-
-@proof_check("psa", "equation 2", "the likelihood of the features is that of a mixture of diagonal normals")
-def _():
-    mixture = random_mixture(0, 8, 5, 3)
-    mixture = mixture._replace(mean=mixture.mean + 100)
-    features = 100 + 2 * torch.randn(8, 40, 3, generator=generator(1), dtype=torch.float64)
-    normals = torch.distributions.Normal(mixture.mean[:, None], mixture.variance[:, None].sqrt())
-    weights = torch.distributions.Categorical(mixture.weight[:, None])
-    theirs = torch.distributions.MixtureSameFamily(weights, torch.distributions.Independent(normals, 1))
-    ours = log_likelihood(statistics(features), mixture)
-    torch.testing.assert_close(ours, theirs.log_prob(features).sum(1), rtol=0, atol=1e-9)
-
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #46218632
 def log_responsibilities(
     features: Statistics,
@@ -109,46 +72,6 @@ def log_responsibilities(
 ) -> Float[Tensor, "batch slots positions"]:  # log A, transposed
     "Log-probability that a slot made a feature; sums to one over slots (psa, equation 5; Algorithm 1, step 1)."
     return log_joint(features, mixture).log_softmax(1)
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #6cd4f73e
-def responsibilities_as_printed(
-    features: Statistics,
-    mixture: LocalMixture,
-) -> Float[Tensor, "batch slots positions"]:
-    "Equation 5 of psa to the letter, with the mean of slot k in the sum over slots j; no probabilities."
-    k = mixture.mean.shape[1]
-    mean = mixture.mean.repeat_interleave(k, dim=1)
-    pairs = LocalMixture(mean, mixture.variance.repeat(1, k, 1), mixture.log_weight.repeat(1, k))
-    denominator = log_joint(features, pairs).unflatten(1, (k, k)).logsumexp(2)
-    return (log_joint(features, mixture) - denominator).exp()
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #fbfe09c6
-@proof_check("psa", "equation 5", "responsibilities sum to one over slots; with the printed index they do not")
-def _():
-    features = statistics(torch.randn(50, 30, 4, generator=generator(0), dtype=torch.float64))
-    mixture = random_mixture(1, 50, 5, 4)
-    sums = log_responsibilities(features, mixture).exp().sum(1)
-    torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-12)
-    off = (responsibilities_as_printed(features, mixture).sum(1) - 1).abs().amax(1)
-    assert off.min() > 0.1, f"an image's printed sums are within {off.min():.3f} of one"
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #9bd72795
-@proof_check("psa", "section 4, slot attention", "with equal weights, lengths and variances it is slot attention")
-def _():
-    z, mean = torch.randn(2, 20, 30, 16, generator=generator(0), dtype=torch.float64)
-    mean = 2 * mean[:, :5] / mean[:, :5].norm(dim=2, keepdim=True)
-    mixture = standard_start(mean)._replace(variance=torch.full_like(mean, math.sqrt(16)))
-    attention = (mean @ z.mT / math.sqrt(16)).softmax(1)
-    torch.testing.assert_close(log_responsibilities(statistics(z), mixture).exp(), attention)
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #7b38e89e
-def expected_log_likelihood(
-    features: Statistics,
-    log_a: Float[Tensor, "batch slots positions"],  # log-responsibilities, held fixed
-    mixture: LocalMixture,
-) -> Float[Tensor, "batch"]:  # in nats
-    "Q: the expected log-likelihood of features and their slots together."
-    return (log_a.exp() * log_joint(features, mixture)).sum((1, 2))
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #5310f69c
 FLOOR = 1e-4
@@ -164,24 +87,6 @@ def update(
     mean = share @ features.first
     variance = (share @ features.second - mean.square()).clamp_min(floor)
     return LocalMixture(features.centre + mean, variance, log_a.logsumexp(2) - math.log(log_a.shape[2]))
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #cd55637c
-@proof_check("psa", "Algorithm 2, steps 2 to 5", "the update is the stationary point of Q, subject to the floor")
-def _():
-    z = torch.randn(40, 30, 4, generator=generator(0), dtype=torch.float64)
-    z[20:, :, 3] = 1.0
-    features, floor = statistics(z), 0.01
-    log_a = log_responsibilities(features, random_mixture(1, 40, 3, 4))
-    new = update(features, log_a, floor)
-    mean, log_variance, logits = (t.clone().requires_grad_() for t in (new.mean, new.variance.log(), new.log_weight))
-    at = LocalMixture(mean, log_variance.exp(), logits.log_softmax(1))
-    q = expected_log_likelihood(features, log_a, at).sum()
-    of_mean, of_variance, of_weight = torch.autograd.grad(q, (mean, log_variance, logits))
-    stands = new.variance <= floor
-    assert stands[20:, :, 3].all() and not stands[:20].all() and new.variance.min() == floor
-    for gradient in (of_mean, of_variance[~stands], of_weight):
-        assert gradient.abs().max() < 1e-9, f"a gradient of Q is {gradient.abs().max():.2g}"
-    assert of_variance[stands].max() < 0
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f1cab233
 def em_step(features: Statistics, mixture: LocalMixture, floor: float = FLOOR) -> LocalMixture:
@@ -200,83 +105,3 @@ def fit_mixture(
     for _ in range(iterations):
         mixture = em_step(fixed, mixture, floor)
     return mixture
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #e26588e3
-def largest_fall(
-    features: Float[Tensor, "batch positions dim"],
-    mixture: LocalMixture,
-    iterations: int,
-    floor: float = FLOOR,
-) -> float:  # in nats; negative if the likelihood always rises
-    "By how much one iteration lowers the likelihood of one image at most."
-    fixed, course = statistics(features), []
-    for _ in range(iterations + 1):
-        course.append(log_likelihood(fixed, mixture))
-        mixture = em_step(fixed, mixture, floor)
-    return -torch.stack(course).diff(dim=0).min().item()
-
-
-@proof_check("psa", "Algorithm 2", "with identity projections no iteration lowers the likelihood of equation 2")
-def _():
-    noise = torch.randn(400, 60, 3, generator=generator(0), dtype=torch.float64)
-    heaps = torch.randn(400, 4, 3, generator=generator(1), dtype=torch.float64).repeat(1, 15, 1)
-    z = torch.cat([noise[:200], 3 * heaps[200:] + noise[200:] / 2])
-    fall = largest_fall(z, random_mixture(2, 400, 4, 3), iterations=30)
-    assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
-
-
-@proof_check("psa", "Algorithm 2", "no iteration lowers the likelihood where the variances stand at the floor either")
-def _():
-    values = torch.randn(200, 2, 3, generator=generator(0), dtype=torch.float64)
-    floor = 0.01
-    z, start = values.repeat(1, 20, 1), random_mixture(1, 200, 5, 3)
-    assert fit_mixture(z, start, 30, floor).variance.eq(floor).any(), "the floor was never reached"
-    fall = largest_fall(z, start, 30, floor)
-    assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #07e9f93f
-@proof_check("psa", "Algorithm 2", "it takes the course of scikit-learn's diagonal mixture from the same start")
-def _():
-    z = torch.randn(100, 3, generator=generator(0), dtype=torch.float64)
-    z = z * torch.tensor([0.5, 1.0, 0.7]) + 2 * torch.randn(4, 3, generator=generator(1)).repeat(25, 1)
-    start = random_mixture(2, 1, 4, 3)
-    first = {"weights_init": start.weight[0], "means_init": start.mean[0], "precisions_init": 1 / start.variance[0]}
-    first = {name: value.numpy() for name, value in first.items()}
-    for iterations in (1, 2, 5, 20):
-        ours = fit_mixture(z[None], start, iterations)
-        assert ours.variance.min() > FLOOR
-        theirs = GaussianMixture(4, covariance_type="diag", reg_covar=0, tol=0, max_iter=iterations, **first)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            theirs.fit(z.numpy())
-        pairs = [(ours.mean, theirs.means_), (ours.variance, theirs.covariances_), (ours.weight, theirs.weights_)]
-        for a, b in pairs:
-            torch.testing.assert_close(a[0], torch.from_numpy(b), rtol=0, atol=1e-6)
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e300ad4
-@proof_check("psa", "Algorithm 2", "slots keep their order, positions have none, weights sum to one")
-def _():
-    z, start = torch.randn(20, 30, 4, generator=generator(0), dtype=torch.float64), random_mixture(1, 20, 5, 4)
-    order, shuffled = torch.randperm(5, generator=generator(2)), torch.randperm(30, generator=generator(3))
-    end = fit_mixture(z, start, 5)
-    reordered = fit_mixture(z, LocalMixture(*(part[:, order] for part in start)), 5)
-    elsewhere = fit_mixture(z[:, shuffled], start, 5)
-    for part, of_reordered, of_shuffled in zip(end, reordered, elsewhere, strict=True):
-        torch.testing.assert_close(of_reordered, part[:, order], rtol=0, atol=1e-10)
-        torch.testing.assert_close(of_shuffled, part, rtol=0, atol=1e-10)
-    torch.testing.assert_close(end.weight.sum(1), torch.ones(20).double(), rtol=0, atol=1e-10)
-
-# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f1789639
-@proof_check("psa", "Algorithm 2, dead slots", "a dead slot stays finite and leaves the others as if it had never been")
-def _():
-    z = torch.randn(50, 30, 4, generator=generator(0), dtype=torch.float64)
-    alive, dead = random_mixture(1, 50, 3, 4), random_mixture(2, 50, 2, 4)
-    log_weight = torch.tensor([0.0, 0.1]).log().expand(50, 2)
-    dead = LocalMixture(dead.mean + torch.tensor([[[0.0], [1e4]]]), dead.variance, log_weight)
-    both = LocalMixture(*(torch.cat(parts, dim=1) for parts in zip(alive, dead, strict=True)))
-    end, without = fit_mixture(z, both, 10), fit_mixture(z, alive, 10)
-    for part, expected in zip(end, without, strict=True):
-        assert part.isfinite().all(), "a dead slot has parameters that are not finite"
-        torch.testing.assert_close(part[:, :3], expected, rtol=0, atol=1e-10)
-    assert end.weight[:, 3:].eq(0).all()
-    low, high = z.amin(1, keepdim=True), z.amax(1, keepdim=True)
-    assert ((low - 1e-9 <= end.mean) & (end.mean <= high + 1e-9)).all(), "a dead slot left the features behind"

@@ -23,7 +23,6 @@ from tqdm import tqdm
 from ..base.variational import draw
 from ..core.device import fixed_threads, generator, seeded
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from ..data.gmm2d import MIXTURE, PointSets, sample_sets
 from ..nets.slots import leaky_dense
 from .aggregate_posterior import DiagonalMixture, aggregate_posterior
@@ -37,7 +36,6 @@ from disentangle_repro.psa.slot_metrics import (
     deviations,
     fit_affine,
     interval_over_trainings,
-    random_matrix,
     reorder,
     slot_agreement,
     squared_distances,
@@ -316,23 +314,6 @@ def aggregate_ratios(
         [apart(*both) / unit for both in combinations(first, 2)],
         {kind: [apart(run, other) / unit for run in first for other in of_kind] for kind, of_kind in others.items()},
     )
-
-# %% ../../nbs/psa/06_mixture_experiment.ipynb #89e908cd
-@proof_check("psa", "figure 4, aggregate posterior", "the criterion passes affine images and fails what is unrelated")
-def _():
-    points, random = sample_sets(300, seed=1).points, generator(0)
-    networks = [train(seed, updates=0, hidden=(), n_sets=10) for seed in range(3)]
-    fits, refits = ([slots_of(run, points, seed=first + n) for n, run in enumerate(networks)] for first in (0, 3))
-    ratios = aggregate_ratios(fits, refits)
-    for n, (fit, refit) in enumerate(zip(fits, refits, strict=True)):
-        draws = aggregate(refit).sample(2000, generator(1000 + n))
-        as_it_is = apart(profile_of(fit, n), profile(draws))
-        for image in (draws, draws.flip(1)):
-            moved = apart(profile_of(fit, n), profile(image @ random_matrix(2, random) + 3))
-            assert abs(moved / as_it_is - 1) < 0.2, f"an affine image is {moved / as_it_is:.2f} times as far"
-    for kind, of_kind in ratios.unrelated.items():
-        least = np.reshape(of_kind, (3, 10)).mean(0).min()
-        assert least > MOST_APART, f"{kind} passes: {least:.2f} times as far as a run from itself"
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #72361155
 def released_agreement(

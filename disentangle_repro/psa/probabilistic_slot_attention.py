@@ -5,30 +5,21 @@
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #4e23a065
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
-from ..base.slot_attention import SlotAttention, SlotAutoencoder, slot_networks
+from ..base.slot_attention import SlotAutoencoder, slot_networks
 from ..base.variational import draw
-from ..core.device import generator, seeded
+from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from disentangle_repro.psa.mixture import (
     FLOOR,
     LocalMixture,
     Statistics,
-    fit_mixture,
-    log_likelihood,
     log_responsibilities,
     standard_start,
     statistics,
@@ -36,9 +27,7 @@ from disentangle_repro.psa.mixture import (
 )
 
 # %% auto #0
-__all__ = ['LARGE', 'SIZES', 'iterate', 'likelihood_course', 'MixtureSlots', 'identity_map', 'ProbabilisticSlotAttention',
-           'random_layer', 'psa_autoencoder', 'active', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations',
-           'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations']
+__all__ = ['iterate', 'MixtureSlots', 'identity_map', 'ProbabilisticSlotAttention', 'psa_autoencoder', 'active']
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #4bd21c72
 def iterate(
@@ -51,34 +40,6 @@ def iterate(
     "One iteration (psa, Algorithm 1, steps 1 to 5)."
     log_a = log_responsibilities(keys, mixture._replace(mean=query(mixture.mean)))
     return update(values, log_a, floor), log_a
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #0e2a97ff
-def likelihood_course(
-    keys: Statistics,
-    values: Statistics,
-    mixture: LocalMixture,
-    query: Callable[[Tensor], Tensor],
-    iterations: int,
-) -> Float[Tensor, "iterations+1 batch"]:  # in nats a position
-    "Log-likelihood of the keys before the first iteration and after each."
-    course = []
-    for _ in range(iterations + 1):
-        course.append(log_likelihood(keys, mixture._replace(mean=query(mixture.mean))))
-        mixture, _ = iterate(keys, values, mixture, query)
-    return torch.stack(course) / keys.first.shape[1]
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #9b958aef
-@proof_check("psa", "appendix E", "with projections it is no M-step: the likelihood can fall; with one map it cannot")
-def _():
-    z = torch.randn(200, 60, 3, generator=generator(0), dtype=torch.float64)
-    start = standard_start(torch.randn(200, 4, 3, generator=generator(1), dtype=torch.float64))
-    w_q, w_k, w_v = torch.randn(3, 3, 3, generator=generator(2), dtype=torch.float64) / math.sqrt(3)
-    keys, values = statistics(z @ w_k), statistics(z @ w_v)
-    one_map = likelihood_course(keys, keys, start, nn.Identity(), 12)
-    three_maps = likelihood_course(keys, values, start, lambda mean: mean @ w_q, 12)
-    falls = [-60 * course.diff(dim=0).amin(0) for course in (one_map, three_maps)]
-    assert falls[0].max() <= 1e-9, f"with one map the likelihood fell by {falls[0].max():.3g} nats"
-    assert falls[1].median() > 1, f"with three maps it falls by {falls[1].median():.3g} nats in the median"
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #a86ca937
 class MixtureSlots(NamedTuple):
@@ -164,61 +125,6 @@ class ProbabilisticSlotAttention(nn.Module):
         slots = draw(mean, variance.sqrt(), random) if sampled else mean
         return MixtureSlots(slots, log_a.exp().mT, {}, mean, variance, weight)
 
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #04788d61
-@proof_check("psa", "Algorithm 2, the layer", "with identity maps it is expectation maximisation, number for number")
-def _():
-    z = torch.randn(20, 50, 6, generator=generator(0), dtype=torch.float64)
-    for projected in (False, True):
-        with seeded(0):
-            layer = ProbabilisticSlotAttention(
-                4, 6, iterations=5, projected=projected, queries="learned", normalize=False
-            ).double()
-        out = layer.eval()(z)
-        expected = fit_mixture(z, standard_start(layer.mean.expand(20, -1, -1)), 5)
-        for part, other in zip((out.mean, out.variance, out.weight), (*expected[:2], expected.weight), strict=True):
-            torch.testing.assert_close(part, other, rtol=0, atol=1e-12)
-        assert out.slots.equal(out.mean)
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #c983a581
-def random_layer(
-    seed: int, n_slots: int, dim: int, **options: bool
-) -> ProbabilisticSlotAttention:  # float64, in evaluation
-    "A layer with learned starts and random maps: an instance for checks."
-    with seeded(seed):
-        layer = ProbabilisticSlotAttention(n_slots, dim, queries="learned", **options).double().eval()
-        for parameter in layer.parameters():
-            nn.init.normal_(parameter, std=dim**-0.5)
-    return layer
-
-
-@proof_check("psa", "Algorithm 1", "slots keep the order of their starts, positions have none, attention sums to one")
-def _():
-    layer = random_layer(0, 5, 8, projected=True)
-    z, order = torch.randn(20, 30, 8, generator=generator(0), dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
-    shuffled = torch.randperm(30, generator=generator(1))
-    out, of_shuffled = layer(z), layer(z[:, shuffled])
-    for parameter in (layer.mean, layer.log_variance):
-        parameter.data = parameter.data[order]
-    reordered = layer(z)
-    for name in ("slots", "mean", "variance", "weight"):
-        part = getattr(out, name)
-        torch.testing.assert_close(getattr(reordered, name), part[:, order], rtol=0, atol=1e-10)
-        torch.testing.assert_close(getattr(of_shuffled, name), part, rtol=0, atol=1e-10)
-    torch.testing.assert_close(of_shuffled.attention, out.attention[:, shuffled], rtol=0, atol=1e-10)
-    torch.testing.assert_close(out.attention.sum(2), torch.ones(20, 30).double(), rtol=0, atol=1e-10)
-    torch.testing.assert_close(out.attention.mean(1), out.weight, rtol=0, atol=1e-10)
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #525cee4b
-@proof_check("psa", "Algorithm 1, the slots", "slots are drawn from N(mu(T), sigma^2(T))")
-def _():
-    layer, n = random_layer(0, 4, 3), 20_000
-    z = torch.randn(1, 30, 3, generator=generator(0), dtype=torch.float64).expand(n, -1, -1)
-    with torch.no_grad():
-        out = layer(z, generator(1), sampled=True)
-    error = (out.slots.mean(0) - out.mean[0]).abs() / (out.variance[0] / n).sqrt()
-    assert error.max() < 5, f"a mean is off by {error.max():.1f} standard errors"
-    torch.testing.assert_close(out.slots.var(0), out.variance[0], rtol=0.05, atol=0)
-
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #001650c7
 def psa_autoencoder(
     n_slots: int,  # K
@@ -243,150 +149,3 @@ def active(
     if not 0 <= threshold < 1 / weight.shape[1]:
         raise ValueError(f"threshold is {threshold} but must be in [0, 1/{weight.shape[1]}), one over slots.")
     return weight > threshold
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59bfd658
-def prune(
-    slots: Float[Tensor, "batch slots dim"],
-    weight: Float[Tensor, "batch slots"],  # pi(T)
-    threshold: float,  # tau
-) -> tuple[Float[Tensor, "kept dim"], Int[Tensor, "kept"]]:  # the slots kept, and the image of each
-    "The slots with a weight above the threshold, image after image."
-    keep = active(weight, threshold)
-    return slots[keep], keep.nonzero()[:, 0]
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #94d6521a
-def kept_by_clusters(
-    clusters: int,
-    threshold: float,  # tau
-    *,
-    images: int = 100,
-    n_slots: int = 7,
-    dim: int = 64,
-) -> tuple[MixtureSlots, tuple[Tensor, Tensor]]:  # what the layer returns, and what is pruned of it
-    "Slots fitted from random starts to images with so many clusters of features each: an instance for checks."
-    random = generator(clusters)
-    centres = torch.randn(images, clusters, dim, generator=random)[:, torch.arange(300) % clusters]
-    features = centres + 0.1 * torch.randn(images, 300, dim, generator=random)
-    with torch.no_grad():
-        out = ProbabilisticSlotAttention(n_slots, dim)(features, random, sampled=False)
-    return out, prune(out.slots, out.weight, threshold)
-
-
-@proof_check("psa", "section 4, relevance", "from random starts more slots are kept the more clusters there are")
-def _():
-    counts = []
-    for clusters in range(1, 7):
-        out, (kept, image) = kept_by_clusters(clusters, 0.01)
-        used = [(n, k) for n in range(100) for k in range(7) if out.weight[n, k] > 0.01]
-        assert image.tolist() == [n for n, _ in used]
-        assert kept.equal(torch.stack([out.slots[n, k] for n, k in used])), "others are kept than those above tau"
-        shares = out.attention.mean(1)
-        pruned = [shares[n, k].item() for n in range(100) for k in range(7) if (n, k) not in set(used)]
-        assert max(pruned, default=0) <= 0.01 + 1e-6, f"a slot that has {max(pruned):.3f} of an image is pruned"
-        counts.append(len(used) / 100)
-    assert counts == sorted(counts) and counts[0] <= 3.5 and counts[-1] >= 5, f"slots kept: {counts}"
-    weights = torch.rand(1000, 7, generator=generator(0)).pow(3)
-    weights = torch.cat([weights / weights.sum(1, keepdim=True), torch.full((1, 7), 1 / 7)])
-    assert active(weights, 0.999 / 7).any(1).all(), "an image loses all its slots"
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d1d0a397
-def on_meta(
-    iterations: int, positions: int, slots: int, dim: int, **options: bool
-) -> tuple[ProbabilisticSlotAttention, Float[Tensor, "1 positions dim"]]:  # the layer, and features of one image
-    "A layer and its input, with shapes and without numbers."
-    with torch.device("meta"):
-        layer = ProbabilisticSlotAttention(slots, dim, iterations=iterations, queries="learned", **options)
-        return layer.requires_grad_(False), torch.empty(1, positions, dim)
-
-
-def counted_operations(
-    iterations: int,
-    positions: int,
-    slots: int,
-    dim: int,
-    **options: bool,  # of the layer
-) -> int:
-    "Multiplications and additions in all matrix products of the layer, for one image."
-    layer, features = on_meta(iterations, positions, slots, dim, **options)
-    with FlopCounterMode(display=False) as counter:
-        layer(features)
-    return counter.get_total_flops()
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #ec967260
-class WrittenNumbers(TorchDispatchMode):
-    "Counts the numbers that operations other than matrix products write, those of views left out."
-
-    PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
-
-    def __init__(self):
-        super().__init__()
-        self.n = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ not in self.PRODUCTS and not func.is_view:
-            self.n += sum(part.numel() for part in tree_leaves(out) if isinstance(part, Tensor))
-        return out
-
-
-def written_numbers(iterations: int, positions: int, slots: int, dim: int, **options: bool) -> int:
-    "Numbers that the layer writes outside matrix products, for one image; arguments as of `counted_operations`."
-    layer, features = on_meta(iterations, positions, slots, dim, **options)
-    with WrittenNumbers() as counter:
-        layer(features)
-    return counter.n
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59ce7789
-LARGE = {"iterations": 4, "positions": 4096, "slots": 16, "dim": 64}
-SIZES = [dict(zip(LARGE, sizes, strict=True)) for sizes in product((1, 3), (64, 1024), (2, 20), (16, 128))]
-
-
-def slope(cost: Callable[..., int], size: str) -> float:  # d log(cost) / d log(size)
-    "Slope of a cost on a log-log plot, from the size in `LARGE` to eight times that."
-    small, large = (cost(**LARGE | {size: times * LARGE[size]}) for times in (1, 8))
-    return math.log(large / small) / math.log(8)
-
-
-def slot_attention_operations(iterations: int, positions: int, slots: int, dim: int) -> int:
-    "The same as `counted_operations` for slot attention."
-    with torch.device("meta"):
-        layer, features = SlotAttention(slots, dim, iterations=iterations), torch.empty(1, positions, dim)
-        start = torch.empty(1, slots, dim)
-    with FlopCounterMode(display=False) as counter:
-        layer.requires_grad_(False).refine(features, start)
-    return counter.get_total_flops()
-
-
-@proof_check("psa", "section 4, cost", "matrix products take T (8NKd + 2Kd²) operations, projections 4Nd² more")
-def _():
-    for sizes in SIZES:
-        t, n, k, d = sizes.values()
-        step_1, steps_3_and_4 = 2 * 2 * n * k * d, 2 * 2 * n * k * d
-        queries, maps = 2 * k * d * d, 2 * 2 * n * d * d
-        of_iterations = t * (step_1 + steps_3_and_4 + queries)
-        for projected, listed in ((False, of_iterations), (True, of_iterations + maps)):
-            counted = counted_operations(**sizes, projected=projected)
-            assert counted == listed, f"{counted:,} operations at {sizes}, but {listed:,} are listed"
-
-
-@proof_check("psa", "section 4, cost", "the iterations are O(T N K d) in both; the projections are not")
-def _():
-    def of_iterations(projected: bool, **sizes: int) -> int:
-        maps = 4 * sizes["positions"] * sizes["dim"] ** 2 if projected else 0
-        return counted_operations(**sizes, projected=projected) - maps
-
-    for size in LARGE:
-        for projected in (False, True):
-            of_size = slope(partial(of_iterations, projected), size)
-            assert abs(of_size - 1) <= 0.05, f"the slope in {size} is {of_size:.3f}"
-            written = slope(partial(written_numbers, projected=projected), size)
-            assert written <= 1.05, f"numbers written have a slope of {written:.3f} in {size}"
-    assert slope(partial(counted_operations, projected=True), "dim") > 1.5, "PSA-Proj would be linear in d"
-
-
-@proof_check("psa", "section 4, cost", "it stays: at most twice the operations of slot attention")
-def _():
-    for sizes in SIZES:
-        for projected in (False, True):
-            times = counted_operations(**sizes, projected=projected) / slot_attention_operations(**sizes)
-            assert times <= 2, f"{times:.2f} times slot attention's operations at {sizes}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,20 +27,18 @@ from torch.func import jvp
 from ..asymmetry.slot_jacobian import sheet_slope, slot_derivatives, sum_over_directions
 from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from ..nets.slots import SpatialBroadcastDecoder, composed
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
 # %% auto #0
-__all__ = ['Slots', 'MOST_ORDERS', 'ROUNDING', 'MATCHINGS', 'PAIRINGS', 'PREDICTORS', 'Decoder', 'to_slots', 'to_slot_pair',
-           'reorder', 'shuffled', 'random_matrix', 'normal_slots', 'every_order', 'hungarian', 'assign',
-           'squared_distances', 'deviations', 'whitening', 'AffineMap', 'fit_affine', 'correlations', 'determination',
-           'mean_of_defined', 'halves', 'match_first', 'Alignment', 'alternate', 'from_means', 'weighted_means',
-           'from_weighted_means', 'align', 'match_alternating', 'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2',
-           'smcc_by_chance', 'pseudo_values', 'interval_over_trainings', 'of_both', 'symmetric', 'called_different',
-           'explained', 'own_over_other', 'sis', 'imperfect_slots', 'evaluations', 'derivative_norms',
-           'broadcast_norms', 'pair_products', 'contrast', 'compositional_contrast', 'disjoint', 'softmax_decoder']
+__all__ = ['Slots', 'MOST_ORDERS', 'ROUNDING', 'MATCHINGS', 'PREDICTORS', 'Decoder', 'to_slots', 'to_slot_pair', 'reorder',
+           'every_order', 'hungarian', 'assign', 'squared_distances', 'deviations', 'whitening', 'AffineMap',
+           'fit_affine', 'correlations', 'determination', 'mean_of_defined', 'halves', 'match_first', 'Alignment',
+           'alternate', 'from_means', 'weighted_means', 'from_weighted_means', 'align', 'match_alternating',
+           'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2', 'pseudo_values', 'interval_over_trainings',
+           'explained', 'own_over_other', 'sis', 'derivative_norms', 'broadcast_norms', 'pair_products', 'contrast',
+           'compositional_contrast']
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #a65677e7
 def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:  # float64, without gradients
@@ -79,22 +77,6 @@ def reorder(
     "The slots of each image at the positions of `order`."
     return slots.take_along_dim(order[:, :, None], dim=1)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #17bc52c1
-def shuffled(slots: Float[Tensor, "images slots dims"], random: torch.Generator) -> Float[Tensor, "images slots dims"]:
-    "Each image's slots in an order of its own."
-    return reorder(slots, torch.rand(slots.shape[:2], generator=random).argsort(1))
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #7971cdec
-def random_matrix(dims: int, random: torch.Generator) -> Float[Tensor, "dims dims"]:
-    "A random rotation, stretches from 1 to 3 along the axes, and another rotation."
-    first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=random, dtype=torch.float64)).Q
-    return (first * torch.linspace(1, 3, dims, dtype=torch.float64)) @ second
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #73c015ff
-def normal_slots(*shape: int, random: torch.Generator) -> Float[Tensor, "images slots dims"]:
-    "Independent standard normal numbers."
-    return torch.randn(*shape, generator=random, dtype=torch.float64)
-
 # %% ../../nbs/psa/05_slot_metrics.ipynb #1f31f0da
 MOST_ORDERS = 120  # more orders of an image's slots than this are not tried one by one
 
@@ -119,16 +101,6 @@ def assign(
     "The assignment of least total cost, in each image."
     few = math.perm(cost.shape[2], cost.shape[1]) <= MOST_ORDERS
     return every_order(cost) if few else hungarian(cost)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #3c046d27
-@proof_check("psa", "SMCC, assignment", "trying every order of the slots gives the Hungarian algorithm's assignment")
-def _():
-    random = generator(0)
-    for rows, columns in ((1, 1), (2, 2), (2, 4), (3, 3), (4, 4), (4, 5), (5, 5), (6, 6)):
-        cost = torch.rand(200, rows, columns, generator=random)
-        tried = every_order(cost)
-        assert torch.equal(tried, hungarian(cost)), f"{rows} rows, {columns} columns"
-        assert all(len(set(order)) == rows for order in tried.tolist())
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #ff79248f
 def squared_distances(
@@ -281,40 +253,6 @@ def align(
     best = min((alternate(a, white, start) for start in starts), key=lambda found: found.residual).affine
     return fit_affine(reorder(a, assign(squared_distances(best(a), white))), b), metric
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #2ddae005
-@proof_check("psa", "SMCC, slot means", "means and weighted means of an image's slots give the map without a matching")
-def _():
-    random = generator(0)
-    for k, d in ((3, 2), (4, 4), (5, 8), (7, 16)):
-        s, matrix = normal_slots(200, k, d, random=random), random_matrix(d, random)
-        t = shuffled(s, random) @ matrix + 3
-        for start in (from_means, from_weighted_means):
-            affine = start(s, t)
-            torch.testing.assert_close(affine.matrix, matrix, rtol=0, atol=1e-9)
-            torch.testing.assert_close(affine.offset, torch.full_like(affine.offset, 3), rtol=0, atol=1e-9)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #ca64c3e2
-@proof_check("psa", "SMCC, alternation", "no step raises the residual; in the end no other matching or map has less")
-def _():
-    random = generator(0)
-    s = normal_slots(100, 4, 3, random=random)
-    t = shuffled(s, random) @ random_matrix(3, random) + normal_slots(100, 4, 3, random=random)
-    for _ in range(20):
-        start = AffineMap(random_matrix(3, random), torch.zeros(3, dtype=torch.float64))
-        trace = [alternate(s, t, start, steps, tolerance=-1).residual for steps in range(1, 12)]
-        assert all(later <= earlier + 1e-12 for earlier, later in zip(trace, trace[1:], strict=False)), trace
-
-    def residual(affine: AffineMap, matched: Tensor) -> float:
-        return (affine(matched) - t).square().sum(2).mean().item()
-
-    affine, _ = alternate(s, t, start, tolerance=0)
-    matched = reorder(s, assign(squared_distances(affine(s), t)))
-    least = residual(affine, matched)
-    for _ in range(20):
-        moved = AffineMap(affine.matrix + 0.1 * random_matrix(3, random), affine.offset)
-        assert least < residual(moved, matched), "another map is better"
-        assert least < residual(affine, shuffled(s, random)), "another matching is better"
-
 # %% ../../nbs/psa/05_slot_metrics.ipynb #254cb5f9
 def match_alternating(
     a: Float[Tensor, "images slots dims"],
@@ -396,81 +334,6 @@ def slot_r2(
     choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).r2
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #890353f9
-@proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
-def _():
-    random = generator(0)
-    s = normal_slots(200, 5, 6, random=random)
-    for matching in MATCHINGS:
-        noisy = s + 0.5 * normal_slots(200, 5, 6, random=random)
-        for protocol in ("paper", "pooled"):
-            choices = {"matching": matching, "protocol": protocol}
-            assert abs(smcc(s, shuffled(s, random), **choices) - 1) < 1e-12, choices
-            before = smcc(noisy, s, **choices)
-            assert 0.5 < before < 0.95, choices
-            assert abs(smcc(shuffled(noisy, random), s, **choices) - before) < 1e-12, choices
-        assert abs(smcc(noisy, shuffled(s, random), **choices) - before) < 1e-12, choices
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #fda8335f
-@proof_check("psa", "SMCC, affine map", "1 under an affine map on top of permutations, if matching and fit alternate")
-def _():
-    random = generator(0)
-    for d in (2, 4, 8, 16):
-        for k in (3, 4, 5, 6, 7):
-            s = normal_slots(200, k, d, random=random)
-            t = shuffled(s, random) @ random_matrix(d, random) - 2
-            agreement = slot_agreement(s, t, matching="alternating")
-            assert min(agreement) > 0.999, f"{k} slots of {d}: {agreement}"
-    for _ in range(5):
-        s = normal_slots(400, 5, 8, random=random)
-        s = s - s.mean(1, keepdim=True)
-        t = shuffled(s, random) @ random_matrix(8, random)
-        s, t = (x + 0.2 * normal_slots(400, 5, 8, random=random) for x in (s, t))
-        assert smcc(s, t, matching="alternating") > 0.9, "slots with a fixed sum"
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #7e410445
-@proof_check("psa", "SMCC, order", "matching before the fit falls short of 1 under an affine map")
-def _():
-    random = generator(1)
-    s = normal_slots(200, 5, 4, random=random)
-    mapped = [shuffled(s, random) @ random_matrix(4, random) for _ in range(10)]
-    assert sum(smcc(s, t) for t in mapped) / 10 < 0.9
-    assert min(smcc(s, t, matching="alternating") for t in mapped) > 0.999
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #2b0a35e9
-@proof_check("psa", "slot R2", "noise of a known size leaves R² = 1/(1 + σ²), and SMCC is its root")
-def _():
-    random = generator(0)
-    s = normal_slots(3000, 4, 12, random=random)
-    t = shuffled(s + 0.5 * normal_slots(*s.shape, random=random), random)
-    for matching in MATCHINGS:
-        agreement = slot_agreement(s, t, matching=matching)
-        assert abs(agreement.r2 - 0.8) < 0.005, f"{agreement}"
-        assert abs(agreement.smcc - math.sqrt(0.8)) < 0.005, f"{agreement}"
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #6e419d7b
-def smcc_by_chance(
-    slots_a: Slots,
-    slots_b: Slots,
-    *,
-    repeats: int = 5,  # ways of pairing the images
-    seed: int = 0,
-    **choices: Any,  # as `smcc` takes them
-) -> float:
-    "SMCC of slots that are unrelated because images are paired with others at random, a mean over `repeats`."
-    a, b = to_slot_pair(slots_a, slots_b)
-    orders = [torch.randperm(len(a), generator=generator(seed + i)) for i in range(repeats)]
-    return sum(smcc(a[order], b[order.roll(1)], **choices) for order in orders) / repeats
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #c4ae136f
-@proof_check("psa", "SMCC, chance", "unrelated slots score low, and on held-out images not higher when images are few")
-def _():
-    random = generator(0)
-    s, t = normal_slots(2, 1500, 3, 16, random=random)
-    few, many = (smcc_by_chance(s[:n], t[:n], repeats=10) for n in (60, 1500))
-    assert max(few, many) < 0.25 and few < many + 0.05, f"{few:.3f} for 60 images, {many:.3f} for 1,500"
-    assert smcc_by_chance(s[:60], t[:60], repeats=10, held_out=False) > few + 0.15
-
 # %% ../../nbs/psa/05_slot_metrics.ipynb #79dbc726
 def pseudo_values(
     a: Sequence[int],  # of each pair of trainings, the number of the one
@@ -500,49 +363,6 @@ def interval_over_trainings(
         return float(np.mean(scores)), math.nan
     values = pseudo_values(a, b, scores)
     return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #628f047d
-PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scores of pairs, from a generator
-    "quality": lambda rng, *shape: of_both(rng.beta(8, 2, shape), np.multiply),
-    "sum": lambda rng, *shape: of_both(rng.normal(size=shape), np.add),
-    "pairs only": lambda rng, *shape: symmetric(rng.normal(size=(*shape, shape[1]))),
-    "failures": lambda rng, *shape: of_both((rng.random(shape) > 0.2).astype(float), np.multiply),
-}
-
-
-def of_both(of_trainings: Float[np.ndarray, "repeats n"], operation: np.ufunc) -> Float[np.ndarray, "repeats n n"]:
-    "An operation on what each two trainings have."
-    return operation(of_trainings[:, :, None], of_trainings[:, None])
-
-
-def symmetric(matrix: Float[np.ndarray, "repeats n n"]) -> Float[np.ndarray, "repeats n n"]:
-    "The lower triangles on both sides."
-    return np.tril(matrix, -1) + np.tril(matrix, -1).swapaxes(1, 2)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #72b4866c
-def called_different(
-    pairing: str,  # one of `PAIRINGS`
-    n: int,  # trainings of each model
-    values: Callable[..., Float[np.ndarray, "repeats n"]],  # of pairs, to take the mean and interval of
-    repeats: int = 4000,
-    seed: int = 0,
-) -> float:
-    "The share of comparisons of two models, each trained n times, that call them different though they are the same."
-    rng, (a, b) = np.random.default_rng(seed), np.array(list(permutations(range(n), 2))).T
-    both = PAIRINGS[pairing](rng, 2 * repeats, n)[:, a, b] + 0.01 * rng.normal(size=(2 * repeats, len(a)))
-    found = values(a, b, both)
-    halves = stats.t.ppf(0.975, found.shape[1] - 1) * found.std(1, ddof=1) / math.sqrt(found.shape[1])
-    means, squares = found.mean(1).reshape(2, -1), halves.reshape(2, -1) ** 2
-    return float((abs(means[0] - means[1]) > np.sqrt(squares.sum(0))).mean())
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #1ff378ca
-@proof_check("psa", "Table 2, intervals", "identical models are called different in at most 5 % of comparisons")
-def _():
-    for pairing in ("quality", "sum", "pairs only"):
-        for n in (3, 5, 20):
-            share = called_different(pairing, n, pseudo_values)
-            assert share <= 0.06, f"{pairing}, {n} trainings: called different in {share:.1%}"
-            assert called_different(pairing, n, lambda a, b, scores: scores) > 0.1, "pairs would do as well"
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #9f6b5fad
 PREDICTORS: dict[str, Callable[[int], RegressorMixin]] = {  # from a seed
@@ -598,48 +418,6 @@ def sis(
     affine, metric = align(a[fit], b[fit])
     a = reorder(a, assign(squared_distances(affine(a) @ metric, b @ metric)))
     return own_over_other(explained(a, b, fit, score, predictor, seed))
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #439cdc86
-@proof_check("psa", "SIS", "near 1 for slots that have their own object in any code, near 0 for all objects or none")
-def _():
-    random = generator(0)
-    latents = torch.rand(600, 3, 2, generator=random, dtype=torch.float64)
-    bent = torch.cat([latents.exp(), latents + latents.flip(2).square()], dim=2)
-    assert sis(shuffled(bent, random), latents, predictor="kernel") > 0.9
-    everything = latents.flatten(1)[:, None].expand(-1, 3, -1)
-    assert abs(sis(everything, latents, predictor="kernel")) < 0.01
-    assert abs(sis(bent.roll(1, 0), latents, predictor="kernel")) < 0.2
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #849139ae
-def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Tensor, "n 3 4"]]:  # slots and latents
-    "Three objects with four latents, and slots that mix them, bend them, take from a neighbour, and add noise."
-    random = generator(seed)
-    latents = torch.rand(n, 3, 4, generator=random, dtype=torch.float64)
-    own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, random=random))
-    return shuffled(own + 0.5 * own.roll(1, 1) + 0.4 * normal_slots(n, 3, 8, random=random), random), latents
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #8b7b78c1
-def evaluations(
-    metric: Callable[..., float],  # of slots and latents, with a seed
-    slots: Float[Tensor, "images slots dims"],
-    latents: Float[Tensor, "images objects others"],
-    n: int,  # images an evaluation
-    repeats: int = 10,
-    **choices: Any,
-) -> Float[Tensor, " repeats"]:
-    "One metric of one model, evaluated again and again on other images and with other seeds."
-    samples = [torch.randperm(len(slots), generator=generator(100 + seed))[:n] for seed in range(repeats)]
-    found = [metric(slots[part], latents[part], seed=seed, **choices) for seed, part in enumerate(samples)]
-    return torch.tensor(found)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #c88fdf75
-@proof_check("psa", "appendix F, stability", "SIS varies at least twice as much as SMCC over evaluations of a model")
-def _():
-    slots, latents = imperfect_slots(4000, seed=0)
-    of_sis = evaluations(sis, slots, latents, 200)
-    of_smcc = evaluations(smcc, slots, latents, 200, matching="alternating")
-    assert of_sis.mean() > 0.2 and of_smcc.mean() > 0.5, "scores of nothing prove nothing"
-    assert of_sis.std() > 2 * of_smcc.std(), f"SIS ± {of_sis.std():.4f}, SMCC ± {of_smcc.std():.4f}"
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #f9439bdc
 Decoder = Callable[[Tensor], Tensor]  # slots (batch, slots, dims) to pictures (batch, ...)
@@ -708,37 +486,3 @@ def compositional_contrast(
         raise ValueError(f"slots has shape {tuple(slots.shape)}: needed are images, slots and dims.")
     parts = [contrast(derivative_norms(decoder, part, chunk), protocol) for part in slots.split(batch)]
     return torch.cat(parts).mean().item()
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #1603b806
-def disjoint(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
-    "A decoder in which each slot has five numbers of the picture to itself."
-    return (slots.sum(2, keepdim=True) * torch.arange(1, 6, device=slots.device)).sin()
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #dd95a599
-def softmax_decoder(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
-    "The same, where slots compete for each number."
-    return disjoint(slots) * disjoint(slots).softmax(1)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #e0a45c39
-@proof_check("psa", "compositional contrast", "the sum over numbers and pairs of slots of products of norms")
-def _():
-    random = generator(0)
-    hidden, out = normal_slots(12, 16, random=random), normal_slots(16, 24, random=random)
-    slots, total = normal_slots(3, 3, 4, random=random), 0.0
-
-    def decoder(slots: Tensor) -> Tensor:
-        return torch.tanh(slots.flatten(1) @ hidden / 3) @ out
-
-    for image in slots:
-        jacobian = torch.autograd.functional.jacobian(lambda z: decoder(z[None])[0], image)
-        norms = [[column.norm().item() for column in number] for number in jacobian]
-        total += sum(number[k] * number[j] for number in norms for j in range(3) for k in range(j))
-    assert math.isclose(compositional_contrast(decoder, slots, batch=2, chunk=3), total / 3, rel_tol=1e-9)
-
-# %% ../../nbs/psa/05_slot_metrics.ipynb #b6f0208b
-@proof_check("psa", "compositional contrast, zero", "exactly 0 if no number depends on two slots, and not otherwise")
-def _():
-    slots = normal_slots(6, 4, 3, random=generator(0))
-    for protocol in ("paper", "code"):
-        assert compositional_contrast(disjoint, slots, protocol=protocol) == 0
-        assert compositional_contrast(softmax_decoder, slots, protocol=protocol) > 0.01

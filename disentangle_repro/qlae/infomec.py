@@ -22,16 +22,14 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ..core.errors import check_choice
-from ..core.proofs import proof_check
 from ..scores.inputs import check_sources_latents, to_numpy
 
 # %% auto #0
 __all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'PROCEDURES', 'indicators', 'discrete_mutual_information', 'nearest_on_left',
-           'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents', 'vignette_models',
-           'source_entropy', 'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness',
-           'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot',
-           'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'explicit_indices',
-           'InfoMEC', 'infomec', 'plot_nmi']
+           'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents', 'source_entropy',
+           'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness', 'relative_reduction',
+           'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination',
+           'normalized_v_information', 'explicitness', 'InfoMEC', 'infomec', 'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #582965fc
 def indicators(values: np.ndarray):  # (samples, columns); (samples, values) sparse, and the column each value came from
@@ -58,23 +56,6 @@ def discrete_mutual_information(
     pair = source[joint.row] * latents.shape[1] + latent[joint.col]
     shape = sources.shape[1], latents.shape[1]
     return np.bincount(pair, terms, minlength=shape[0] * shape[1]).reshape(shape)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #5a38ebed
-@proof_check("qlae", "equation 6", "the estimate is the divergence of the joint table from the product of its margins")
-def _():
-    rng = np.random.default_rng(0)
-
-    def entropy(p):
-        return -np.sum(p[p > 0] * np.log(p[p > 0]))
-
-    for _ in range(20):
-        s, z = rng.integers(3, size=50), rng.integers(4, size=50)
-        joint = np.array([[np.mean((s == a) & (z == b)) for b in range(4)] for a in range(3)])
-        product, seen = np.outer(joint.sum(1), joint.sum(0)), joint > 0
-        estimate = discrete_mutual_information(s[:, None], z[:, None])
-        np.testing.assert_allclose(estimate, np.sum(joint[seen] * np.log(joint[seen] / product[seen])), atol=1e-12)
-        identity = entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint)
-        np.testing.assert_allclose(estimate, identity, atol=1e-12)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #868da256
 def nearest_on_left(
@@ -154,26 +135,6 @@ def ksg_mutual_information(
     ascending = list(zip(order.T, np.take_along_axis(latents, order, axis=0).T, strict=True))
     return np.array([[ross_estimate(label[places], z, k) for places, z in ascending] for label in labels])
 
-# %% ../../nbs/qlae/02_infomec.ipynb #f0894a19
-@proof_check("qlae", "section 4.1", "the KSG estimate meets known mutual informations: uniform, Gaussian, independent")
-def _():
-    rng, n = np.random.default_rng(0), 10_000
-    weights, means, widths = np.array([0.5, 0.3, 0.2]), np.array([0, 1.5, 4]), np.array([1, 0.5, 2])
-    grid = np.linspace(-12, 16, 20_001)[:, None]
-    given = np.exp(-(((grid - means) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
-    mixture = given @ weights
-    entropies = -np.trapezoid(given * np.log(np.maximum(given, 1e-300)), grid, axis=0)
-    gaussian = -np.trapezoid(mixture * np.log(mixture), grid[:, 0]) - weights @ entropies
-
-    two, three = rng.integers(2, size=(n, 1)), rng.choice(3, p=weights, size=(n, 1))
-    for truth, source, latent in [
-        (np.log(2) / 2, two, two / 2 + rng.random((n, 1))),
-        (gaussian, three, means[three] + widths[three] * rng.normal(size=(n, 1))),
-        (0, three, rng.normal(size=(n, 1))),
-    ]:
-        for k in (3, 10):
-            np.testing.assert_allclose(ksg_mutual_information(source, latent, k=k), truth, atol=0.02)
-
 # %% ../../nbs/qlae/02_infomec.ipynb #13d0ccb9
 def bin_latents(
     latents: Float[np.ndarray, "samples latents"],
@@ -182,16 +143,6 @@ def bin_latents(
     "The interval each value falls into when a latent's range is cut into `bins` equal ones."
     low, high = latents.min(axis=0), latents.max(axis=0)
     return np.minimum((latents - low) / (high - low) * bins, bins - 1).astype(np.int64)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #beee91b0
-def vignette_models(n: int, seed: int = 0):
-    "Sources with 10, 8, 4 and 15 values, and continuous latents of three kinds: aligned, stretched, mixed."
-    rng = np.random.default_rng(seed)
-    sources = rng.integers([10, 8, 4, 15], size=(n, 4))
-    spread = (sources - sources.mean(axis=0)) / sources.std(axis=0)
-    aligned = spread + 0.3 * rng.normal(size=spread.shape)
-    mixed = spread @ rng.normal(size=(4, 6)) + 0.3 * rng.normal(size=(n, 6))
-    return sources, {"aligned": aligned, "stretched": np.exp(2 * aligned), "mixed": mixed}
 
 # %% ../../nbs/qlae/02_infomec.ipynb #99299ccc
 def source_entropy(sources: Int[np.ndarray, "samples sources"]) -> Float[np.ndarray, " sources"]:
@@ -260,43 +211,6 @@ def nmi_matrix(
         information = ksg_mutual_information(sources, latents, k=chosen.neighbors, seed=seed)
     return np.clip(information / source_entropy(sources)[:, None], 0, 1)
 
-# %% ../../nbs/qlae/02_infomec.ipynb #89f69685
-@proof_check("qlae", "equation 7", "NMI lies in [0, 1], is 0 for an independent latent and 1 for a relabelled source")
-def _():
-    rng = np.random.default_rng(0)
-    for clean in rng.random(100):
-        s = rng.integers([3, 5], size=(40, 2))
-        z = np.where(rng.random((40, 2)) < clean, s, rng.integers(7, size=(40, 2)))
-        share = discrete_mutual_information(s, z) / source_entropy(s)[:, None]
-        assert share.min() > -1e-12 and share.max() < 1 + 1e-12, f"an entry is {share.max()}"
-    s, z = np.divmod(np.arange(12)[:, None], 4)
-    independent, relabelled = z, np.array([5, 9, 2])[s]
-    np.testing.assert_allclose(nmi_matrix(s, np.hstack([independent, relabelled]), discrete=True), [[0, 1]], atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #8061b5ab
-@proof_check("qlae", "equation 7", "NMI of discrete latents ignores strictly monotone maps and follows permutations")
-def _():
-    rng = np.random.default_rng(0)
-    s, z = rng.integers(4, size=(500, 3)), rng.integers(-4, 5, size=(500, 3)) / 2
-    s[:, 0] = np.maximum(s[:, 0], z[:, 1])
-    before, order = nmi_matrix(s, z, discrete=True), rng.permutation(3)
-    np.testing.assert_allclose(nmi_matrix(s, z[:, order], discrete=True), before[:, order], atol=1e-12)
-    mapped = np.stack([np.exp(z[:, 0]), -z[:, 1], z[:, 2] ** 3], axis=1)
-    np.testing.assert_allclose(nmi_matrix(s, mapped, discrete=True), before, atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #75939a5d
-@proof_check("qlae", "equation 7", "KSG's NMI ignores affine maps of a latent, and monotone ones up to its error")
-def _():
-    rng = np.random.default_rng(0)
-    s = rng.integers([8, 4], size=(10_000, 2))
-    z = s[:, [0, 1, 1]] - 1.5 + rng.normal(size=(10_000, 3))
-    before, order = nmi_matrix(s, z, discrete=False), rng.permutation(3)
-    np.testing.assert_array_equal(nmi_matrix(s, z[:, order], discrete=False), before[:, order])
-    affine = nmi_matrix(s, z * [-3, 1e3, 0.2] + [1, -5, 7], discrete=False)
-    np.testing.assert_allclose(affine, before, atol=1e-4)
-    for bent in (np.exp, lambda u: u**3, lambda u: 1 / (1 + np.exp(-u))):
-        np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
-
 # %% ../../nbs/qlae/02_infomec.ipynb #57122795
 def active_latents(
     latents: Float[np.ndarray | Tensor, "samples latents"],
@@ -326,91 +240,10 @@ def compactness(nmi: Float[np.ndarray, "sources latents"]) -> float:  # columns 
     "InfoC: how concentrated the rows of NMI are, from 0 (uniform) to 1 (one-hot) (qlae, equation 9)."
     return modularity(nmi.T)
 
-# %% ../../nbs/qlae/02_infomec.ipynb #e1925896
-@proof_check("qlae", "equation 8", "InfoM is 1 on one-hot columns and 0 on uniform ones")
-def _():
-    rng = np.random.default_rng(0)
-    for n_sources, n_latents in np.ndindex(6, 6):
-        if n_sources > 1 and n_latents > 0:
-            height = rng.uniform(0.01, 1, n_latents)
-            one_hot = np.eye(n_sources)[:, rng.integers(n_sources, size=n_latents)] * height
-            assert modularity(one_hot) == 1, f"one-hot columns give {modularity(one_hot)}"
-            assert abs(modularity(np.ones((n_sources, 1)) * height)) < 1e-12
-
-# %% ../../nbs/qlae/02_infomec.ipynb #3596393f
-@proof_check("qlae", "equation 9", "InfoC is 1 on one-hot rows and 0 on uniform ones")
-def _():
-    rng = np.random.default_rng(0)
-    for n_sources, n_latents in np.ndindex(6, 6):
-        if n_sources > 0 and n_latents > 1:
-            height = rng.uniform(0.01, 1, (n_sources, 1))
-            one_hot = np.eye(n_latents)[rng.integers(n_latents, size=n_sources)] * height
-            assert compactness(one_hot) == 1, f"one-hot rows give {compactness(one_hot)}"
-            assert abs(compactness(height * np.ones(n_latents))) < 1e-12
-
-# %% ../../nbs/qlae/02_infomec.ipynb #21dddb24
-@proof_check("qlae", "equations 8 and 9", "between the extremes InfoM is the mean over latents of the largest share")
-def _():
-    columns = np.array([[0.5, 0.2], [0.3, 0.6], [0.2, 0.2]])  # NMI of three sources, two latents
-    shares = [(0.5 - 1 / 3) / (1 - 1 / 3), (0.6 - 1 / 3) / (1 - 1 / 3)]
-    assert abs(modularity(columns[:, :1]) - shares[0]) < 1e-12 and abs(shares[0] - 0.25) < 1e-12
-    assert abs(modularity(columns * [1, 7]) - np.mean(shares)) < 1e-12, "columns do not count alike"
-    rows = [(0.5 / 0.7 - 0.5) / 0.5, (0.6 / 0.9 - 0.5) / 0.5, 0.0]
-    assert abs(compactness(columns) - np.mean(rows)) < 1e-12
-
-# %% ../../nbs/qlae/02_infomec.ipynb #cef5f32c
-@proof_check("qlae", "section 4.1 (remark)", "InfoM and InfoC are both 1 only if NMI is a scaled permutation matrix")
-def _():
-    for (rows, columns), perfect in {(2, 3): 0, (3, 4): 0, (3, 2): 0, (3, 3): 6}.items():
-        patterns = (np.arange(2 ** (rows * columns))[:, None] >> np.arange(rows * columns)) & 1
-        both = [p for p in patterns.reshape(-1, rows, columns) / 2 if modularity(p) == 1 == compactness(p)]
-        assert len(both) == perfect, f"{len(both)} patterns of shape {rows} x {columns} are perfect in both"
-
-# %% ../../nbs/qlae/02_infomec.ipynb #b4e31894
-@proof_check("qlae", "appendix B, figures 5 and 6", "binned scores depend on the bins, KSG scores hardly on k")
-def _():
-    sources, models = vignette_models(4000)
-    entropy = source_entropy(sources)[:, None]
-
-    def scores(information):
-        nmi = np.clip(information / entropy, 0, 1)
-        return np.array([modularity(nmi), compactness(nmi)])
-
-    def binned(name, bins):
-        return scores(discrete_mutual_information(sources, bin_latents(models[name], bins)))
-
-    by_bins = {name: [binned(name, bins)[0] for bins in (3, 5, 320)] for name in models}
-    ks = (2, 3, 10, 20)
-    ksg = {name: [scores(ksg_mutual_information(sources, z, k=k)) for k in ks] for name, z in models.items()}
-    assert np.ptp(by_bins["aligned"]) > 0.4, f"InfoM of aligned moves by {np.ptp(by_bins['aligned'])} only"
-    difference = np.subtract(by_bins["aligned"], by_bins["stretched"])
-    assert difference[1] > 0.1 and difference[2] < -0.1, f"aligned minus stretched is {difference[1:]}"
-    for name, over_k in ksg.items():
-        assert np.ptp(over_k, axis=0).max() < 0.05, f"the scores of {name} move by {np.ptp(over_k, axis=0)}"
-    np.testing.assert_allclose(ksg["aligned"], ksg["stretched"], atol=0.03)
-
 # %% ../../nbs/qlae/02_infomec.ipynb #f39c2da8
 def relative_reduction(marginal, conditional):
     "The share of `marginal` that conditioning removes (qlae, equations 10 and 13)."
     return (marginal - conditional) / marginal
-
-# %% ../../nbs/qlae/02_infomec.ipynb #c8dc3b6d
-@proof_check("qlae", "equation 13", "NMI_V of linear regression with Gaussian noise is R² for the variance 1/2π")
-def _():
-    import sympy as sp
-
-    v, p, r, tau = sp.symbols("v p r tau", positive=True)  # variances of the source, the latents and the noise
-    mean, c, d, q = sp.symbols("mean c d q", real=True)  # the source's mean and covariances with the latents; theirs
-    b, w1, w2 = unknowns = sp.symbols("b w1 w2", real=True)
-    squared_error = v + (mean - b) ** 2 - 2 * (w1 * c + w2 * d) + w1**2 * p + 2 * w1 * w2 * q + w2**2 * r
-    code_length = squared_error / (2 * tau) + sp.log(2 * sp.pi * tau) / 2
-    best = sp.solve([sp.diff(code_length, unknown) for unknown in unknowns], unknowns, dict=True)[0]
-    ratio = relative_reduction(code_length.subs({w1: 0, w2: 0, b: mean}), code_length.subs(best))
-    covariance, latents = sp.Matrix([c, d]), sp.Matrix([[p, q], [q, r]])
-    r_squared = (covariance.T * latents.inv() * covariance)[0] / v
-    assert sp.simplify(ratio.subs(tau, 1 / (2 * sp.pi)) - r_squared) == 0, "the ratio is not R²"
-    assert sp.simplify(ratio - r_squared * v / (v + tau * sp.log(2 * sp.pi * tau))) == 0
-    assert sp.simplify(ratio.subs(tau, sp.Rational(1, 2)) - r_squared) != 0
 
 # %% ../../nbs/qlae/02_infomec.ipynb #22da570c
 def whiten(latents: Float[np.ndarray, "samples latents"]) -> Float[np.ndarray, "samples directions"]:
@@ -518,73 +351,6 @@ def explicitness(
     choices = {"protocol": protocol, "encoding": encoding, "iterations": iterations}
     return float(normalized_v_information(sources, latents, **kinds, **choices).mean())
 
-# %% ../../nbs/qlae/02_infomec.ipynb #ddb102d9
-def explicit_indices(
-    n: int = 4_000,  # samples
-    size: int = 160,  # vectors in the codebook, at least 150
-    seed: int = 0,
-) -> tuple[Int[np.ndarray, "n 3"], dict[str, Int[np.ndarray, "n 3"]]]:
-    "Sources of 10, 8 and 15 values; indices that determine them, by synonyms or in pairs; and indices at random."
-    rng, counts = np.random.default_rng(seed), np.array([10, 8, 15])
-    sources = rng.integers(counts, size=(n, 3))
-    codes = {
-        "synonyms": sources + counts * rng.integers(size // counts, size=(n, 3)),
-        "pairs": sources + counts * sources[:, [1, 2, 0]],
-        "at random": rng.integers(size, size=(n, 3)),
-    }
-    names = np.stack([rng.permutation(size) for _ in counts], axis=1)
-    return sources, {kind: np.take_along_axis(names, code, axis=0) for kind, code in codes.items()}
-
-
-@proof_check("qlae", "section 5, indices", "explicit indices have InfoE 1, by synonyms or in pairs; as numbers not")
-def _():
-    sources, codes = explicit_indices()
-    for kind in ("synonyms", "pairs"):
-        for protocol in ("paper", "code", "qlae"):
-            infoe = explicitness(sources, codes[kind], discrete=True, categorical=True, protocol=protocol)
-            assert infoe > 0.999, f"InfoE of {kind} is {infoe} under {protocol}"
-        assert explicitness(sources, codes[kind], discrete=True) < 0.2, f"{kind} are explicit as numbers"
-    at_random = explicitness(sources, codes["at random"], discrete=True, categorical=True)
-    assert at_random < 0.5, f"InfoE of random indices is {at_random}"
-
-# %% ../../nbs/qlae/02_infomec.ipynb #98d86ab6
-@proof_check("qlae", "equation 13", "given one binary latent the linear family is complete, and NMI_V is NMI")
-def _():
-    rng = np.random.default_rng(0)
-    z = rng.integers(2, size=(2000, 1))
-    s = np.hstack([rng.integers(4 + z, size=(2000, 1)), z ^ (rng.random((2000, 1)) < 0.1)])
-    share = normalized_v_information(s, z, discrete=True)
-    np.testing.assert_allclose(share, nmi_matrix(s, z, discrete=True)[:, 0], atol=1e-5)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #909833d2
-@proof_check("qlae", "equation 11", "the unpenalised optimum does not change under affine maps of the latents")
-def _():
-    rng = np.random.default_rng(0)
-    s = rng.integers([5, 3], size=(2000, 2))
-    z = np.hstack([s + rng.normal(size=s.shape), rng.normal(size=(2000, 3))])
-    before = normalized_v_information(s, z, discrete=False)
-    after = normalized_v_information(s, z @ rng.normal(size=(5, 5)) + 100 * rng.normal(size=5), discrete=False)
-    np.testing.assert_allclose(after, before, atol=1e-5)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #1724d9b5
-@proof_check("qlae", "equation 14", "InfoE is 1 for linearly separated sources and 0 for constant latents")
-def _():
-    s = np.random.default_rng(0).integers([5, 3], size=(500, 2))
-    np.testing.assert_allclose(explicitness(s, s @ np.array([[1, 2], [-1, 1]]), discrete=False), 1, atol=1e-5)
-    np.testing.assert_allclose(explicitness(s, np.full((500, 2), 0.1), discrete=False), 0, atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #52daf7ac
-@proof_check("qlae", "section 4.2", "with continuous sources InfoE is the mean of R², known from an orthogonal design")
-def _():
-    angle = 2 * np.pi * np.arange(240) / 240
-    waves = np.stack([f(k * angle) for k in (1, 2, 3) for f in (np.cos, np.sin)], axis=1)  # orthogonal, variance 1/2
-    z = waves[:, :4] @ np.random.default_rng(0).normal(size=(4, 4)) + [0, 7, -2, 100]
-    s = np.stack([waves @ [1, -1, 1, 0, 1, 0], waves @ [0, 0, 0, 3, 6, 0] - 5], axis=1)  # last two waves are not in z
-    shares = normalized_v_information(s, z, discrete=False, continuous_sources=True)
-    np.testing.assert_allclose(shares, [3 / 4, 9 / 45], atol=1e-9)
-    infoe = explicitness(s, z, discrete=False, continuous_sources=True, protocol="code")
-    np.testing.assert_allclose(infoe, (3 / 4 + 9 / 45) / 2, atol=1e-9)
-
 # %% ../../nbs/qlae/02_infomec.ipynb #58a8e5ed
 @dataclass(frozen=True)
 class InfoMEC:
@@ -628,20 +394,6 @@ def infomec(
         nmi=nmi,
         active=active,
     )
-
-# %% ../../nbs/qlae/02_infomec.ipynb #ea3e776d
-@proof_check("qlae", "section 4.1, pruning", "an inactive latent does not count; a doubled source lowers InfoC alone")
-def _(n=3_000, seed=0):
-    rng = np.random.default_rng(seed)
-    sources = np.stack([rng.integers(3, size=n), rng.integers(4, size=n)], 1)
-    first, second = sources[:, 0] / 2, sources[:, 1] / 3
-    latents = np.stack([first, 1 - first, second, 0.01 * rng.random(n) + 0.005 * second], 1)
-    latents[:, :3] += 1e-3 * rng.random((n, 3))
-    scores = infomec(sources, latents, discrete=False)
-    assert scores.active.tolist() == [True, True, True, False]
-    infoc = ((1 / 2 - 1 / 3) / (1 - 1 / 3) + 1) / 2  # rows of the two sources over three active latents
-    assert abs(scores.infom - 1) < 0.02, f"InfoM is {scores.infom:.3f} where every active latent has one source"
-    assert abs(scores.infoc - infoc) < 0.02, f"InfoC is {scores.infoc:.3f}, not {infoc:.3f}"
 
 # %% ../../nbs/qlae/02_infomec.ipynb #3320b9d5
 def plot_nmi(

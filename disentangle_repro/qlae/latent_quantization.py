@@ -15,12 +15,10 @@ from disentangle_repro.base.autoencoder import (
     Autoencoder,
     LatentOutput,
     PlainLatent,
-    straight_through,
     networks_around,
+    straight_through,
 )
-from ..base.vqvae import who_learns
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 
 # %% auto #0
 __all__ = ['nearest_index', 'look_up', 'codebook_losses', 'LatentQuantizer', 'QLAE']
@@ -40,44 +38,6 @@ def look_up(
 ) -> Float[Tensor, "batch latents"]:
     "The codebook values at `index`, each latent in its own row of `codebooks`."
     return codebooks.gather(1, index.T).T
-
-# %% ../../nbs/qlae/01_latent_quantization.ipynb #458ef8ec
-@proof_check("qlae", "equation 4", "the nearest value latent by latent is the nearest code of the product grid")
-def _():
-    random = torch.Generator().manual_seed(0)
-    codebooks = torch.randn(4, 5, generator=random)
-    points = torch.randn(300, 4, generator=random)
-    elementwise = look_up(nearest_index(points, codebooks), codebooks)
-    codes = torch.cartesian_prod(*codebooks)
-    for norm in (1, 2):
-        nearest = codes[torch.cdist(points, codes, p=norm).argmin(1)]
-        assert torch.equal(elementwise, nearest), f"differs from the nearest code in the {norm}-norm"
-
-# %% ../../nbs/qlae/01_latent_quantization.ipynb #24208d2a
-@proof_check("qlae", "figure 1", "moving one value of one codebook moves a share 1/n_v of all codes, in lockstep")
-def _():
-    codebooks = torch.linspace(-0.5, 0.5, 5).repeat(4, 1)
-    moved = codebooks.clone()
-    moved[2, 3] += 0.05
-    index = torch.cartesian_prod(*torch.arange(5).repeat(4, 1))
-    change = look_up(index, moved) - look_up(index, codebooks)
-    assert (change.abs().amax(1) > 0).sum() == 5**3
-    assert torch.allclose(change[index[:, 2] == 3], torch.tensor([0.0, 0.0, 0.05, 0.0]))
-
-# %% ../../nbs/qlae/01_latent_quantization.ipynb #3b9e1fd7
-@proof_check("qlae", "Algorithm 1, line 6", "value of the code, gradient of f at the code, nothing for the codebooks")
-def _():
-    random = torch.Generator().manual_seed(0)
-    codebooks = torch.randn(3, 4, generator=random, dtype=torch.float64, requires_grad=True)
-    points = torch.randn(50, 3, generator=random, dtype=torch.float64, requires_grad=True)
-    mixing = torch.randn(3, 3, generator=random, dtype=torch.float64)
-    quantized = look_up(nearest_index(points, codebooks), codebooks)
-    z = straight_through(points, quantized)
-    assert torch.equal(z, quantized)
-    (gradient,) = torch.autograd.grad((z @ mixing).sin().sum(), points, retain_graph=True, allow_unused=True)
-    assert gradient is not None, "no gradient came through"
-    torch.testing.assert_close(gradient, (quantized @ mixing).cos() @ mixing.T)
-    assert torch.autograd.grad(z.sum(), codebooks, allow_unused=True)[0] is None, "the codebooks got a gradient"
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #17f26564
 def codebook_losses(
@@ -135,24 +95,6 @@ class LatentQuantizer(PlainLatent):
         size, device = (n, self.n_latents), self.codebooks.device
         index = torch.randint(self.codebooks.shape[1], size, generator=random, device=device)
         return look_up(index, self.codebooks.expand(self.n_latents, -1))
-
-# %% ../../nbs/qlae/01_latent_quantization.ipynb #f1317d47
-@proof_check("qlae", "Algorithm 1", "quantising is idempotent, and codes cost nothing")
-def _():
-    quantizer = LatentQuantizer(6)
-    code = quantizer(torch.randn(100, 6, generator=torch.Generator().manual_seed(0))).latents
-    again, penalties = quantizer(code)
-    assert torch.equal(again, code)
-    assert max(penalties.values()) == 0
-
-# %% ../../nbs/qlae/01_latent_quantization.ipynb #e7257231
-@proof_check("qlae", "equation 5", "codebooks learn through the quantise loss alone, the encoder through all the rest")
-def _():
-    assert who_learns(LatentQuantizer(3), 3) == {
-        "reconstruct": {"encoder", "decoder"},
-        "quantize": {"quantizer"},
-        "commit": {"encoder"},
-    }
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #abb6f554
 class QLAE(Autoencoder):

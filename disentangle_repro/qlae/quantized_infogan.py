@@ -5,21 +5,15 @@
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #c230ce60
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import torch
-from jaxtyping import Float, UInt8
-from torch import Tensor, nn
-
-from ..base.autoencoder import networks_around, parts_reached
-from ..base.infogan import InfoGAN, small_networks, style_critic
-from ..core.device import generator
-from ..core.proofs import proof_check, prove
+from ..base.autoencoder import networks_around
+from ..base.infogan import InfoGAN, style_critic
 from .latent_quantization import LatentQuantizer
 
 # %% auto #0
-__all__ = ['ql_infogan', 'small_ql_infogan', 'read_as_listed', 'same_descent', 'unweighed_ql_infogan']
+__all__ = ['ql_infogan']
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #8fa3f15e
 def ql_infogan(
@@ -37,88 +31,3 @@ def ql_infogan(
     networks = networks_around(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
     return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
-
-# %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
-def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A quantised model of pictures with four pixels, and a batch of them."
-    networks, images = small_networks()
-    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.01, "commit": 0.01}), images
-
-
-@proof_check("qlae", "Algorithm 3, line 14", "encoder and critic learn from their own terms, the generator from none")
-def _():
-    model, images = small_ql_infogan()
-    step = model.steps()[0]
-    _, terms = step.loss(images, generator(0))
-    assert {name: parts_reached(model, term) for name, term in terms.items()} == {
-        "critic_value": {"critic"},
-        "gradient_penalty": {"critic"},
-        "latents": {"encoder"},
-        "commit": {"encoder"},
-        "quantize": {"latent"},
-    }
-    assert not any(parameter is model.latent.codebooks for parameter in step.parameters)
-
-
-@proof_check("qlae", "Algorithm 3, lines 22 and 23", "the generator learns from all but quantise, codebooks from all")
-def _():
-    model, images = small_ql_infogan()
-    step = model.steps()[-1]
-    _, terms = step.loss(images, generator(0))
-    reached = {name: parts_reached(model, term) & {"decoder", "latent"} for name, term in terms.items()}
-    assert reached == {
-        "generator_value": {"decoder", "latent"},
-        "latents": {"decoder", "latent"},
-        "commit": {"decoder", "latent"},
-        "quantize": {"latent"},
-    }
-    assert set(step.parameters) == {*model.decoder.parameters(), model.latent.codebooks}
-
-# %% ../../nbs/qlae/05_quantized_infogan.ipynb #d1b20008
-def read_as_listed(
-    model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
-) -> Float[Tensor, ""]:
-    "The squared error of what is read off generated pictures (lines 11 and 12)."
-    said, codebooks = model.encoder(fake), model.latent.codebooks.detach()
-    distance = (said[:, :, None] - codebooks).abs()
-    read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)
-    return (said + (read - said).detach() - z).square().mean()
-
-
-def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> None:
-    "`AssertionError` unless two losses and their gradients are the same."
-    torch.testing.assert_close(ours, listed, rtol=1e-5, atol=0)
-    for found, expected in zip(*(torch.autograd.grad(loss, parameters) for loss in (ours, listed)), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def unweighed_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "As `small_ql_infogan`, but the codebook losses have no weight."
-    networks, images = small_networks()
-    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.0, "commit": 0.0}), images
-
-
-@proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend value, penalty and squared error")
-def _():
-    model, images = unweighed_ql_infogan()
-    random, real = generator(0), images.movedim(3, 1) / 255
-    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=random)]
-    epsilon, fake = torch.rand(16, 1, 1, 1, generator=random), model.decoder(z).sigmoid().detach()
-    value = model.critic(fake).mean() - model.critic(real).mean()
-    between = (epsilon * real + (1 - epsilon) * fake).requires_grad_()
-    (slope,) = torch.autograd.grad(model.critic(between).sum(), between, create_graph=True)
-    penalty = (slope.square().sum((1, 2, 3)).sqrt() - 1).square().mean()
-    listed = value + 10 * penalty + 200 * read_as_listed(model, fake, z)
-    loss, _ = model.critic_loss(images, generator(0))
-    same_descent(loss, listed, [*model.encoder.parameters(), *model.critic.parameters()])
-
-
-@proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the value and the squared error")
-def _():
-    model, images = unweighed_ql_infogan()
-    index = torch.randint(10, (16, 3), generator=generator(0))
-    z = torch.stack([values[place] for values, place in zip(model.latent.codebooks, index.T, strict=True)], dim=1)
-    fake = model.decoder(z).sigmoid()
-    listed = -model.critic(fake).mean() + 200 * read_as_listed(model, fake, z)
-    loss, _ = model.generator_loss(images, generator(0))
-    same_descent(loss, listed, [*model.decoder.parameters(), model.latent.codebooks])

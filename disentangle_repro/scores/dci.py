@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -15,19 +14,17 @@ from joblib import Parallel, delayed
 from scipy.special import xlogy
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ..core import proof_check
 from ..core.errors import check_choice
 from .inputs import check_matrix, check_sources_latents, to_numpy
 
 # %% auto #0
-__all__ = ['HELD_OUT', 'shares', 'spread', 'check_importance', 'disentanglement', 'completeness', 'random_importance',
-           'one_hot_rows', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest',
-           'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources', 'dci']
+__all__ = ['HELD_OUT', 'shares', 'spread', 'check_importance', 'disentanglement', 'completeness', 'truncated_votes',
+           'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest', 'fit_boosting', 'depth_rule',
+           'split_rows', 'check_training_rows', 'DCI', 'fit_sources', 'dci']
 
 # %% ../../nbs/scores/02_dci.ipynb #d4cd173e
 def shares(
@@ -84,114 +81,6 @@ def completeness(
     """
     return float(1 - spread(check_importance(importance), axis=0).mean())
 
-# %% ../../nbs/scores/02_dci.ipynb #063f54bb
-def random_importance(rng: np.random.Generator, sparsity: float = 0.0) -> Float[np.ndarray, "latents sources"]:
-    "Entries of widely differing sizes, a part `sparsity` of them zero, for 2 to 12 latents and 2 to 9 sources."
-    shape = rng.integers(2, 13), rng.integers(2, 10)
-    return rng.exponential(size=shape) ** 3 * (rng.random(shape) >= sparsity)
-
-# %% ../../nbs/scores/02_dci.ipynb #1d9afef1
-@proof_check("dci", "Eastwood & Williams 2018, section 2, range", "D and C lie in [0, 1] for every importance matrix")
-def _():
-    rng = np.random.default_rng(0)
-    for sparsity in [0.0, 0.6, 0.9] * 100:
-        importance = random_importance(rng, sparsity)
-        for score in disentanglement(importance), completeness(importance):
-            assert -1e-12 <= score <= 1 + 1e-12, f"{score} for {importance.shape}"
-
-# %% ../../nbs/scores/02_dci.ipynb #369bd369
-def one_hot_rows(rng: np.random.Generator, latents: int, sources: int) -> Float[np.ndarray, "latents sources"]:
-    "Each latent serves one source, drawn at random, to an extent drawn at random."
-    return np.eye(sources)[rng.integers(sources, size=latents)] * rng.uniform(0.1, 9, size=(latents, 1))
-
-# %% ../../nbs/scores/02_dci.ipynb #7ac26a3b
-@proof_check(
-    "dci",
-    "Eastwood & Williams 2018, section 2, ends",
-    "D is 1 for one-hot rows only and 0 for even ones; C likewise for columns",
-)
-def _():
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        latents, sources = rng.integers(2, 13), rng.integers(2, 10)
-        tidy, even = one_hot_rows(rng, latents, sources), np.full((latents, sources), rng.uniform(0.1, 9))
-        assert disentanglement(tidy) == 1 and completeness(tidy.T) == 1, "one-hot, but not 1"
-        assert abs(disentanglement(even)) < 1e-12 and abs(completeness(even)) < 1e-12, "even, but not 0"
-        tidy[0] += 1e-3 * tidy[0].max() * (tidy[0] == 0)
-        assert disentanglement(tidy) < 1 and completeness(tidy.T) < 1, "not one-hot, but 1"
-
-# %% ../../nbs/scores/02_dci.ipynb #4aed59b9
-@proof_check(
-    "dci",
-    "Eastwood & Williams 2018, section 2, invariance",
-    "D and C are invariant to the order of latents and sources and to scale; C, not D, to a scale for each source",
-)
-def _():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        importance = random_importance(rng, sparsity=0.3)
-        before = disentanglement(importance), completeness(importance)
-        shuffled = rng.permutation(rng.permutation(importance, axis=0), axis=1)
-        for same in shuffled, 1e-3 * importance, 1e3 * importance:
-            np.testing.assert_allclose((disentanglement(same), completeness(same)), before, rtol=1e-9, atol=1e-12)
-        rescaled = importance * rng.uniform(0.1, 10, importance.shape[1])
-        np.testing.assert_allclose(completeness(rescaled), before[1], rtol=1e-9, atol=1e-12)
-    mixed = np.array([[1.0, 0.0], [1.0, 1.0]])
-    assert disentanglement(mixed * [10, 1]) > disentanglement(mixed) + 0.1, "D ignored the units of the sources"
-
-# %% ../../nbs/scores/02_dci.ipynb #964d0347
-@proof_check(
-    "dci",
-    "Eastwood & Williams 2018, section 2, weights",
-    "a dead latent leaves D unchanged, and a hardly used one nearly so; without the weights D would fall",
-)
-def _():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        importance = random_importance(rng)
-        before, even = disentanglement(importance), np.ones((1, importance.shape[1]))
-        dead = disentanglement(np.concatenate([importance, 0 * even]))
-        faint = disentanglement(np.concatenate([importance, even * importance.sum() / even.sum() * 1e-3]))
-        np.testing.assert_allclose(dead, before, atol=1e-12)
-        np.testing.assert_allclose(faint, before, atol=1e-3)
-    half_dead = np.concatenate([np.eye(6), np.zeros((6, 6))])
-    assert disentanglement(half_dead) == 1, "dead latents were counted"
-    np.testing.assert_allclose(1 - spread(half_dead, axis=1).mean(), 0.5)
-
-# %% ../../nbs/scores/02_dci.ipynb #e616ab06
-@proof_check("dci", "Eastwood & Williams 2018, section 2, duplicates", "duplicating a latent leaves D alone, but not C")
-def _():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        importance, kept = random_importance(rng), rng.uniform(0.1, 0.9)
-        split = np.concatenate([kept * importance[:1], (1 - kept) * importance[:1], importance[1:]])
-        np.testing.assert_allclose(disentanglement(split), disentanglement(importance), atol=1e-12)
-    for n in range(2, 10):
-        split = np.concatenate([np.eye(n)[:1] / 2, np.eye(n)[:1] / 2, np.eye(n)[1:]])
-        np.testing.assert_allclose(completeness(split), 1 - np.log(2) / np.log(n + 1) / n, atol=1e-12)
-
-# %% ../../nbs/scores/02_dci.ipynb #91631083
-@proof_check(
-    "dci",
-    "factorqvae, section 3.3.2",
-    "with more used latents than sources D and C are not both 1; with unused latents they can be",
-)
-def _():
-    for assignment in np.ndindex(3, 3, 3, 3):
-        importance = np.eye(3)[list(assignment)]
-        assert disentanglement(importance) == 1 and completeness(importance) < 1, f"both perfect for {assignment}"
-    unused = np.concatenate([np.eye(3), np.zeros((3, 3))])
-    assert disentanglement(unused) == completeness(unused) == 1, "unused latents were counted"
-
-# %% ../../nbs/scores/02_dci.ipynb #534d5f01
-@proof_check("dci", "factorqvae, section 3.3.1", "C weighted by importance is the plain mean if columns sum to one")
-def _():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        importance = shares(random_importance(rng), axis=0)
-        weighted = 1 - spread(importance, axis=0) @ importance.sum(axis=0) / importance.sum()
-        np.testing.assert_allclose(completeness(importance), weighted, atol=1e-12)
-
 # %% ../../nbs/scores/02_dci.ipynb #f6ed327f
 def truncated_votes(
     tree: Tree,  # a fitted estimator's `tree_`
@@ -224,20 +113,6 @@ def truncated_importance(
     np.add.at(gains, (tree.compute_node_depths()[split] - 1, tree.feature[split]), gain)
     return shares(gains.cumsum(axis=0), axis=1)
 
-# %% ../../nbs/scores/02_dci.ipynb #a2636c8a
-@proof_check("dci", "qlae, appendix C.5, one tree for all depths", "a full tree cut at d is the tree grown to d")
-def _():
-    rng = np.random.default_rng(0)
-    latents, unseen = rng.normal(size=(500, 5)), rng.normal(size=(200, 5))
-    source = np.digitize(latents[:, 0] + latents[:, 1] * latents[:, 2] + rng.normal(size=500), [-1, 0, 1])
-    grow = partial(DecisionTreeClassifier, criterion="entropy", min_samples_leaf=10, random_state=0)
-    full = grow().fit(latents, source).tree_
-    votes, importance = truncated_votes(full, unseen, 6), truncated_importance(full, full.max_depth)
-    for depth in range(1, 7):
-        grown = grow(max_depth=depth).fit(latents, source)
-        np.testing.assert_allclose(votes[depth - 1], grown.predict_proba(unseen), atol=1e-12)
-        np.testing.assert_allclose(importance[depth - 1], grown.feature_importances_, atol=1e-12)
-
 # %% ../../nbs/scores/02_dci.ipynb #566059f5
 def forest_by_depth(
     forest: RandomForestClassifier,  # fitted
@@ -251,21 +126,6 @@ def forest_by_depth(
     importance = sum(truncated_importance(tree, n_depths) for tree in trees)
     accuracy = (forest.classes_[votes.argmax(axis=-1)] == source).mean(axis=-1)
     return accuracy, shares(importance, axis=1)
-
-# %% ../../nbs/scores/02_dci.ipynb #bbc8f5b0
-@proof_check("dci", "qlae, figure 7", "trees more shallow than the most accurate ones overstate D and C")
-def _():
-    rng = np.random.default_rng(0)
-    sources = rng.integers(8, size=(800, 4))
-    weights = np.eye(4, 8) + 0.1 * rng.normal(size=(4, 8))
-    latents = (sources / 3.5 - 1) @ weights + 0.1 * rng.normal(size=(800, 8))
-    forest = RandomForestClassifier(50, criterion="entropy", random_state=0)
-    curves = [forest_by_depth(forest.fit(latents[:400], s[:400]), latents[400:], s[400:]) for s in sources.T]
-    shallow = np.stack([importance[2] for _, importance in curves], axis=1)
-    tuned = np.stack([importance[accuracy.argmax()] for accuracy, importance in curves], axis=1)
-    assert disentanglement(shallow) > 1.3 * disentanglement(tuned), "D of shallow trees is no higher"
-    assert completeness(shallow) > 1.3 * completeness(tuned), "C of shallow trees is no higher"
-    assert np.mean([accuracy.max() - accuracy[2] for accuracy, _ in curves]) > 0.1, "shallow trees are as accurate"
 
 # %% ../../nbs/scores/02_dci.ipynb #b78d2bf1
 @dataclass(frozen=True)

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import combinations, permutations
 from numbers import Integral
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-
-from ..core.proofs import proof_check, prove
 
 Masks = Int[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
@@ -110,38 +107,6 @@ def ari(
     _, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(adjusted_rand(tables))
 
-# %% ../../nbs/scores/03_segmentation.ipynb #62025711
-@proof_check("segmentation", "ARI, pairs", "S, A and B of the contingency table are counts over all pairs of pixels")
-def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = (torch.randint(3, (20, 3, 3), generator=random) for _ in range(2))
-    first, second = torch.tensor(list(combinations(range(9), 2))).T
-    pixels = true.flatten(1), predicted.flatten(1)
-    same_true, same_predicted = ((p[:, first] == p[:, second]).double() for p in pixels)
-    expected = same_true.sum(1) * same_predicted.sum(1) / 36
-    best = (same_true.sum(1) + same_predicted.sum(1)) / 2
-    by_pairs = ((same_true * same_predicted).sum(1) - expected) / (best - expected)
-    torch.testing.assert_close(adjusted_rand(contingency(true, predicted)[1]), by_pairs)
-
-# %% ../../nbs/scores/03_segmentation.ipynb #e7c98c06
-@proof_check("segmentation", "ARI, chance", "the mean over all ways of dealing out the predicted labels is zero")
-def _():
-    true = torch.tensor([0, 0, 0, 1, 1, 2])
-    predicted = torch.tensor([0, 0, 1, 1, 2, 2])
-    dealt = predicted[torch.tensor(list(permutations(range(6))))]
-    scores = adjusted_rand(contingency(true.expand_as(dealt)[:, None], dealt[:, None])[1])
-    assert abs(scores.mean().item()) < 1e-12 and scores.max() > 0.3
-
-# %% ../../nbs/scores/03_segmentation.ipynb #b33b777a
-@proof_check("segmentation", "ARI, names", "relabelling the segments of either mask changes nothing")
-def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = (torch.randint(5, (20, 6, 6), generator=random) for _ in range(2))
-    name = torch.tensor([7, -3, 50_000, 2, 0])
-    before, after = (adjusted_rand(contingency(true, p)[1]) for p in (predicted, name[predicted]))
-    torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
-    torch.testing.assert_close(before, adjusted_rand(contingency(name[true], predicted)[1]), rtol=0, atol=1e-12)
-
 # %% ../../nbs/scores/03_segmentation.ipynb #b3ff5e67
 def foreground(
     labels: Int[Tensor, " labels"],
@@ -164,18 +129,6 @@ def fg_ari(
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(adjusted_rand(tables[:, foreground(labels, background)]))
-
-# %% ../../nbs/scores/03_segmentation.ipynb #e4bbc3b3
-@proof_check("segmentation", "FG-ARI", "it is the ARI of the foreground's pixels, however the background is divided")
-def _():
-    random = torch.Generator().manual_seed(0)
-    true = torch.randint(4, (30, 6, 6), generator=random)
-    divisions = torch.randint(4, (2, *true.shape), generator=random)
-    first, second = torch.where(true == 0, divisions, true // 2)
-    assert abs(ari(true, first) - ari(true, second)) > 1e-4
-    alone = [ari(t[t > 0][None, None], p[t > 0][None, None]) for t, p in zip(true, first, strict=True)]
-    assert abs(fg_ari(true, first) - sum(alone) / 30) < 1e-12, "pixels of the background count"
-    assert fg_ari(true, first) == fg_ari(true, second)
 
 # %% ../../nbs/scores/03_segmentation.ipynb #7e8ed3d4
 def best_overlaps(
@@ -202,25 +155,3 @@ def mbo(
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(best_overlaps(tables, foreground(labels, background)))
-
-# %% ../../nbs/scores/03_segmentation.ipynb #44c708e9
-@proof_check("segmentation", "mBO", "it is the mean of the best intersection over union, and 1 only for exact objects")
-def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = torch.randint(4, (20, 4, 4), generator=random), torch.randint(3, (20, 4, 4), generator=random)
-
-    def pixels(mask: Tensor, label: int) -> set[int]:
-        return set(torch.nonzero(mask.flatten() == label).flatten().tolist())
-
-    def overlap(a: set[int], b: set[int]) -> float:
-        return len(a & b) / len(a | b) if a | b else 0.0
-
-    by_sets = []
-    for t, p in zip(true, predicted, strict=True):
-        objects = [pixels(t, label) for label in (1, 2, 3) if pixels(t, label)]
-        by_sets.append(sum(max(overlap(o, pixels(p, s)) for s in range(3)) for o in objects) / len(objects))
-    assert abs(mbo(true, predicted) - sum(by_sets) / 20) < 1e-12
-    given, taken = true.clone(), true.clone()
-    given[0].view(-1)[true[0].flatten().argmax()] = 9
-    taken[0].view(-1)[true[0].flatten().argmin()] = 1
-    assert mbo(true, true) == 1 > max(mbo(true, given), mbo(true, taken))

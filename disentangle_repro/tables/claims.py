@@ -18,7 +18,7 @@ import yaml
 from scipy import stats
 
 from ..core.files import project_root, write_text
-from ..core.proofs import PROOF_CHECKS
+from ..core.proofs import PROOF_CHECKS, import_proofs
 from ..core.scale import SCALES
 from .layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, footnote, page, reported_numbers
 from .plan import AGGREGATED, LIKE, RUN_AS, SETTINGS, TABLES, Request, rounds, run_spec
@@ -368,6 +368,7 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
 # %% ../../nbs/tables/05_claims.ipynb #7ffbd6bb
 def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "How the proof checks of a claim's figure end; undecided either way, since no trained model stands behind them."
+    import_proofs()
     checks = [check for check in PROOF_CHECKS.values() if check.proposition == claim.get("shown_by")]
     if len(numbers) and numbers.printed.all():
         return Verdict(CANNOT, "a figure")

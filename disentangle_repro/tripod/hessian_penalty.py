@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
+from ..core.device import seeded
 
 # %% auto #0
-__all__ = ['Activations', 'Linear', 'Decoder', 'identity', 'layers', 'hessians', 'off_diagonal_sum', 'smooth_decoder',
-           'random_latents', 'around', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols',
-           'symbolic_hessian', 'contrasts', 'curvature_contrasts', 'curvature_variance', 'quadratic_decoder',
-           'all_draws', 'rademacher', 'hessian_penalty']
+__all__ = ['Activations', 'Linear', 'Decoder', 'identity', 'layers', 'smooth_decoder', 'around', 'contrasts',
+           'curvature_contrasts', 'curvature_variance', 'rademacher', 'hessian_penalty']
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #50aa91fa
 Activations = Float[Tensor, "rows *shape"]
@@ -40,50 +36,12 @@ def layers(
     made = [made] if isinstance(made, Tensor) else list(made)
     return list(zip(made, [identity] * (len(made) - 1) + [last or identity], strict=True))
 
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #81cc2766
-def hessians(
-    decoder: Decoder,  # must treat its rows alike, and each alone
-    latents: Float[Tensor, "batch latents"],
-) -> list[Float[Tensor, "batch activations latents latents"]]:  # one a layer
-    "The Hessian of every activation at every row of `latents`, by automatic differentiation."
-
-    def one(z: Float[Tensor, "latents"]) -> list[Float[Tensor, "activations"]]:
-        return [activations.flatten() for activations, _ in layers(decoder(z[None]))]
-
-    return torch.vmap(torch.func.hessian(one))(latents)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #6cecc2c6
-def off_diagonal_sum(
-    hessian: Float[Tensor, "*shape n n"] | np.ndarray,  # numbers, or symbols in an array
-) -> Float[Tensor, "*shape"] | np.ndarray:
-    "Squared entries off the diagonal, added up (tripod, equation 15)."
-    i, j = np.nonzero(~np.eye(hessian.shape[-1], dtype=bool))
-    return (hessian[..., i, j] ** 2).sum(-1)
-
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #61bc6c0e
 def smooth_decoder(n_latents: int, n_activations: int, seed: int = 0, hidden: int = 16) -> nn.Module:
     "A small random network that can be differentiated any number of times, in float64."
     with seeded(seed):
         stack = [nn.Linear(n_latents, hidden), nn.Tanh(), nn.Linear(hidden, n_activations)]
         return nn.Sequential(*stack).double().requires_grad_(False)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #2babc35e
-def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "batch latents"]:
-    "Standard normal numbers in float64."
-    return torch.randn(batch, n_latents, generator=generator(seed), dtype=torch.float64)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #4db32709
-@proof_check("tripod", "equation 7", "off-diagonal zeros everywhere say that latents act in a sum, one term for each")
-def _():
-    parts = [smooth_decoder(1, 5, seed) for seed in range(3)]
-    (H,) = hessians(lambda z: sum(part(z[:, [j]]) for j, part in enumerate(parts)), random_latents(10, 3))
-    assert off_diagonal_sum(H).max() == 0 and H.abs().max() > 0.1
-    f, (nodes, weights) = smooth_decoder(2, 5), np.polynomial.legendre.leggauss(24)
-    nodes, weights = torch.from_numpy(nodes + 1) / 2, torch.from_numpy(weights) / 2
-    (H,) = hessians(f, torch.cartesian_prod(nodes, nodes))
-    integral = torch.einsum("i,j,ijk->k", weights, weights, H[:, :, 0, 1].unflatten(0, (24, 24)))
-    corners = f(torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64))
-    torch.testing.assert_close(integral, corners[0] - corners[1] - corners[2] + corners[3], rtol=1e-8, atol=1e-10)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #aa9e1e10
 def around(
@@ -92,90 +50,6 @@ def around(
 ) -> Float[Tensor, "rows latents"]:  # 2 * perturbations * batch rows for each kind
     "Points on both sides of each row: kind by kind, all sums and then all differences."
     return torch.cat([latents + steps, latents - steps], dim=-3).flatten(0, -2)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #9e04c929
-def central_difference(
-    decoder: Callable[[Float[Tensor, "rows latents"]], Activations],
-    latents: Float[Tensor, "batch latents"],
-    directions: Float[Tensor, "perturbations batch latents"],
-    epsilon: float,
-) -> Float[Tensor, "perturbations batch *shape"]:
-    "Second derivative of each activation along each direction (tripod, equation 9)."
-    plus, minus = decoder(around(latents, epsilon * directions)).unflatten(0, (2, *directions.shape[:2]))
-    return (plus - 2 * decoder(latents) + minus) / epsilon**2
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #6afcd74d
-def quadratic_form(
-    hessian: Float[Tensor, "*shape n n"] | np.ndarray,
-    vectors: Float[Tensor, "*vectors n"] | np.ndarray,  # as many leading dimensions as `hessian` has, or one more
-) -> Float[Tensor, "*vectors"] | np.ndarray:
-    "The number v'Hv for each vector v."
-    return ((vectors[..., None, :] @ hessian)[..., 0, :] * vectors).sum(-1)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #716e737b
-@proof_check("tripod", "equation 9", "the central difference is exact for quadratics, and for cubics")
-def _():
-    draw = [torch.randn(*[4] * m, 5, generator=generator(m), dtype=torch.float64) for m in range(4)]
-
-    def cubic(z: Float[Tensor, "rows 4"]) -> Float[Tensor, "rows 5"]:
-        quadratic = draw[0] + z @ draw[1] + torch.einsum("ra,rb,abk->rk", z, z, draw[2])
-        return quadratic + torch.einsum("ra,rb,rc,abck->rk", z, z, z, draw[3])
-
-    latents, directions = random_latents(7, 4), random_latents(21, 4, seed=1).unflatten(0, (3, 7))
-    (H,) = hessians(cubic, latents)
-    exact = quadratic_form(H, directions[:, :, None])
-    for epsilon in (0.01, 0.1, 1.0):
-        torch.testing.assert_close(central_difference(cubic, latents, directions, epsilon), exact, rtol=1e-9, atol=1e-9)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #e6a848a0
-@proof_check("tripod", "equation 9", "beyond cubics the error of the central difference falls as epsilon squared")
-def _():
-    decoder, latents = smooth_decoder(4, 5), random_latents(20, 4)
-    directions = random_latents(60, 4, seed=1).unflatten(0, (3, 20))
-    exact = quadratic_form(hessians(decoder, latents)[0], directions[:, :, None])
-    epsilons = np.geomspace(0.02, 0.2, 6)
-    errors = [(central_difference(decoder, latents, directions, e) - exact).norm() for e in epsilons]
-    slope = np.polyfit(np.log(epsilons), np.log(errors), 1)[0]
-    assert abs(slope - 2) < 0.1, f"the error goes as epsilon to the {slope:.2f}"
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #e1865eb7
-def all_signs(n: int) -> Float[Tensor, "vectors n"]:
-    "All 2**n vectors of signs."
-    return 1 - 2.0 * (torch.arange(2**n)[:, None] >> torch.arange(n) & 1).double()
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #b0c0a4b6
-def variance(values: Float[Tensor, "n *shape"] | np.ndarray) -> Float[Tensor, "*shape"] | np.ndarray:
-    "Mean square less squared mean, over the first dimension: of equally likely values."
-    return (values**2).mean(0) - values.mean(0) ** 2
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #46c391cf
-def symbols(name: str, n: int) -> np.ndarray:
-    "Positive symbols: their name and a number from zero."
-    import sympy as sp
-
-    return np.array(sp.symbols(f"{name}:{n}", positive=True), dtype=object)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #be48d1ae
-def symbolic_hessian(n: int) -> np.ndarray:
-    "A general symmetric matrix of symbols."
-    entries = symbols("H", n * n).reshape(n, n)
-    return np.where(np.tri(n, dtype=bool), entries, entries.T)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #35fc01e3
-@proof_check("tripod", "equation 8", "the variance over all sign vectors is twice the sum of squares, n up to 6")
-def _():
-    for n in range(1, 7):
-        H = torch.randn(9, n, n, generator=generator(n), dtype=torch.float64)
-        H = H + H.mT
-        exact = variance(quadratic_form(H, all_signs(n)[:, None]))
-        torch.testing.assert_close(exact, 2 * off_diagonal_sum(H), rtol=1e-10, atol=1e-10)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #3b837000
-@proof_check("tripod", "equation 8", "the same by symbol, for a general symmetric Hessian of 2 and of 3 latents")
-def _():
-    for n in (2, 3):
-        H, signs = symbolic_hessian(n), all_signs(n).numpy().astype(int)
-        assert (variance(quadratic_form(H, signs)) - 2 * off_diagonal_sum(H)).expand() == 0
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #82a7523d
 def contrasts(
@@ -216,50 +90,6 @@ def curvature_variance(
     "Sample variance over perturbations, unbiased, summed over a layer's activations: for each sample."
     over = [1, *range(3, contrasts.ndim)]
     return contrasts.square().sum(over) / contrasts.shape[1]
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #ca5e35d5
-@proof_check("tripod", "equation 9, variance", "an unbiased variance is the squared length of contrasts")
-def _():
-    for n in range(2, 10):
-        C, x = contrasts(n, torch.empty(0, dtype=torch.float64)), random_latents(n, 3, seed=n)
-        torch.testing.assert_close(C @ C.T, torch.eye(n - 1, dtype=torch.float64))
-        torch.testing.assert_close(C.sum(1), torch.zeros(n - 1, dtype=torch.float64))
-        torch.testing.assert_close((C @ x).square().sum(0) / (n - 1), x.var(0))
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #37ed8ac7
-@proof_check("tripod", "equation 9, variance", "the middle term drops out of the variance over perturbations")
-def _():
-    decoder, latents, epsilon = smooth_decoder(4, 6), random_latents(8, 4), 0.1
-    for n in (2, 3, 7):
-        directions = random_latents(n * 8, 4, seed=n).unflatten(0, (n, 8))
-        printed = central_difference(decoder, latents, directions, epsilon).var(0).sum(1)
-        activations = decoder(around(latents, epsilon * directions))
-        made = curvature_variance(curvature_contrasts(activations, n, 8, epsilon))
-        torch.testing.assert_close(made, printed[None], rtol=1e-9, atol=0)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #8a3acef4
-def quadratic_decoder(hessian: Float[Tensor, "activations n n"]) -> Decoder:
-    "A decoder whose activations have these Hessians everywhere."
-    return lambda z: torch.einsum("ri,kij,rj->rk", z, hessian, z) / 2
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #d7affc8b
-def all_draws(n: int, n_perturbations: int) -> Float[Tensor, "perturbations draws n"]:
-    "All ways of drawing `n_perturbations` vectors of signs."
-    signs = all_signs(n)
-    return signs[torch.cartesian_prod(*[torch.arange(len(signs))] * n_perturbations)].transpose(0, 1)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #2422d813
-@proof_check("tripod", "equation 8, few draws", "sample variances of 2 and 3 draws are right on average")
-def _():
-    for n, n_perturbations in ((4, 2), (3, 3)):
-        H = random_latents(5 * n, n).unflatten(0, (5, n))
-        H, draws, epsilon = H + H.mT, all_draws(n, n_perturbations), 0.1
-        latents = random_latents(draws.shape[1], n, seed=1)
-        activations = quadratic_decoder(H)(around(latents, epsilon * draws))
-        made = curvature_variance(curvature_contrasts(activations, n_perturbations, len(latents), epsilon))
-        torch.testing.assert_close(made.mean(), 2 * off_diagonal_sum(H).sum())
-        released = variance(quadratic_form(H, draws[:, :, None])).sum(1).mean()
-        torch.testing.assert_close(released, made.mean() * (n_perturbations - 1) / n_perturbations)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #a4bf2e85
 def rademacher(

@@ -5,21 +5,16 @@
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #78539211
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..base.variational import aggregate_log_densities
-from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 
 # %% auto #0
-__all__ = ['multiinformation_at', 'full_grid', 'several', 'latent_scales', 'silverman', 'standardized', 'check_scales',
-           'kernel_multiinformation', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations',
-           'normal_batches', 'mean_penalty', 'descend']
+__all__ = ['multiinformation_at', 'several', 'latent_scales', 'silverman', 'standardized', 'check_scales',
+           'kernel_multiinformation']
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c29ec2b2
 def multiinformation_at(
@@ -31,23 +26,6 @@ def multiinformation_at(
     together, _ = aggregate_log_densities(latents, latents, joint.expand_as(latents))
     _, each = aggregate_log_densities(latents, latents, alone.expand_as(latents))
     return (together - each.sum(1)).mean()
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #29fbbb80
-def full_grid(*sizes: int) -> Float[Tensor, "samples latents"]:
-    "Random values for each latent, every one met with every one of the others."
-    random = generator(0)
-    return torch.cartesian_prod(*(torch.randn(size, generator=random, dtype=torch.float64) for size in sizes))
-
-
-@proof_check("tripod", "equation 5", "a full grid of independent latents has exactly none, at any one bandwidth")
-def _():
-    latents = full_grid(4, 3, 5)
-    for width in (0.1, 1.0, 10.0):
-        widths = torch.full((3,), width, dtype=torch.float64)
-        nats = multiinformation_at(latents, widths, widths)
-        assert nats.abs() < 1e-12, f"{nats:.3g} nats at bandwidth {width}"
-    tied = torch.cat([latents, latents[:, :1]], dim=1)
-    assert multiinformation_at(tied, torch.ones(4), torch.ones(4)) > 0.1, "a latent and its copy pass for independent"
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #fd343ee6
 def several(latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
@@ -113,194 +91,3 @@ def kernel_multiinformation(
     scales = latent_scales(latents, protocol) if scales is None else check_scales(scales, several(latents))
     ones = torch.ones_like(scales)
     return multiinformation_at(standardized(latents, scales), silverman(ones, len(latents)), ones)
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c4a27013
-def shuffled(
-    latents: Float[Tensor, "batch latents"],
-    random: torch.Generator,
-) -> Float[Tensor, "batch latents"]:
-    "Each latent's samples in a random order of its own."
-    order = torch.rand(latents.shape, generator=random).argsort(0)
-    return latents.gather(0, order)
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #62b88e02
-def as_printed(latents: Float[Tensor, "batch latents"], scales: Float[Tensor, "latents"]) -> Float[Tensor, ""]:
-    "Equations 11 to 14 word for word, by the mixtures of torch.distributions."
-    normal, count = torch.distributions, len(latents)
-    even = normal.Categorical(torch.ones(count, dtype=latents.dtype))
-    matrix = ((4 / ((latents.shape[1] + 2) * count)) ** (2 / (latents.shape[1] + 4)) * scales**2).diag()
-    joint = normal.MixtureSameFamily(even, normal.MultivariateNormal(latents, matrix)).log_prob(latents)
-    for column, scale in zip(latents.T, scales, strict=True):
-        joint = joint - normal.MixtureSameFamily(even, normal.Normal(column, scale)).log_prob(column)
-    return joint.mean()
-
-
-@proof_check("tripod", "equations 11 to 14", "the penalty is what is printed, in any order of samples and latents")
-def _():
-    latents = torch.randn(30, 5, generator=generator(0), dtype=torch.float64) * torch.logspace(-3, 3, 5)
-    given = torch.tensor([0.01, 0.1, 1.0, 10.0, 1000.0], dtype=torch.float64)
-    torch.testing.assert_close(kernel_multiinformation(latents), as_printed(latents, latents.std(0)))
-    torch.testing.assert_close(kernel_multiinformation(latents, given), as_printed(latents, given))
-    rows, columns = (torch.randperm(n, generator=generator(1)) for n in latents.shape)
-    torch.testing.assert_close(kernel_multiinformation(latents[rows]), kernel_multiinformation(latents))
-    shuffled = kernel_multiinformation(latents[:, columns], given[columns])
-    torch.testing.assert_close(shuffled, kernel_multiinformation(latents, given))
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #779c26b9
-def stretches(seed: int) -> Float[Tensor, "12"]:
-    "Factors between 1e-4 and 1e4."
-    return 10 ** (8 * torch.rand(12, generator=generator(seed)) - 4)
-
-
-@proof_check("tripod", "equation 12", "rescaling latents changes the penalty by less than 1e-5, in single precision")
-def _():
-    for seed in range(10):
-        continuous = torch.randn(64, 12, generator=generator(seed)).tanh()
-        for latents, scales in ((continuous, None), ((5.5 * continuous).round() / 5.5, latent_scales(continuous))):
-            before = kernel_multiinformation(latents, scales)
-            for factors in (stretches(seed), 1e-6):
-                after = kernel_multiinformation(latents * factors, None if scales is None else scales * factors)
-                assert (after - before).abs() < 1e-5, f"from {before:.6f} to {after:.6f} nats, seed {seed}"
-
-
-@proof_check("tripod", "equation 12", "the gradient asks no latent to grow or to shrink")
-def _():
-    latents = torch.randn(64, 12, generator=generator(0), dtype=torch.float64).cumsum(1).requires_grad_()
-    (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
-    stretch = ((latents - latents.mean(0)) * gradient).sum(0)
-    assert stretch.abs().max() < 1e-12, f"a slope of {stretch.abs().max():.2g} nats a factor of e"
-    assert gradient.abs().max() > 1e-6, "there is no gradient at all"
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #aa1d75f8
-@proof_check("tripod", "equation 12", "with fixed smoothing, scale alone hides dependence and lowers the penalty")
-def _():
-    one = torch.randn(64, 1, generator=generator(0))
-    latents = one + 0.1 * torch.randn(64, 2, generator=generator(1))
-    mixed, twelve = shuffled(latents, generator(2)), torch.randn(64, 12, generator=generator(3))
-
-    def gap(factor: float, scales: Float[Tensor, "latents"] | None) -> float:
-        there, here = (kernel_multiinformation(z * factor, scales) for z in (latents, mixed))
-        return (there - here).item()
-
-    fixed = torch.ones(2)
-    assert gap(1, fixed) > 0.3 and abs(gap(1e-4, fixed)) < 1e-3 and abs(gap(1e4, fixed)) < 1e-3
-    assert min(gap(factor, None) for factor in (1e-4, 1, 1e4)) > 0.3, "scales of their own do not help"
-    shrunk = kernel_multiinformation(twelve / 2, torch.ones(12)) - kernel_multiinformation(twelve, torch.ones(12))
-    assert shrunk < -1, f"{shrunk:.3f} nats for shrinking by half"
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #e2679908
-def endless_normal(
-    correlations: Float[Tensor, "latents latents"],  # R
-    width: float,  # h, of the joint kernel in standard deviations
-) -> Float[Tensor, ""]:
-    "The penalty of normal latents whose kernel densities are averages over endlessly many samples."
-    n_latents = len(correlations)
-    smoothed = correlations + width**2 * torch.eye(n_latents).to(correlations)
-    joint = -(torch.logdet(smoothed) + torch.linalg.solve(smoothed, correlations).trace()) / 2
-    return joint + n_latents * (math.log(2) / 2 + 1 / 4)
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #7f88f866
-def equal_correlations(n_latents: int, correlation: float) -> Float[Tensor, "latents latents"]:
-    "Ones on the diagonal and `correlation` elsewhere."
-    return torch.full((n_latents, n_latents), correlation).fill_diagonal_(1)
-
-
-def normal_batches(
-    correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
-) -> Float[Tensor, "batches samples latents"]:
-    "Batches of normal latents; the same dice for every matrix."
-    dice = torch.randn(n_batches, n_samples, len(correlations), generator=generator(0))
-    return dice @ torch.linalg.cholesky(correlations).T
-
-
-def mean_penalty(batches: Float[Tensor, "batches samples latents"]) -> Float[Tensor, ""]:
-    "The penalty, a mean over batches."
-    return torch.stack([kernel_multiinformation(latents) for latents in batches]).mean()
-
-
-@proof_check("tripod", "equations 12 and 13", "the limit for normal latents is their multi-information and a blur")
-def _():
-    normal = torch.distributions.Normal
-    blur = torch.distributions.kl_divergence(normal(0.0, 1.0), normal(0.0, math.sqrt(2)))
-    for n_latents in (2, 3, 4, 12):
-        for correlation in (0.0, 0.3, 0.6, 0.9):
-            matrix = equal_correlations(n_latents, correlation)
-            torch.testing.assert_close(endless_normal(matrix, 0.0), n_latents * blur - torch.logdet(matrix) / 2)
-
-
-@proof_check("tripod", "equations 12 and 13", "2,048 samples of two normal latents are within 0.05 nats of the formula")
-def _():
-    width = silverman(torch.ones(2), 2048)[0].item()
-    for correlation in (0.0, 0.3, 0.6, 0.9):
-        matrix = equal_correlations(2, correlation)
-        estimate, formula = mean_penalty(normal_batches(matrix, 2048, 2)), endless_normal(matrix, width)
-        assert (estimate - formula).abs() < 0.05, f"{estimate:.3f} for {formula:.3f} at correlation {correlation}"
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #85478a3d
-@proof_check("tripod", "equations 12 and 13", "a full grid's penalty is a sum over its latents, each alone")
-def _():
-    latents = full_grid(4, 3, 5)
-    z, ones = standardized(latents, latent_scales(latents)), torch.ones(3, dtype=torch.float64)
-    width = silverman(ones, len(z))
-    alone = [multiinformation_at(z[:, [j]], width[[j]], ones[[j]]) for j in range(3)]
-    torch.testing.assert_close(kernel_multiinformation(latents), sum(alone))
-    assert min(alone) > 0.05, "the narrow kernel gives no more than the wide one"
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #cfd4e77d
-@proof_check("tripod", "equation 14", "it stays in bounds of logarithms of the batch, and reaches the upper one")
-def _():
-    for n_latents in (2, 5, 18):
-        for n_samples in (2, 16, 64):
-            ones = torch.ones(n_latents)
-            still, log_batch = -silverman(ones, n_samples).log().sum(), math.log(n_samples)
-            latents = torch.randn(n_samples, n_latents, generator=generator(0))
-            for spread in (0.01, 0.1, 1.0, 10.0, 100.0):
-                nats = kernel_multiinformation(spread * latents, ones)
-                assert nats > still - log_batch - 1e-4, f"{nats:.3f} nats is too little"
-                assert nats < still + (n_latents - 1) * log_batch + 1e-4, f"{nats:.3f} nats is too much"
-            torch.testing.assert_close(kernel_multiinformation(0 * latents), still, rtol=0, atol=1e-4)
-            apart = torch.arange(n_samples)[:, None] * 100 * ones
-            most = still + (n_latents - 1) * log_batch
-            torch.testing.assert_close(kernel_multiinformation(apart, ones), most, rtol=1e-4, atol=1e-4)
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #ce3faedf
-@proof_check("tripod", "section 3.2", "the penalty grows with the correlation of two to four normal latents")
-def _():
-    for n_latents in (2, 3, 4):
-        steps = [equal_correlations(n_latents, correlation) for correlation in (0.0, 0.25, 0.5, 0.75, 0.95)]
-        nats = torch.stack([mean_penalty(normal_batches(matrix, 64, 20)) for matrix in steps])
-        assert (nats.diff() > 0).all(), f"{n_latents} latents: {nats.tolist()}"
-
-
-@proof_check("tripod", "section 3.2", "the gap to the shuffled batch is zero for independent latents, else positive")
-def _():
-    random = generator(1)
-    for n_latents in (2, 12):
-        for correlation in (0.0, 0.5):
-            batches = normal_batches(equal_correlations(n_latents, correlation), 64, 200)
-            pairs = [(kernel_multiinformation(z), kernel_multiinformation(shuffled(z, random))) for z in batches]
-            gaps = torch.tensor([there - here for there, here in pairs])
-            errors = (gaps.mean() / (gaps.std() / math.sqrt(len(gaps)))).item()
-            assert (errors > 5) if correlation else (abs(errors) < 5), f"{n_latents} latents: {errors:.1f} errors"
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #019a5fed
-def descend(
-    latents: Float[Tensor, "batch latents"],
-    updates: int = 100,
-    rate: float = 4.0,
-) -> Float[Tensor, "batch latents"]:
-    "The latents after plain gradient descent on their own penalty."
-    for _ in range(updates):
-        latents = latents.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
-        latents = latents - rate * gradient
-    return latents.detach()
-
-# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #8ff023b3
-@proof_check("tripod", "figure 3", "descent makes correlated latents uncorrelated and leaves their scales alone")
-def _():
-    for latents in normal_batches(equal_correlations(2, 0.8), 64, 5):
-        after = descend(latents)
-        correlation = torch.corrcoef(after.T)[0, 1].abs()
-        assert correlation < 0.1, f"a correlation of {correlation:.2f} is left"
-        torch.testing.assert_close(after.std(0), latents.std(0), rtol=0.1, atol=0)

@@ -5,67 +5,26 @@
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #b974ab5d
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Callable
-from itertools import permutations
-from typing import Any
-
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..core.device import generator
 from ..core.errors import check_choice
-from ..core.proofs import proof_check, prove
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
     Decoder,
     Linear,
-    all_signs,
     around,
     curvature_contrasts,
     curvature_variance,
-    hessians,
     identity,
     layers,
-    off_diagonal_sum,
-    quadratic_decoder,
-    quadratic_form,
     rademacher,
-    random_latents,
-    smooth_decoder,
-    symbolic_hessian,
-    symbols,
-    variance,
 )
-
 from .kernel_multiinformation import latent_scales
 
 # %% auto #0
-__all__ = ['rescaled', 'squares', 'ratio', 'aggregate_layers', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment',
-           'expectation', 'covariance', 'blocks', 'directions', 'rounding_floor', 'normalized_hessian_penalty',
-           'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable',
-           'regularized']
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #de36d6af
-def rescaled(
-    decoder: Callable[[Any], Any],
-    output: Any,  # s, times what the decoder makes
-    inputs: Any,  # c, by which it divides each latent: it is to be called with latents times c
-) -> Callable[[Any], Any]:
-    "The same decoder in other units; numbers or symbols."
-    return lambda latents: output * decoder(latents / inputs)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #793a3670
-def squares(
-    hessian: Float[Tensor, "*shape n n"] | np.ndarray,
-    scales: Float[Tensor, "n"] | np.ndarray,  # sigma
-) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]] | tuple[np.ndarray, np.ndarray]:
-    "Numerator and denominator of tripod, equation 16."
-    scaled = hessian * scales[:, None] * scales
-    return off_diagonal_sum(scaled), (scaled**2).sum((-2, -1))
+__all__ = ['ratio', 'aggregate_layers', 'directions', 'rounding_floor', 'normalized_hessian_penalty']
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #077d4163
 def ratio(
@@ -91,176 +50,6 @@ def aggregate_layers(
     sums = (torch.where(counts, part, 0).sum(0) for part in (numerators, denominators))
     return ratio(*sums)
 
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #233c4700
-def exact_penalty(
-    decoder: Decoder,
-    latents: Float[Tensor, "batch latents"],
-    scales: Float[Tensor, "latents"],  # sigma
-    per_activation: bool = False,  # a quotient for each activation, their mean for each layer, the sum over layers
-    protocol: str = "paper",  # as `aggregate_layers` takes it, where quotients are not per activation
-) -> Float[Tensor, ""]:
-    """The normalised Hessian penalty from Hessians (tripod, equation 16 and Algorithm 1, line 24): mean over samples.
-
-    By automatic differentiation: for small decoders, which must treat each row alone.
-    """
-    sums = [squares(hessian, scales) for hessian in hessians(decoder, latents)]
-    if per_activation:
-        return sum(ratio(*layer).mean() for layer in sums)
-    numerators, denominators = (torch.stack([part.sum(1) for part in kind]) for kind in zip(*sums, strict=True))
-    return aggregate_layers(numerators, denominators, protocol=protocol).mean()
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #aca3c045
-@proof_check("tripod", "Proposition 3.1", "by symbol: the vanilla penalty moves with s and c, the normalised does not")
-def _():
-    import sympy as sp
-
-    for n in (2, 3):
-        H, z, sigma, c = symbolic_hessian(n), symbols("z", n), symbols("sigma", n), symbols("c", n)
-        (s,) = symbols("s", 1)
-        made = rescaled(lambda latents, H=H: quadratic_form(H, latents) / 2, s, c)(z)
-        moved = np.array(sp.hessian(sp.expand(made), list(z)))
-        predicted = sum((s * H[i, j] / (c[i] * c[j])) ** 2 for i, j in permutations(range(n), 2))
-        assert sp.expand(off_diagonal_sum(moved) - predicted) == 0, "the vanilla penalty"
-        for before, after in zip(squares(H, sigma), squares(moved, c * sigma), strict=True):
-            assert sp.expand(after - s**2 * before) == 0, "a sum of the normalised penalty"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #43ff79db
-@proof_check("tripod", "Proposition 3.1", "by autograd: the same of a random network")
-def _():
-    decoder, latents = smooth_decoder(4, 6), random_latents(10, 4)
-    sigma, c, s = random_latents(1, 4, seed=1)[0].exp(), torch.tensor([3.0, 0.2, 1.0, 10.0]).double(), 0.3
-    other, H = rescaled(decoder, s, c), hessians(decoder, latents)[0]
-    predicted = sum((s * H[..., i, j] / (c[i] * c[j])) ** 2 for i, j in permutations(range(4), 2))
-    torch.testing.assert_close(off_diagonal_sum(hessians(other, latents * c)[0]), predicted, rtol=1e-5, atol=0)
-    for form in (False, True):
-        before = exact_penalty(decoder, latents, sigma, per_activation=form)
-        after = exact_penalty(other, latents * c, sigma * c, per_activation=form)
-        torch.testing.assert_close(after, before, rtol=1e-5, atol=0)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #26cab8dd
-@proof_check("tripod", "Proposition 3.1", "a counter-example: without sigma the ratio depends on the latents' units")
-def _():
-    decoder, latents, ones = smooth_decoder(4, 6), random_latents(10, 4), torch.ones(4, dtype=torch.float64)
-    c = torch.tensor([3.0, 0.2, 1.0, 10.0]).double()
-    before = exact_penalty(decoder, latents, ones)
-    assert (exact_penalty(rescaled(decoder, 0.3, 1), latents, ones) / before - 1).abs() < 1e-5, "output's scale"
-    assert (exact_penalty(rescaled(decoder, 1, c), latents * c, ones) / before - 1).abs() > 0.1, "latents' scale"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #290cb82b
-def scaled_signs(scales: np.ndarray) -> np.ndarray:
-    "All vectors of signs, each sign times its scale: the values of v in tripod, Proposition 3.2."
-    return all_signs(len(scales)).numpy().astype(int) * scales
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #eeaa613e
-def is_zero(expression: Any) -> bool:
-    "Whether an expression, or each of an array of them, is zero when multiplied out."
-    import sympy as sp
-
-    return all(sp.expand(one) == 0 for one in np.ravel(expression))
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cd16450e
-@proof_check("tripod", "A.2, the numerator", "v'Hv less its expectation is the sum over i != j")
-def _():
-    for n in (2, 3):
-        H, sigma = symbolic_hessian(n), symbols("sigma", n)
-        v = scaled_signs(sigma)
-        forms, diagonal = quadratic_form(H, v), np.diag(np.diag(H))
-        assert is_zero(forms.mean(0) - (np.diag(H) * sigma**2).sum()), "the expectation is the trace of H E[vv']"
-        assert is_zero(forms - forms.mean(0) - quadratic_form(H - diagonal, v)), "what is left"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #870eb4bf
-@proof_check("tripod", "A.2, the numerator", "Var(v'Hv) = 4 sum over j > i = 2 sum over i != j")
-def _():
-    for n in (2, 3):
-        H, sigma = symbolic_hessian(n), symbols("sigma", n)
-        v, (i, j) = scaled_signs(sigma), np.triu_indices(n, 1)
-        products = v[:, i] * v[:, j]
-        assert is_zero(variance(products) - (sigma[i] * sigma[j]) ** 2), "Var(v_i v_j)"
-        assert is_zero(variance(products.sum(1)) - variance(products).sum()), "products of different pairs"
-        assert is_zero(variance(quadratic_form(H, v)) - 4 * (H[i, j] ** 2 * variance(products)).sum())
-        assert is_zero(variance(quadratic_form(H, v)) - 2 * squares(H, sigma)[0])
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #44e77f81
-def normal_moment(power: int, scale: Any) -> Any:
-    "Expectation of a power of a normal number with mean zero."
-    return 0 if power % 2 else math.prod(range(1, power, 2)) * scale**power
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #2b2db588
-def expectation(polynomial: Any, scales: dict[Any, Any]) -> Any:
-    "Expectation of a polynomial in independent normal numbers; `scales` has the standard deviation of each symbol."
-    import sympy as sp
-
-    terms = sp.Poly(polynomial, *scales).terms()
-    return sum(c * math.prod(map(normal_moment, powers, scales.values())) for powers, c in terms)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #896ec7d3
-def covariance(one: Any, other: Any, scales: dict[Any, Any]) -> Any:
-    "Covariance of two polynomials in independent normal numbers."
-    return expectation(one * other, scales) - expectation(one, scales) * expectation(other, scales)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #5f3510cd
-def blocks(hessian: np.ndarray, w: np.ndarray) -> list[Any]:
-    "The terms of w'Hw in which i is the smaller index, for each i (tripod, A.2)."
-    n = len(w)
-    pairs = [2 * sum(w[i] * hessian[i, j] * w[j] for j in range(i + 1, n)) for i in range(n)]
-    return [pairs[i] + w[i] ** 2 * hessian[i, i] for i in range(n)]
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d9d04f42
-@proof_check("tripod", "A.2, the denominator", "T9: the blocks of w'Hw are uncorrelated, so it is an equality")
-def _():
-    for n in (2, 3):
-        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
-        scales, b = dict(zip(w, sigma, strict=True)), blocks(H, w)
-        assert is_zero(sum(b) - quadratic_form(H, w)), "the blocks add up"
-        assert is_zero([covariance(b[i], b[k], scales) for i, k in permutations(range(n), 2)]), "covariances"
-        whole = covariance(sum(b), sum(b), scales)
-        assert is_zero(whole - sum(covariance(block, block, scales) for block in b)), "the variances add up"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #851cccd9
-@proof_check("tripod", "A.2, the denominator", "its reason needs an order: a counter-example, j = k and l = i")
-def _():
-    (w_i, w_k), (sigma_i, sigma_k) = symbols("w", 2), symbols("sigma", 2)
-    scales = {w_i: sigma_i, w_k: sigma_k}
-    assert is_zero(covariance(w_i * w_k, w_k * w_i, scales) - (sigma_i * sigma_k) ** 2), "not zero, and this large"
-    assert is_zero(expectation(w_i**2 * w_k**2, scales) - (sigma_i * sigma_k) ** 2), "E[w_p] = 0 does not help"
-    assert is_zero(covariance(w_i**2, w_k**2, scales)), "independence does"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #eab9f9df
-@proof_check("tripod", "A.2, the denominator", "the products of a block are uncorrelated with its square")
-def _():
-    for n in (2, 3):
-        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
-        scales = dict(zip(w, sigma, strict=True))
-        squared = w**2 * np.diag(H)
-        pairs = [block - square for block, square in zip(blocks(H, w), squared, strict=True)]
-        assert is_zero([covariance(*both, scales) for both in zip(pairs, squared, strict=True)])
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #58f640c4
-@proof_check("tripod", "A.2, the denominator", "Var(w'Hw) = 2 sum over i, j; with the misprints it would not be")
-def _():
-    for n in (2, 3):
-        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
-        scales, (i, j) = dict(zip(w, sigma, strict=True)), np.triu_indices(n, 1)
-        whole = covariance(quadratic_form(H, w), quadratic_form(H, w), scales)
-        pairs = 4 * (H[i, j] ** 2 * sigma[i] ** 2 * sigma[j] ** 2).sum()
-        assert is_zero(covariance(w[0] * w[1], w[0] * w[1], scales) - (sigma[0] * sigma[1]) ** 2), "Var(w_i w_j)"
-        assert is_zero(covariance(w[0] ** 2, w[0] ** 2, scales) - 2 * sigma[0] ** 4), "Var(w_i^2)"
-        assert is_zero(whole - pairs - 2 * (np.diag(H) ** 2 * sigma**4).sum()), "the last line but one"
-        assert is_zero(whole - 2 * squares(H, sigma)[1]), "the last line"
-        assert not is_zero(whole - pairs - 2 * (np.diag(H) ** 2 * sigma**2).sum()), "as printed, sigma squared"
-        all_j = [2 * w[k] * (H[k] * w).sum() for k in range(n)]
-        assert not is_zero(sum(covariance(a, a, scales) for a in all_j) - pairs), "as printed, over all j"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #c3885097
-@proof_check("tripod", "Proposition 3.2", "by symbol: equation 17 for a general symmetric Hessian")
-def _():
-    for n in (2, 3):
-        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
-        numerator, denominator = squares(H, sigma)
-        var_v = variance(quadratic_form(H, scaled_signs(sigma)))
-        var_w = covariance(quadratic_form(H, w), quadratic_form(H, w), dict(zip(w, sigma, strict=True)))
-        assert is_zero(numerator * var_w - denominator * var_v) and not is_zero(var_v)
-
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #74e9fa17
 def directions(
     latents: Float[Tensor, "batch latents"],
@@ -274,18 +63,6 @@ def directions(
     signs = rademacher(latents, n_perturbations, random)
     normal = torch.randn(signs.shape, generator=random, device=latents.device, dtype=latents.dtype)
     return scales * torch.stack([signs, normal])
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #ca0f7967
-@proof_check("tripod", "Proposition 3.2", "by simulation: both variances, 400,000 draws each")
-def _():
-    n = 400_000
-    H = random_latents(12, 4).unflatten(0, (3, 4))
-    H, sigma = H + H.mT, torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64)
-    drawn = directions(torch.zeros(n, 4, dtype=torch.float64), sigma, 1, generator(0))
-    forms = quadratic_form(H, drawn.transpose(1, 2))
-    found, exact = forms.var(1), 2 * torch.stack(squares(H, sigma))
-    fourth = (forms - forms.mean(1, keepdim=True)).pow(4).mean(1)
-    assert ((found - exact).abs() < 5 * ((fourth - found**2) / n).sqrt()).all(), f"drawn {found}, exact {exact}"
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7c67aeb6
 @torch.no_grad()
@@ -327,113 +104,3 @@ def normalized_hessian_penalty(
         sums.append((*curvature_variance(made), floor))
     numerators, denominators, floors = (torch.stack(part) for part in zip(*sums, strict=True))
     return aggregate_layers(numerators, denominators, floors, protocol).mean()
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cac0021e
-@proof_check("tripod", "Algorithm 1, lines 14 to 24", "one batched call says what the printed loops say")
-def _():
-    parts = [smooth_decoder(4, 6), smooth_decoder(4, 3, seed=1)]
-    latents, sigma, epsilon = random_latents(5, 4), torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), 0.1
-    draw, shape = generator(0), (3, 5, 4)
-    v = sigma * (2 * torch.randint(2, shape, generator=draw, dtype=torch.float64) - 1)  # line 16
-    w = sigma * torch.randn(shape, generator=draw, dtype=torch.float64)  # line 17
-
-    def variances(part: Decoder, z: Tensor, steps: Tensor) -> list[Tensor]:  # lines 15 to 22, one for each activation
-        second = [(part(z + epsilon * u) - 2 * part(z) + part(z - epsilon * u)) / epsilon**2 for u in steps]
-        return [torch.stack(values).var() for values in zip(*second, strict=True)]
-
-    one, each = 0.0, 0.0
-    for i, z in enumerate(latents):
-        numer, denom = ([variances(part, z, kind[:, i]) for part in parts] for kind in (v, w))
-        one = one + sum(map(sum, numer)) / sum(map(sum, denom)) / 5  # line 24
-        each = each + sum(sum(n) / sum(d) for n, d in zip(numer, denom, strict=True)) / 5
-    assert each > 1.2 * one, "the two readings cannot be told apart"
-    for protocol, expected in (("paper", one), ("code", each)):
-        how = {"n_perturbations": 3, "random": generator(0), "protocol": protocol}
-        made = normalized_hessian_penalty(lambda z: [part(z) for part in parts], latents, sigma, **how)
-        torch.testing.assert_close(made, expected, rtol=1e-8, atol=0)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #fbf2ac6b
-@proof_check("tripod", "equation 16", "the estimate at 4,096 perturbations is the exact quotient of sums, within 2%")
-def _():
-    sigma, latents = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), random_latents(32, 4)
-    for seed in range(2):
-        H = random_latents(24, 4, seed=seed).unflatten(0, (6, 4))
-        decoder = quadratic_decoder(H + H.mT)
-        made = normalized_hessian_penalty(decoder, latents, sigma, n_perturbations=4096, random=generator(seed))
-        torch.testing.assert_close(made, exact_penalty(decoder, latents, sigma), rtol=0.02, atol=0)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #334929ca
-@proof_check("tripod", "equation 16", "the estimate does not change, draw by draw, when latents or output are rescaled")
-def _():
-    decoder, latents = smooth_decoder(4, 6), random_latents(10, 4)
-    c = torch.tensor([3.0, 0.2, 1.0, 10.0], dtype=torch.float64)
-    before = normalized_hessian_penalty(decoder, latents, random=generator(0))
-    after = normalized_hessian_penalty(rescaled(decoder, 0.01, c), latents * c, random=generator(0))
-    torch.testing.assert_close(after, before, rtol=1e-6, atol=0)
-    given = normalized_hessian_penalty(decoder, latents, latents.std(0), random=generator(0))
-    torch.testing.assert_close(given, before)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b1549a2
-def one_layer_each(decoder: Decoder) -> Decoder:
-    "The same activations, each called a layer, so that each gets a quotient of its own."
-    return lambda latents: list(decoder(latents).split(1, dim=1))
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #0b4a7d3d
-def estimates(
-    decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 200
-) -> Float[Tensor, "n"]:
-    "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
-    ones, random = torch.ones_like(latents[0]), generator(0)
-    options = {"n_perturbations": n_perturbations, "random": random, "protocol": "code"}
-    return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52
-@proof_check("tripod", "section 3.4", "at two perturbations sums first, then divide, or the estimate is worthless")
-def _():
-    decoder, latents = smooth_decoder(6, 16, seed=1, hidden=32), random_latents(64, 6)
-    exact = exact_penalty(decoder, latents, torch.ones_like(latents[0]))
-    of_sums, many = (estimates(decoder, latents, n, 100).median() / exact for n in (2, 64))
-    of_ratios = estimates(one_layer_each(decoder), latents, 2, 100).median() / 16 / exact
-    assert 1 < of_sums < 5, f"the ratio of sums is {of_sums:.2f} times the exact value"
-    assert of_ratios > 100, f"the mean of ratios is {of_ratios:.2f} times the exact value"
-    assert 0.9 < many < 1.1, f"at 64 perturbations the ratio of sums is {many:.2f} times the exact value"
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #730c00c3
-def second_derivative(
-    decoder: Decoder,  # twice differentiable, see `twice_differentiable`
-    latents: Float[Tensor, "batch latents"],
-    directions: Float[Tensor, "batch latents"],
-) -> Activations | Sequence[Activations]:  # of the shapes that `decoder` returns
-    "The exact v'Hv of every activation, one direction v for each row: forward-mode differentiation, twice."
-
-    def along(function: Decoder) -> Decoder:
-        return lambda rows: torch.func.jvp(function, (rows,), (directions,))[1]
-
-    return along(along(decoder))(latents)
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b26de80
-class WrittenLayerNorm(nn.LayerNorm):
-    "Layer normalisation over the last dimension in elementary operations: differentiable any number of times."
-
-    def forward(self, features: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
-        centred = features - features.mean(-1, keepdim=True)
-        return centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight + self.bias
-
-
-def twice_differentiable(network: nn.Module) -> nn.Module:
-    "A copy in double precision that computes the same and that `second_derivative` differentiates correctly."
-    network = copy.deepcopy(network).double().requires_grad_(False)
-    for module in network.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.__class__ = WrittenLayerNorm
-    return network
-
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d90b4997
-def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor a layer
-    "The activations of a network that Tripod's penalty looks at, the last layer without its bias (T4)."
-
-    def made(latents: Float[Tensor, "rows latents"]) -> list[Activations]:
-        *whole, before = decoder.activations(latents)
-        return [*whole, decoder.doubled(before)]
-
-    return made

@@ -5,36 +5,25 @@
 # %% ../../nbs/tripod/05_tripod.ipynb #5157c8ac
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float, UInt8
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from ..base.autoencoder import Autoencoder, PlainLatent, networks_around, reconstruction_loss
-from ..core.device import generator, seeded
-from ..core.proofs import proof_check, prove
+from ..base.autoencoder import Autoencoder, PlainLatent, networks_around
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
-from .hessian_penalty import hessian_penalty, identity
+from .hessian_penalty import hessian_penalty
 from .kernel_multiinformation import kernel_multiinformation, latent_scales
-from disentangle_repro.tripod.normalized_hessian_penalty import (
-    normalized_hessian_penalty,
-    regularized,
-    second_derivative,
-    twice_differentiable,
-)
+from .normalized_hessian_penalty import normalized_hessian_penalty
 
 # %% auto #0
-__all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'curvature_agreement', 'quantized_by_the_book',
-           'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book',
-           'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients',
-           'normalised', 'NaiveTripod', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book',
-           'qlae_klm']
+__all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'normalised', 'NaiveTripod', 'qlae_klm']
 
 # %% ../../nbs/tripod/05_tripod.ipynb #eca478ba
 @contextmanager
@@ -117,182 +106,6 @@ class Tripod(Autoencoder):
         layers, last = self.decoder.activations, self.decoder.doubled
         return normalized_hessian_penalty(layers, latents, scales, random=random, last=last, **how)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #da468dde
-def curvature_agreement(
-    decoder: nn.Module,  # with `activations` and `doubled`, of 6 latents
-    epsilon: float = 0.1,  # the step (Algorithm 1)
-) -> list[float]:  # one for each regularised layer
-    "Correlation over activations of equation 9 with the exact v'Hv: 4 samples, latents uniform on [-1, 1]."
-    layers = regularized(twice_differentiable(decoder))
-    latents = 2 * torch.rand(4, 6, generator=generator(0), dtype=torch.float64) - 1
-    signs = 2 * torch.randint(2, (4, 6), generator=generator(1), dtype=torch.float64) - 1
-    v = 3**-0.5 * signs  # the latents' standard deviation
-    three = (layers(latents + sign * epsilon * v) for sign in (1, 0, -1))
-    found = [(plus - 2 * middle + minus) / epsilon**2 for plus, middle, minus in zip(*three, strict=True)]
-    pairs = zip(found, second_derivative(layers, latents, v), strict=True)
-    return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in pairs]
-
-# %% ../../nbs/tripod/05_tripod.ipynb #d09a7fcf
-@proof_check("tripod", "equation 9, networks", "equation 9 follows v'Hv on Tripod's decoder, not on leaky rectifiers")
-def _():
-    with seeded(0):
-        decoders = [Tripod(6, width=0.125, protocol=protocol).decoder for protocol in ("paper", "code")]
-        rectified = Tripod(6, width=0.125, family="style").decoder
-    for decoder in decoders:
-        assert min(seen := curvature_agreement(decoder)) > 0.95, f"Tripod's decoder: correlations {seen}"
-    assert max(seen := curvature_agreement(rectified)) < 0.3, f"leaky rectifiers: correlations {seen}"
-
-# %% ../../nbs/tripod/05_tripod.ipynb #49c33694
-def quantized_by_the_book(
-    output: Float[Tensor, "batch latents"],  # of the encoder
-    n_q: int = 12,
-) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
-    "Continuous values c, in [-1, 1], and the code z, with the gradient of c (tripod, section 3.1 and equation 10)."
-    c = output.tanh()
-    z = 2 / (n_q - 1) * ((n_q - 1) / 2 * (c + 1)).round() - 1
-    return c, c + (z - c).detach()
-
-# %% ../../nbs/tripod/05_tripod.ipynb #809660a4
-def reconstruction_by_the_book(
-    logits: Float[Tensor, "batch channels height width"], x: Float[Tensor, "batch channels height width"]
-) -> Float[Tensor, ""]:
-    "Line 6 of tripod's Algorithm 1, for values in [0, 1]."
-    p = 1 / (1 + (-logits).exp())
-    return -(x * p.log() + (1 - x) * (1 - p).log()).mean()
-
-# %% ../../nbs/tripod/05_tripod.ipynb #acfe6bc9
-def multiinformation_by_the_book(
-    z: Float[Tensor, "batch latents"], sigma: Float[Tensor, " latents"]
-) -> Float[Tensor, ""]:
-    "Lines 8 to 13 of tripod's Algorithm 1, one kernel at a time: slow, for checks."
-    n_b, n_z = z.shape
-    width = (4 / ((n_z + 2) * n_b)) ** (1 / (n_z + 4)) * sigma
-
-    def density(at: Tensor, samples: Tensor, widths: Tensor) -> Tensor:
-        return sum(torch.distributions.Normal(s, widths).log_prob(at).sum().exp() for s in samples) / n_b
-
-    total = 0
-    for at in z:
-        total += density(at, z, width).log()
-        total -= sum(density(at[j : j + 1], z[:, j : j + 1], sigma[j : j + 1]).log() for j in range(n_z))
-    return total / n_b
-
-# %% ../../nbs/tripod/05_tripod.ipynb #94bcadd4
-def activations_by_the_book(
-    decoder: nn.Module,  # residual or style
-    latents: Float[Tensor, "rows latents"],
-) -> list[Float[Tensor, "rows *shape"]]:
-    "What the conditioning vector, where there is one, and the first three blocks are while an image is decoded (T4)."
-    if hasattr(decoder, "condition"):
-        parts = [decoder.condition, *(stage.doubling for stage in decoder.stages[:3])]
-    else:
-        parts = [decoder.layers[number].convolution for number in (2, 5, 8)]
-    caught: list[Tensor] = []
-    hooks = [part.register_forward_hook(lambda *seen: caught.append(seen[-1].clone())) for part in parts]
-    decoder(latents)
-    for hook in hooks:
-        hook.remove()
-    return caught
-
-# %% ../../nbs/tripod/05_tripod.ipynb #fbdf07d0
-def variances_by_the_book(
-    decoder: nn.Module,
-    at: Float[Tensor, " latents"],  # a sample
-    directions: Float[Tensor, "perturbations latents"],
-    normalize: Callable[[Tensor], Tensor] = identity,  # what happens to a layer before
-    epsilon: float = 0.1,
-) -> list[Float[Tensor, "*shape"]]:  # one for each layer
-    "Lines 15 to 22 of tripod's Algorithm 1 for all activations: the variance over perturbations of equation 9."
-    points = (at + sign * epsilon * directions for sign in (1, 0, -1))
-    three = ([normalize(layer) for layer in activations_by_the_book(decoder, rows)] for rows in points)
-    return [((plus - 2 * middle + minus) / epsilon**2).var(0) for plus, middle, minus in zip(*three, strict=True)]
-
-
-def curvature_by_the_book(
-    decoder: nn.Module,
-    z: Float[Tensor, "batch latents"],
-    v: Float[Tensor, "perturbations batch latents"],  # of line 16
-    w: Float[Tensor, "perturbations batch latents"],  # of line 17
-    protocol: str,
-) -> Float[Tensor, ""]:
-    "Lines 14 to 24 of tripod's Algorithm 1, sample by sample: slow, for checks."
-    total = 0
-    for i, at in enumerate(z):
-        numer, denom = ([x.sum() for x in variances_by_the_book(decoder, at, kind[:, i])] for kind in (v, w))
-        each = sum(n / d for n, d in zip(numer, denom, strict=True))
-        total += sum(numer) / sum(denom) if protocol == "paper" else each
-    return total / len(z)
-
-# %% ../../nbs/tripod/05_tripod.ipynb #866f175d
-def tripod_by_the_book(
-    model: Tripod,  # of which only encoder and decoder are used
-    images: UInt8[Tensor, "batch height width channels"],
-    random: torch.Generator,
-    protocol: str,
-) -> dict[str, Float[Tensor, ""]]:
-    "The terms of tripod's Algorithm 1, line by line, in double precision, with 3 perturbations."
-    x = images.permute(0, 3, 1, 2).float().double() / 255
-    c, z = quantized_by_the_book(model.encoder(x))
-    sigma = c.std(0) if protocol == "paper" else c.std(0, correction=0) + 1e-6
-    signs = 2 * torch.randint(2, (3, *z.shape), generator=random, dtype=z.dtype) - 1
-    normals = torch.randn(signs.shape, generator=random, dtype=z.dtype)
-    return {
-        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
-        "multiinformation": multiinformation_by_the_book(z, sigma),
-        "hessian": curvature_by_the_book(model.decoder, z, sigma * signs, sigma * normals, protocol),
-    }
-
-# %% ../../nbs/tripod/05_tripod.ipynb #62df3fe3
-def compare_losses(
-    model: Autoencoder,  # in double precision
-    images: UInt8[Tensor, "batch height width channels"],
-    expected: Mapping[str, Float[Tensor, ""]],  # by term; the weight of each other than the reconstruction in `weights`
-    weights: Mapping[str, float],
-) -> None:
-    "`AssertionError` where the loss on the draws of `generator(1)`, one of its terms or a gradient is another."
-    hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
-    loss, terms = model.loss(images, generator(1))
-    hook.remove()
-    assert terms.keys() == expected.keys(), f"terms {sorted(terms)} instead of {sorted(expected)}"
-    for name, term in expected.items():
-        assert (terms[name] / term - 1).abs() < 1e-6, f"{name} is {terms[name]:.9g} and not {term:.9g}"
-    total = expected["reconstruction"] + sum(weight * expected[name] for name, weight in weights.items())
-    assert (loss / total - 1).abs() < 1e-6, f"the loss is {loss:.9g} and not {total:.9g}"
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    for name, found, printed in zip(names, gradients(loss, parameters), gradients(total, parameters), strict=True):
-        assert (found - printed).norm() < 1e-4 * printed.norm() + 1e-6, f"gradient of {name}"
-
-
-def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    "Gradients, zero for a parameter that is not reached."
-    return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
-
-# %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
-@proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
-def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-    weights = {"multiinformation": 0.3, "hessian": 0.5}
-    for protocol, family in (("paper", "residual"), ("code", "residual"), ("paper", "style")):
-        with seeded(0):
-            model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
-        compare_losses(model, pictures, tripod_by_the_book(model, pictures, generator(1), protocol), weights)
-
-# %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
-@proof_check("tripod", "section 1", "KLM moves the encoder alone; NHP moves the decoder, and the encoder too")
-def _():
-    with seeded(0):
-        model = Tripod(4, width=0.04)
-    images = to_network(torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=generator(0)))
-    said = model.encoder(images)
-    legs = model.legs(model.latent.bounded(said), model.latent(said).latents, generator(1))
-
-    def moved(leg: str, part: nn.Module) -> bool:
-        found = torch.autograd.grad(legs[leg], list(part.parameters()), retain_graph=True, allow_unused=True)
-        return any(gradient is not None and bool(gradient.abs().sum() > 0) for gradient in found)
-
-    seen = {leg: [moved(leg, part) for part in (model.encoder, model.decoder)] for leg in legs}
-    assert seen == {"multiinformation": [True, False], "hessian": [True, True]}, seen
-
 # %% ../../nbs/tripod/05_tripod.ipynb #2a4bddf0
 FIXED_SCALE = 0.32
 
@@ -340,56 +153,6 @@ class NaiveTripod(Tripod):
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": random}
         return hessian_penalty(normalised_layers, latents, **how)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #33794ecd
-def quantization_by_the_book(
-    model: Autoencoder,  # of which only encoder, decoder and the latent layer's `codebooks` are used
-    images: UInt8[Tensor, "batch height width channels"],
-) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"], dict[str, Float[Tensor, ""]]]:
-    "Encoder output c, the code z with the gradient of c, and the terms of equations 2 to 4 of tripod, as means."
-    x = images.permute(0, 3, 1, 2).float().double() / 255
-    c = model.encoder(x)
-    chosen = [
-        values[(c[:, j, None] - values).abs().argmin(1)] for j, values in enumerate(model.latent.codebooks)
-    ]  # equation 2
-    nearest = torch.stack(chosen, dim=1)
-    z = c + (nearest - c).detach()
-    return c, z, {
-        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
-        "quantize": (c.detach() - nearest).square().mean(),  # equation 3
-        "commit": (c - nearest.detach()).square().mean(),  # equation 4
-    }
-
-# %% ../../nbs/tripod/05_tripod.ipynb #c4583d53
-def normalized_by_the_book(layer: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows *shape"]:
-    "A map channel by channel over its places, a vector over its entries: mean zero, variance one but for 1e-5."
-    over = (1,) if layer.ndim == 2 else (2, 3)
-    centred = layer - layer.mean(over, keepdim=True)
-    return centred / (centred.square().mean(over, keepdim=True) + 1e-5).sqrt()
-
-
-def vanilla_by_the_book(
-    decoder: nn.Module,
-    z: Float[Tensor, "batch latents"],
-    v: Float[Tensor, "perturbations batch latents"],
-) -> Float[Tensor, ""]:
-    "The Hessian penalty of tripod, equation 8, of normalised activations (section 4.1), sample by sample."
-    layers = [variances_by_the_book(decoder, at, v[:, i], normalized_by_the_book) for i, at in enumerate(z)]
-    return sum(layer.mean() for sample in layers for layer in sample) / len(z)
-
-# %% ../../nbs/tripod/05_tripod.ipynb #eae81320
-@proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
-def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3, "hessian": 0.5}
-    for protocol in ("paper", "code"):
-        with seeded(0):
-            model = NaiveTripod(4, n_perturbations=3, width=0.04, protocol=protocol, **weights).double()
-        _, z, terms = quantization_by_the_book(model, pictures)
-        signs = 2 * torch.randint(2, (3, *z.shape), generator=generator(1), dtype=z.dtype) - 1
-        terms["multiinformation"] = multiinformation_by_the_book(z, torch.full_like(z[0], 0.32))
-        terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
-        compare_losses(model, pictures, terms, weights)
-
 # %% ../../nbs/tripod/05_tripod.ipynb #e4d5bba8
 def qlae_klm(
     n_latents: int,
@@ -408,13 +171,3 @@ def qlae_klm(
     model = Tripod(n_latents, latent=quantizer, protocol=protocol, **legs, **rest)
     model.weights |= {"quantize": quantize, "commit": commit}
     return model
-
-# %% ../../nbs/tripod/05_tripod.ipynb #b3311332
-@proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
-def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
-    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
-    with seeded(0):
-        model = qlae_klm(4, width=0.04, **weights).double()
-    c, z, terms = quantization_by_the_book(model, pictures)
-    compare_losses(model, pictures, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)
