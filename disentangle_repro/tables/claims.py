@@ -64,16 +64,16 @@ from disentangle_repro.tables.verdicts import (
 from ..train.store import RunSpec
 
 # %% auto #0
-__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES',
-           'NO_NUMBERS', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
+__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES', 'LOST',
+           'NO_NUMBERS', 'WHY_NOT', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
            'difference_of', 'tested', 'names', 'compared', 'n_comparisons', 'comparisons', 'Verdict', 'metric_name',
            'described', 'needed', 'word_for', 'on_claims_side', 'counted', 'judge_comparisons',
            'of_the_whole_or_a_part', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
            'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
            'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep',
            'at_hand', 'how_sure', 'oriented', 'could_decide', 'paper_steps', 'tuned', 'span', 'rests_upon', 'judge',
-           'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'paper_updates', 'rests_on',
-           'write_ledger', 'written_summaries']
+           'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'closest', 'printed_page',
+           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -523,7 +523,7 @@ def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataF
     how = {"needed": len(settings) // 2 + 1 if "in_most" in claim.get("kind", "") else len(settings)}
     how["tolerance"] = claim["tolerance"] if claim.get("op") == "~" else None
     enough = deciding_seeds(settings, **how)
-    wanted = f"{enough} seeds would decide" if enough else "no 100 seeds would decide"
+    wanted = f"{enough} seeds would decide" if enough else "not even 100 seeds would"
     return f"power at the printed effect {claims_power(settings, seeds, **how):.0%} with {seeds} seeds; {wanted}"
 
 # %% ../../nbs/tables/05_claims.ipynb #f8805962
@@ -583,6 +583,7 @@ def judge(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     return JUDGES[claim.get("kind", "comparison")](claim, numbers)
 
 # %% ../../nbs/tables/05_claims.ipynb #d32dfa61
+LOST = Verdict(CANNOT, "not printed")
 NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
 
 
@@ -612,7 +613,7 @@ def on_printed(claim: dict[str, Any], printed: pd.DataFrame) -> Verdict:
     if claim.get("kind") in ("vignette", "sweep"):
         return Verdict(CANNOT, "a figure")
     verdict = judge(claim, printed) if len(printed) else NOTHING
-    return Verdict(CANNOT, "not printed") if verdict == NOTHING else verdict
+    return LOST if verdict == NOTHING else verdict
 
 # %% ../../nbs/tables/05_claims.ipynb #86edd1f1
 def sentence(verdict: Verdict, rests_on: str = "", besides: str = "") -> str:
@@ -636,6 +637,47 @@ def summary(book: pd.DataFrame, who: str = "ours") -> str:
     parts = int((book[f"{who}_part"].notna() & book[f"{who}_part"].ne("")).sum())
     said = ", ".join(f"{n} {word}" for word, n in counts if n)
     return f"{said}, of {len(book)}" + (f" ({parts} only in part)" if parts else "")
+
+# %% ../../nbs/tables/05_claims.ipynb #17347ba5
+WHY_NOT = {"no interval": "printed without intervals", "not printed": "lost from our source", "a figure": "a figure"}
+
+
+def closest(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
+    "How many comparisons go the claim's way, and the one that is closest to failing; empty for other kinds."
+    if claim.get("kind", "comparison") not in COMPARING:
+        return ""
+    made = comparisons({"op": ">"} | claim, numbers)
+    if made.empty:
+        return ""
+    sign = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op"), made.difference)
+    worst = made.assign(sign=sign).sort_values(["margin", "sign"], kind="stable").iloc[0]
+    half = f" ± {worst.interval:.2f}" if math.isfinite(worst.interval) else ""
+    way = f"{on_claims_side(claim, made).sum()} of {len(made)}"
+    return f"{way}, {worst.difference:+.2f}{half} in {metric_name(worst.metric)} on {worst.dataset}"
+
+
+def printed_page(papers: Iterable[str] = tuple(SETTINGS)) -> str:
+    "The verdict on each claim of some papers from their printed numbers, as Markdown."
+    rows, open_ones = [], []
+    for paper in papers:
+        printed = printed_numbers(paper)
+        for claim in read_claims(paper):
+            verdict, name = on_printed(claim, printed), claim["id"]
+            if verdict.word != CANNOT:
+                enough = could_decide(claim, printed, printed).rpartition("; ")[2].partition(" seeds")[0]
+                shown = closest(claim, printed) or verdict.why.partition("; ")[0]
+                few = enough.replace("not even", "over")
+                rows.append(f"| {name} | {claim['says']} | **{verdict}** | {shown} | {few} |")
+            else:
+                way = closest(claim, printed).partition(",")[0]
+                why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
+                open_ones.append((why, f"{name} ({way})" if way else name))
+    columns = "| claim | it says | verdict | go its way; closest to failing | seeds |\n|---|---|---|---|---|"
+    table = "\n".join([columns, *rows])
+    parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
+    of = len(rows) + len(open_ones)
+    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets how many comparisons go their way):"
+    return "\n".join([table, "", head, "", *(part for part in parts if not part.endswith(": "))])
 
 # %% ../../nbs/tables/05_claims.ipynb #54751411
 def paper_updates(paper: str) -> int:
