@@ -538,7 +538,9 @@ def tuned(paper: str, models: Iterable[str], scale: str) -> str:
     settings = [setting(paper, RUN_AS.get(model, model)) for model in models]
     if not any(len(getattr(how, "grid", ())) > 1 for how in settings):
         return "nothing is tuned in the paper"
-    return "rivals tuned" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
+    values = SCALES[scale].tuning_values
+    few = f" over {values} values" if values else ""
+    return f"rivals tuned{few}" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
 
 
 def span(numbers: Iterable[int]) -> str:
@@ -698,9 +700,9 @@ def rests_on(
         return f"Claims are not judged on our runs: none has {FEWEST_UPDATES:,} updates."
     scale = SCALES[run.scale.iloc[0]]
     whole = paper_updates(run.paper.iloc[0])
-    tuned = "tuned as the paper does" if scale.tuning_seeds else "taken as printed, not tuned again"
-    made = f"{run.updates.max():,} of the paper's {whole:,} updates"
-    return f"{footnote(cells)} Judged after {made}, at most {run.seeds.max()} seeds; rivals' hyperparameters {tuned}."
+    made = f"{span(run.updates)} of the paper's {whole:,} steps" if run.updates.min() < whole else f"{whole:,} steps"
+    how = tuned(run.paper.iloc[0], run.model.unique(), scale.name)
+    return f"{footnote(cells)} Judged at {made}, with at most {run.seeds.max()} seeds; {how}."
 
 # %% ../../nbs/tables/05_claims.ipynb #0827deda
 def write_ledger(

@@ -35,7 +35,7 @@ from ..train.store import RunSpec, Store
 __all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'LOWER_IS_BETTER', 'BOLD', 'reported_numbers', 'printed_as',
            'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores', 'table_cells', 'updates_behind',
            'trainings_behind', 'devices', 'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell',
-           'our_cell', 'emphasised', 'footnote', 'write_table', 'page', 'as_html']
+           'our_cell', 'emphasised', 'as_html', 'footnote', 'write_table', 'page']
 
 # %% ../../nbs/tables/03_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -301,6 +301,12 @@ def emphasised(text: str, bold: bool) -> str:
     "Text as Markdown, bold or not."
     return f"**{text}**" if bold else text
 
+# %% ../../nbs/tables/03_layout.ipynb #a1e36fe9
+def as_html(laid_out: pd.DataFrame) -> str:
+    "A laid-out table as HTML, with its bold numbers bold."
+    return re.sub(r"\*\*([^*<]+)\*\*", r"<b>\1</b>", laid_out.to_html(border=0, index_names=False))
+
+
 # %% ../../nbs/tables/03_layout.ipynb #d2c719c7
 BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over at least three seeds (trainings)."
 
@@ -346,9 +352,3 @@ def page(title: str, table: str, note: str) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     note = note.replace("**", "")
     return f"<!doctype html>\n{head}<style>{style}</style>\n<h1>{title}</h1>\n{table}\n<p>{note}</p>\n"
-
-# %% ../../nbs/tables/03_layout.ipynb #a1e36fe9
-def as_html(laid_out: pd.DataFrame) -> str:
-    "A laid-out table as HTML, with its bold numbers bold."
-    return re.sub(r"\*\*([^*<]+)\*\*", r"<b>\1</b>", laid_out.to_html(border=0, index_names=False))
-
