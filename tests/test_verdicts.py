@@ -117,6 +117,10 @@ def test_a_claim_judged_in_part_names_the_part():
     values = {("qlae", "mpi3d", m): 0.8 for m in ("infom", "d")} | {("ae", "mpi3d", m): 0.5 for m in ("infom", "d")}
     verdict = ledger_of.judge(CLAIMS["qlae-1"], numbers(values))
     assert verdict.word == "supported" and verdict.part.startswith("2 of 8 comparisons, on mpi3d")
+    claim = CLAIMS["factorqvae-1"]
+    values = {(rival, "shapes3d"): 0.3 for rival in claim["right"]} | {("factorqvae", "shapes3d"): 0.6}
+    verdict = ledger_of.judge(claim, numbers(values))
+    assert verdict.word == "supported" and verdict.part == "1 of 3 settings, on shapes3d"
 
 
 def test_printed_without_intervals_cannot_be_judged_and_shows_the_difference():

@@ -305,8 +305,13 @@ def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     why = f"best in {(won.difference >= 0).sum()} of {len(won)}" + (f"; {absent}" if absent else "")
     if not won.sure.any():
         return Verdict(CANNOT if numbers.printed.all() else UNDECIDED, f"no intervals; {why}")
-    word = word_for(claim, won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"]))
-    return Verdict(word, why)
+    won, wanted = won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"])
+    word = word_for(claim, won, wanted)
+    if word != UNDECIDED or len(won) == wanted:
+        return Verdict(word, why)
+    word = word_for(claim, won, len(won))
+    part = f"{len(won)} of {wanted} settings, on {', '.join(won.dataset.unique())}"
+    return Verdict(word, why, part if word != UNDECIDED else "")
 
 # %% ../../nbs/tables/05_claims.ipynb #c1a10002
 def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
