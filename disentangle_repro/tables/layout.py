@@ -250,7 +250,7 @@ LOWER_IS_BETTER = {"mse", "mse_e4", "rfid", "cfid", "interaction", "contrast", "
 
 
 def overlap_best(values: Sequence[float], half_widths: Sequence[float], lower: bool = False) -> np.ndarray:
-    "Which intervals overlap with the one of the highest (lowest) end; none without intervals, or where there is one alone."
+    "Which intervals overlap with the one of the highest (lowest) end; none where fewer than two are known."
     values, half = np.asarray(values, float) * (-1 if lower else 1), np.asarray(half_widths, float)
     known = np.isfinite(values) & np.isfinite(half)
     if known.sum() < 2:

@@ -204,7 +204,7 @@ def n_successes(chances: Sequence[float]) -> Float[Array, "one_more"]:
 
 
 def claims_power(
-    settings: Sequence[Sequence[tuple[Difference, float]]],  # comparisons with their effects; all of a setting have to go
+    settings: Sequence[Sequence[tuple[Difference, float]]],  # comparisons with effects; all of a setting have to go
     seeds: int,
     needed: int | None = None,  # how many settings the claim needs; left out: all
     tolerance: float | None = None,
