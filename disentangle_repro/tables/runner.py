@@ -170,7 +170,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
 
 # %% ../../nbs/tables/04_runner.ipynb #18bf2938
-IMPORTED = ("disentangle_repro.tables.assemble", "matplotlib.pyplot", "sklearn.ensemble")  # before a run's kernel starts
+IMPORTED = ("disentangle_repro.tables.assemble", "matplotlib.pyplot", "sklearn.ensemble")  # before a kernel starts
 
 
 def make_tables(
