@@ -153,8 +153,10 @@ def kernel_manager(server: Server) -> type:
 
     return Manager
 
-# %% ../../nbs/core/09_kernels.ipynb #f4b96fb8
-_servers: list[Server] = []  # the last one serves
+# %% ../../nbs/core/09_kernels.ipynb #cdfd7ef1
+_inside: list[tuple[str, ...]] = []  # what is imported for the kernels of each `with`, the last one counts
+_servers: dict[int, Server] = {}  # by depth in `_inside`
+_starting = threading.Lock()
 
 
 @contextmanager
@@ -163,16 +165,23 @@ def forked_kernels(modules: Sequence[str] = ()) -> Iterator[None]:
     if not sys.platform.startswith("linux") or torch.cuda.is_available():
         yield
         return
-    server = start_server(modules)
-    _servers.append(server)
+    _inside.append(tuple(modules))
     try:
         yield
     finally:
-        _servers.remove(server)
-        server.socket.close()
-        server.process.wait()
+        server = _servers.pop(len(_inside), None)
+        _inside.pop()
+        if server is not None:
+            server.socket.close()
+            server.process.wait()
 
 
 def how_kernels_start() -> dict[str, Any]:
     "What papermill is to be told of kernels: nothing, or the manager of those that are forked."
-    return {"kernel_manager_class": kernel_manager(_servers[-1])} if _servers else {}
+    if not _inside:
+        return {}
+    with _starting:
+        depth = len(_inside)
+        if depth not in _servers:
+            _servers[depth] = start_server(_inside[-1])
+    return {"kernel_manager_class": kernel_manager(_servers[depth])}
