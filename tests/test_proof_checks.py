@@ -54,6 +54,7 @@ CHAPTERS = {
 }
 NOTEBOOKS = [f"nbs/{room}/{name}.ipynb" for room, names in CHAPTERS.items() for name in names]
 PROOFS = [PACKAGE / room / "proofs.py" for room in CHAPTERS]
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "_modidx.py")
 ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
 
 
@@ -110,13 +111,12 @@ def free_names(table):
     return own.union(*map(free_names, table.get_children()))
 
 
-@pytest.mark.parametrize("room", CHAPTERS)
-def test_every_name_that_a_check_uses_is_imported(room):
-    path = PACKAGE / room / "proofs.py"
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_every_name_that_it_reads(path):
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     used = free_names(symtable.symtable(path.read_text(), str(path), "exec"))
-    bound = vars(import_module(f"disentangle_repro.{room}.proofs"))
-    missing = sorted(used - set(bound) - set(dir(builtins)))
-    assert not missing, f"import them in nbs/{room}/000_proofs.ipynb: {missing}"
+    missing = sorted(used - set(vars(import_module(name))) - set(dir(builtins)))
+    assert not missing, f"no exported cell imports {missing}; what checks use is imported in 000_proofs.ipynb"
 
 
 def test_importing_all_else_imports_no_proofs():
