@@ -39,7 +39,7 @@ __all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'curvature_agreement', 'qu
 # %% ../../nbs/tripod/05_tripod.ipynb #eca478ba
 @contextmanager
 def full_precision() -> Iterator[None]:
-    "Convolutions on a CUDA device round as single precision does."
+    "Convolutions on a CUDA device compute in single precision, without TF32."
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -64,7 +64,7 @@ class Tripod(Autoencoder):
         hessian: float = 1e-2,  # the weight of NHP; likewise
         n_perturbations: int = 2,  # n_p (Algorithm 1)
         epsilon: float = 0.1,  # of the finite differences, in units of each latent's spread (Algorithm 1)
-        latent: PlainLatent | None = None,  # what quantises; left out: `FiniteScalarQuantizer`
+        latent: PlainLatent | None = None,  # the quantiser; left out: `FiniteScalarQuantizer`
         protocol: str = "paper",
         family: str = "residual",  # of networks (T6)
         **nets: Any,  # as `networks_around` takes them
@@ -103,7 +103,7 @@ class Tripod(Autoencoder):
         return legs
 
     def scales(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, " latents"]:
-        "What counts as one unit of each latent."
+        "The unit of each latent: its standard deviation."
         return latent_scales(continuous, self.protocol)
 
     def curvature(
@@ -112,7 +112,7 @@ class Tripod(Autoencoder):
         scales: Float[Tensor, " latents"],
         random: torch.Generator | None,
     ) -> Float[Tensor, ""]:
-        "How much latents bend each other's effect on the decoder's activations."
+        "The penalty on mixed second derivatives of the decoder's activations."
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
         layers, last = self.decoder.activations, self.decoder.doubled
         return normalized_hessian_penalty(layers, latents, scales, random=random, last=last, **how)
@@ -182,7 +182,7 @@ def activations_by_the_book(
     decoder: nn.Module,  # residual or style
     latents: Float[Tensor, "rows latents"],
 ) -> list[Float[Tensor, "rows *shape"]]:
-    "What the conditioning vector, where there is one, and the first three blocks are while an image is decoded (T4)."
+    "The conditioning vector, where there is one, and the outputs of the first three blocks, by forward hooks (T4)."
     if hasattr(decoder, "condition"):
         parts = [decoder.condition, *(stage.doubling for stage in decoder.stages[:3])]
     else:
@@ -199,7 +199,7 @@ def variances_by_the_book(
     decoder: nn.Module,
     at: Float[Tensor, " latents"],  # a sample
     directions: Float[Tensor, "perturbations latents"],
-    normalize: Callable[[Tensor], Tensor] = identity,  # what happens to a layer before
+    normalize: Callable[[Tensor], Tensor] = identity,  # applied to each layer first
     epsilon: float = 0.1,
 ) -> list[Float[Tensor, "*shape"]]:  # one for each layer
     "Lines 15 to 22 of tripod's Algorithm 1 for all activations: the variance over perturbations of equation 9."
@@ -249,7 +249,7 @@ def compare_losses(
     expected: Mapping[str, Float[Tensor, ""]],  # by term; the weight of each other than the reconstruction in `weights`
     weights: Mapping[str, float],
 ) -> None:
-    "`AssertionError` where the loss on the draws of `generator(1)`, one of its terms or a gradient is another."
+    "`AssertionError` where the loss with `generator(1)`, one of its terms or a gradient differs."
     hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
     loss, terms = model.loss(images, generator(1))
     hook.remove()
@@ -264,7 +264,7 @@ def compare_losses(
 
 
 def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    "Gradients, zero for a parameter that is not reached."
+    "Gradients, zero for a parameter on which `value` does not depend."
     return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
 
 # %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
