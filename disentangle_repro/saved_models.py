@@ -65,8 +65,8 @@ def save_model(
 ) -> None:
     """Write a model's weights and card into a folder.
 
-    `ValueError` where the model is not what `create_model` makes of these arguments, or a hyperparameter is not fit for
-    JSON. The state of schedules, such as an annealed temperature, is not saved.
+    `ValueError` where `create_model` builds another model from these arguments, or JSON does not restore a
+    hyperparameter. The state of schedules, such as an annealed temperature, is not saved.
     """
     check_hyperparameters(hyperparameters)
     card = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}

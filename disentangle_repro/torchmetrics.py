@@ -30,7 +30,7 @@ with extra("torchmetrics"):
 class WholeSample(Metric):
     """A metric of all samples at once, which stores batches until `compute` and gathers them over processes.
 
-    A class made of it names its `arguments`, and says in `score` what they give. `options` are those of
+    A subclass names its `arguments` and implements `score`. `options` are those of
     `torchmetrics.Metric`.
     """
 

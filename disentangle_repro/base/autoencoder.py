@@ -136,8 +136,8 @@ class Step(NamedTuple):
 class Autoencoder(nn.Module):
     """Encoder, latent layer and decoder, with a weight for each penalty of the latent layer.
 
-    `encoder` maps (batch, channels, height, width) to what it says of the latents, `latent` makes a `LatentOutput` of
-    that, and `decoder` maps what it hears of the latents to what it says of images.
+    `encoder` maps (batch, channels, height, width) to the input of `latent`, which returns a `LatentOutput`;
+    `decoder` maps its latents to logits or means of pixels.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ HIDDEN_LAYERS, HIDDEN_UNITS, SLOPE = 5, 1000, 0.2
 class Discriminator(nn.Module):
     """Log density ratio of codes and permuted codes (Kim and Mnih, section 3; released code of factorqvae).
 
-    Takes (batch, latents) numbers, or (batch, latents, values); says (batch,) logits.
+    Takes (batch, latents) numbers, or (batch, latents, values); returns (batch,) logits.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ def _():
 class Factorised(Autoencoder):
     """An autoencoder with a discriminator between its latents and independent ones (factorqvae, Algorithm 1).
 
-    `encoder`, `decoder`, `latent` and `pixels` are as `Autoencoder` has them; `discriminator` maps what `latent.coded`
-    shows it to (batch,) logits. The penalty `total_correlation`, in nats, joins those of `latent`; `ValueError` where
+    `encoder`, `decoder`, `latent` and `pixels` are as in `Autoencoder`; `discriminator` maps codes of `latent.coded`
+    to (batch,) logits. The penalty `total_correlation`, in nats, joins those of `latent`; `ValueError` where
     it has no weight.
     """
 

@@ -191,11 +191,11 @@ WEIGHTS = {
 
 
 class InfoGAN(Autoencoder):
-    """InfoWGAN-GP (qlae, section 2.2 and Algorithm 3): latents inferred from generated images, with a Wasserstein critic.
+    """InfoWGAN-GP (qlae, section 2.2 and Algorithm 3): latents inferred from images, and a Wasserstein critic.
 
-    `encoder` and `critic` map images (batch, channels, height, width) to what is said of the latents and to one
-    number; `decoder` maps latents to logits; `latent` has a `sample` beside what every latent layer has. `weights` of
-    the terms replace or add to `WEIGHTS`. `ValueError` for fewer than one critic step.
+    `encoder` and `critic` map images (batch, channels, height, width) to the input of `latent` and to one
+    number; `decoder` maps latents to logits; `latent` is a latent layer with a method `sample`. `weights` of
+    the terms replace or extend `WEIGHTS`. `ValueError` for fewer than one critic step.
     """
 
     def __init__(

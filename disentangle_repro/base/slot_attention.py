@@ -70,7 +70,7 @@ def _():
 
 # %% ../../nbs/base/06_slot_attention.ipynb #b1ccf35a
 class SampledQueries(nn.Module):
-    """Slots drawn from one normal distribution with learned mean and scale (Locatello et al., section 2.1).
+    """Slots sampled from one normal distribution with learned mean and scale (Locatello et al., section 2.1).
 
     Without a generator, all images have the same fixed sample.
     """
@@ -245,7 +245,7 @@ def _():
 class DirectSlots(nn.Module):
     """All slots at once by dense layers from a 4x4 map of features, without attention.
 
-    Takes (batch, N, dim) with N places in a square map.
+    Takes (batch, N, dim) with N positions of a square map.
     """
 
     POOLED, HIDDEN = 4, 256
@@ -264,8 +264,8 @@ class DirectSlots(nn.Module):
 class SlotAutoencoder(Autoencoder):
     """An autoencoder whose latents are slots, (batch, slots, dim), with a squared error.
 
-    `encoder` maps (batch, channels, height, width) to (batch, N, dim), `slots` makes a `SlotsOutput` of that, or
-    something with its fields, and `decoder` maps slots to a `SlotPicture`.
+    `encoder` maps (batch, channels, height, width) to (batch, N, dim), `slots` maps them to a `SlotsOutput`, or
+    an object with its fields, and `decoder` maps slots to a `SlotPicture`.
     """
 
     discrete = False

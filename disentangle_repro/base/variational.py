@@ -83,7 +83,7 @@ def _():
 class GaussianLatent(PlainLatent):
     """Latents sampled from normal distributions, with the penalty `kl`: nats, summed over latents.
 
-    The encoder says (batch, 2 n_latents), means and raw scales; the code is the means.
+    The encoder outputs (batch, 2 n_latents), means and raw scales; the code is the means.
     """
 
     n_said = 2

@@ -188,7 +188,7 @@ class ResidualDecoder(nn.Module):
         self.stages = nn.ModuleList(DecoderStage(i, o, condition) for i, o in pairwise([*widths, channels]))
 
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:
-        "Conditioning vector, maps of all stages but the last two (8x8, 16x16), and the input of `doubled` for the next."
+        "Conditioning vector, maps of all stages but the last two (8x8, 16x16), and the input of `doubled` for another."
         w, features, maps = self.condition(latents), self.start, []
         for stage in self.stages[:-2]:
             features = stage(features, w)

@@ -37,9 +37,9 @@ def position_grid(
 
 # %% ../../nbs/nets/03_slots.ipynb #a743cbf7
 class PositionEmbedding(nn.Module):
-    """Adds to each channel a learned plane over the map.
+    """Adds to each channel a learned affine function of position.
 
-    Takes (batch, channels, height, width), or (batch, channels, 1, 1) to be spread over the map.
+    Takes (batch, channels, height, width), or (batch, channels, 1, 1), which is broadcast over the map.
     """
 
     def __init__(self, channels: int, size: tuple[int, int]):
@@ -70,7 +70,7 @@ leaky_dense = partial(dense, rectifier=nn.LeakyReLU)  # dense layers with leaky 
 class SlotEncoder(nn.Module):
     """Images to features at positions: (batch, channels, image_size, image_size) to (batch, N, dim).
 
-    After Locatello et al., appendix E.2. `ValueError` for a picture of another size, or a size that the strides do not
+    After Locatello et al., appendix E.2. `ValueError` for an image of another size, or a size that the strides do not
     divide.
     """
 
@@ -84,7 +84,7 @@ class SlotEncoder(nn.Module):
         strides: Sequence[int] | None = None,  # of the convolutions; left out: to a map of 32x32
         filters: Sequence[int] | None = None,  # channels of each convolution; left out: 64 times `width`
         rectifier: Callable[[], nn.Module] = LEAKY,
-        learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions without parameters
+        learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions
     ):
         super().__init__()
         strides = strides or default_strides(image_size)

@@ -211,7 +211,7 @@ class Procedure:
     neighbors: int = 3  # of the KSG estimate of continuous latents (section 4.1)
     pruning: str = "range"  # the rule for active latents, one of `PRUNING`
     encoding: str = "values"  # of discrete latents for InfoE, one of `ENCODINGS`; an index is always one-hot
-    iterations: int | str = CONVERGED  # of InfoE's regression; a number: the released fit, with balanced classes, stopped there
+    iterations: int | str = CONVERGED  # of InfoE's regression; a number: the released fit, balanced, stopped early
     latents: str = "mean"  # which latents of a variational model are scored, "mean" or "sample"
 
 
@@ -613,7 +613,7 @@ def infomec(
     """Modularity, explicitness and compactness (qlae, section 4).
 
     InfoM and InfoC leave inactive latents out and are 0 where they are undefined (no active latent; InfoC with one).
-    InfoE sees all latents. `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a
+    InfoE uses all latents. `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a
     source that is fractional or constant, too few samples for the neighbours, latents that are categorical and not
     discrete, and for choices that do not exist.
     """

@@ -94,7 +94,7 @@ class LatentQuantizer(PlainLatent):
     """Quantises each latent to the nearest value of its own learned codebook (qlae, section 3 and Algorithm 1).
 
     Takes (batch, n_latents) real numbers; returns the code, of the same shape, and the penalties `quantize` and
-    `commit`. `ValueError` for fewer than two values a codebook or an unknown `initial`.
+    `commit`. `ValueError` for fewer than two values per codebook or an unknown `initial`.
     """
 
     discrete = True

@@ -66,7 +66,7 @@ def disentanglement(
 ) -> float:  # from 0 to 1
     """D of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
-    1 if each latent serves one source only, 0 if each serves all sources alike, or if all entries are zero.
+    1 if each latent predicts one source only, 0 if each predicts all sources equally, or if all entries are zero.
     `ValueError` for negative entries and for fewer than two latents or sources.
     """
     importance = check_importance(importance)
@@ -79,7 +79,7 @@ def completeness(
 ) -> float:  # from 0 to 1
     """C of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
-    1 if each source is predicted from one latent only, 0 if each is predicted from all latents alike; a source with
+    1 if each source is predicted from one latent only, 0 if each is predicted from all latents equally; a source with
     zero importances counts 0. `ValueError` for negative entries and for fewer than two latents or sources.
     """
     return float(1 - spread(check_importance(importance), axis=0).mean())

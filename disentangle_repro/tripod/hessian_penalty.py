@@ -284,9 +284,9 @@ def hessian_penalty(
     """An estimate of 2 * sum over j1 != j2 of H_k[j1, j2]**2 (tripod, equation 8; Peebles et al., 2020).
 
     Unbiased but for the error of equation 9; mean over samples and over the activations k of a layer, sum over layers.
-    `decoder` maps (rows, n_latents) to a tensor (rows, ...) or to a list of them, one a layer; it is called once, with
+    `decoder` maps (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; called once, with
     2 * n_perturbations * batch rows.
-    `ValueError` for fewer than two perturbations or a decoder that makes another number of rows.
+    `ValueError` for fewer than two perturbations or a decoder that returns another number of rows.
     """
     rows = around(latents, epsilon * rademacher(latents, n_perturbations, random))
     penalty = latents.new_zeros(())

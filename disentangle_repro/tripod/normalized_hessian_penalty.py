@@ -101,7 +101,7 @@ def exact_penalty(
 ) -> Float[Tensor, ""]:
     """The normalised Hessian penalty from Hessians (tripod, equation 16 and Algorithm 1, line 24): mean over samples.
 
-    By automatic differentiation: for small decoders, which must treat each row alone.
+    By automatic differentiation: for small decoders, which must treat each row independently.
     """
     sums = [squares(hessian, scales) for hessian in hessians(decoder, latents)]
     if per_activation:
@@ -313,8 +313,8 @@ def normalized_hessian_penalty(
 ) -> Float[Tensor, ""]:
     """An estimate of the mixed fraction of second derivatives (tripod, equation 16; Algorithm 1, lines 14 to 24).
 
-    A quotient of sums over activations, `protocol` says of which; its mean over samples. `decoder` maps
-    (rows, n_latents) to a tensor (rows, ...) or to a list of them, one a layer; it is called once, with
+    A quotient of sums over activations, chosen by `protocol`; its mean over samples. `decoder` maps
+    (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; it is called once, with
     4 * n_perturbations * batch rows. A layer whose denominator may be rounding alone counts as zero: in bfloat16 all
     do. `ValueError` for fewer than two perturbations, `scales` of another shape, one row without `scales`, a decoder
     that makes another number of rows, or an unknown protocol.

@@ -22,7 +22,7 @@ def wrapped_psnr(
 ) -> float:  # in dB; never below the true one
     """Peak signal-to-noise ratio with squares of bytes that wrap modulo 256, averaged over images (tripod's code, T5).
 
-    To see what it lets through, not to score with: that is `psnr`. `ValueError` unless both are uint8 and of one shape.
+    To measure its bias, not to score with: that is `psnr`. `ValueError` unless both are uint8 and of one shape.
     """
     images, reconstructions = to_numpy(images), to_numpy(reconstructions)
     if check_images(images, reconstructions) != 255:

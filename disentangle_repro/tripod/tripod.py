@@ -307,7 +307,7 @@ def normalised(activations: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows
 class NaiveTripod(Tripod):
     """Latent quantisation, fixed smoothing and the vanilla Hessian penalty (tripod, section 4.1).
 
-    Takes and gives what `Tripod` does.
+    Inputs and outputs as of `Tripod`.
     """
 
     def __init__(
