@@ -153,7 +153,7 @@ def test_importances_of_boosted_trees_are_never_negative():
 
 
 REFUSED = [
-    (lambda s, z: (s, z[:3]), {}, "latents has 3 rows but sources has 300: both need one row a sample."),
+    (lambda s, z: (s, z[:3]), {}, "latents has 3 rows but sources has 300: both need one row per sample."),
     (lambda s, z: (s + 0.5, z), {}, r"sources\[0, 0\] is .*needed are values coded as integers"),
     (lambda s, z: (s * [1, 0, 1], z), {}, "sources has one value only in column 1"),
     (lambda s, z: (s[:, 0], z), {}, r"sources has shape \(300,\): needed are two dimensions"),

@@ -175,13 +175,13 @@ def test_what_is_refused(penalty):
     decoder, (latents, _) = quadratic(random_hessians()), latents_and_scales()
     with pytest.raises(ValueError, match="n_perturbations is 1 but"):
         penalty(decoder, latents, n_perturbations=1)
-    with pytest.raises(ValueError, match="decoder made 32 rows but needed is a multiple of 128"):
+    with pytest.raises(ValueError, match="decoder returned 32 rows but needed is a multiple of 128"):
         penalty(lambda z: decoder(z)[:32], latents)
 
 
 def test_scales_that_do_not_fit_are_refused():
     decoder, (latents, scales) = quadratic(random_hessians()), latents_and_scales()
-    with pytest.raises(ValueError, match=r"scales has shape \(3,\) but needed is one a latent, \(4,\)"):
+    with pytest.raises(ValueError, match=r"scales has shape \(3,\) but needed is one per latent, \(4,\)"):
         normalized_hessian_penalty(decoder, latents, scales[:3])
     with pytest.raises(ValueError, match="latents has 1 samples but at least 2"):
         normalized_hessian_penalty(decoder, latents[:1])

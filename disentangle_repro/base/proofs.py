@@ -474,7 +474,7 @@ def _():
 
 # %% ../../nbs/base/06_slot_attention.ipynb #a6bc2f79
 def contracting(strength: float, implicit: bool, iterations: int = 60) -> SlotAttention:
-    "A small module in float64 with random weights, whose slots bear on the next round in proportion to `strength`."
+    "A small module in float64 with random weights; `strength` scales the influence of slots on the next iteration."
     with seeded(0):
         module = SlotAttention(2, 4, iterations=iterations, implicit=implicit).double()
     with torch.no_grad():
@@ -489,7 +489,7 @@ def round_jacobians(
     features: Float[Tensor, "1 positions dim"],
     slots: Float[Tensor, "1 slots dim"],
 ) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n m"]]:  # by the slots, and by the features
-    "Derivatives of the slots after one round."
+    "Derivatives of the slots after one iteration."
 
     def one_round(slots: Tensor, features: Tensor) -> Tensor:
         features = module.norm_features(features)
@@ -500,7 +500,7 @@ def round_jacobians(
 
 # %% ../../nbs/base/06_slot_attention.ipynb #ef3b4938
 def features_and_start(seed: int) -> tuple[Float[Tensor, "1 6 4"], Float[Tensor, "1 2 4"]]:
-    "Random features and starts for `contracting`."
+    "Random features and initial slots for `contracting`."
     random = generator(seed)
     return torch.randn(1, 6, 4, generator=random).double(), torch.randn(1, 2, 4, generator=random).double()
 
@@ -594,9 +594,9 @@ def trained_discriminator(
     updates: int = 500,
     batch: int = 512,
     width: float = 0.1,
-    watch: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each update
+    watch: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each step
 ) -> Discriminator:
-    "A discriminator after some updates of Adam with a falling learning rate."
+    "A discriminator after some steps of Adam with a decreasing learning rate."
     random = generator(0)
     with seeded(0):
         discriminator = Discriminator(draw(1, generator(0)).numel(), width)
@@ -614,7 +614,7 @@ def trained_discriminator(
 
 # %% ../../nbs/base/08_factorvae.ipynb #79ce81de
 def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 2"]]:
-    "Draws of two standard normal numbers with that correlation."
+    "Samples of two standard normal numbers with that correlation."
 
     def draw(n: int, random: torch.Generator) -> Float[Tensor, "n 2"]:
         first, second = torch.randn(2, n, generator=random)
@@ -632,7 +632,7 @@ def _():
 
 # %% ../../nbs/base/08_factorvae.ipynb #41b77046
 def small_factorised() -> tuple[Factorised, UInt8[Tensor, "batch 2 2 1"]]:
-    "A model of pictures with four pixels, and a batch of them."
+    "A model of images with four pixels, and a batch of them."
     with seeded(0):
         encoder = nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
         decoder = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))

@@ -29,10 +29,10 @@ __all__ = ['PREACTIVATION_VARIANTS', 'WIDTHS', 'DENSE', 'SHRINKAGE', 'ONE', 'THR
 class PreactivationVariant:
     "Where Table 4 and the released code build the same networks differently (F9, F10)."
 
-    inside: float  # channels between a block's convolutions, for each one it puts out
-    gain: float  # what a block multiplies its branch by
+    inside: float  # channels between a block's convolutions, as a fraction of its output channels
+    gain: float  # factor of a block's branch
     start: int  # channels of the decoder's first map
-    spread: float | None  # standard deviation of the weights before training; None is PyTorch's own way
+    spread: float | None  # standard deviation of the initial weights; None is PyTorch's default
 
 
 PREACTIVATION_VARIANTS = {
@@ -69,7 +69,7 @@ class PreactivationBlock(nn.Module):
         self.gain = variant.gain
 
     def branch(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d i j"]:
-        "What is added, before the gain."
+        "The branch, before the gain."
         features = self.convolutions[0](features.relu())
         for convolution in self.convolutions[1:]:
             features = convolution(features.relu_())
@@ -109,7 +109,7 @@ def draw_normal(module: nn.Module, spread: float) -> None:
 
 
 def prepare(network: nn.Module, variant: PreactivationVariant) -> None:
-    "Draw the weights as the variant has them, and lay out kernels channels last."
+    "Initialise the weights by the variant, and convert kernels to channels last."
     if variant.spread is not None:
         network.apply(partial(draw_normal, spread=variant.spread))
     network.to(memory_format=torch.channels_last)
@@ -120,10 +120,10 @@ class PreactivationEncoder(nn.Module):
 
     def __init__(
         self,
-        n_said: int,  # o: what comes out for each image
+        n_said: int,  # o: outputs per image
         *,
         channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels a side
+        image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
@@ -158,10 +158,10 @@ class PreactivationDecoder(nn.Module):
 
     def __init__(
         self,
-        n_heard: int,  # what comes in for each image
+        n_heard: int,  # inputs per image
         *,
         channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels a side
+        image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):

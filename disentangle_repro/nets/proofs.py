@@ -25,8 +25,8 @@ def attention_weights(
     queries: Float[Tensor, "*b asking d"],
     keys: Float[Tensor, "*b asked d"],
     scale: float | None = None,  # of the dot products; left out: one over the root of d
-) -> Float[Tensor, "*b asking asked"]:  # of each asking token, sum to one
-    "How much of what each asking token hears comes from each asked one (Vaswani et al., 2017)."
+) -> Float[Tensor, "*b asking asked"]:  # sum to one for each query
+    "Attention weights of each query over the keys (Vaswani et al., 2017)."
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     return (scale * queries @ keys.mT).softmax(dim=-1)
 
@@ -114,16 +114,16 @@ def _():
 def mixed_difference(
     f: Callable[[Float[Tensor, "b slots dim"]], Float[Tensor, "b *shape"]],
     slots: Float[Tensor, "b slots dim"],
-    moved: Float[Tensor, "b slots dim"],  # where the first two slots go
+    moved: Float[Tensor, "b slots dim"],  # new values of the first two slots
 ) -> Float[Tensor, "b *shape"]:  # zero if `f` is a sum over slots
-    "What moving the first two slots together does to `f` beyond what moving each of them does."
+    "The change of `f` when the first two slots change together, minus the changes for each alone."
     first, second, both = slots.clone(), slots.clone(), slots.clone()
     first[:, 0], second[:, 1], both[:, :2] = moved[:, 0], moved[:, 1], moved[:, :2]
     return f(both) - f(first) - f(second) + f(slots)
 
 # %% ../../nbs/nets/03_slots.ipynb #d726550b
 def small_decoder(decoder: type[nn.Module]) -> nn.Module:
-    "A narrow decoder of 16x16 pictures with random weights, for slots of 4 numbers, in float64."
+    "A narrow decoder of 16x16 images with random weights, for slots of dimension 4, in float64."
     with seeded(0):
         return decoder(4, image_size=16, width=0.1).double()
 

@@ -24,7 +24,7 @@ __all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE
 def to_network(
     images: UInt8[Tensor, "batch height width channels"],  # bytes as a data set holds them
 ) -> Float[Tensor, "batch channels height width"]:  # values in [0, 1], each channel in one piece in memory
-    "Images as a network takes them."
+    "Images in the format of the networks."
     return images.permute(0, 3, 1, 2).contiguous().float() / 255
 
 
@@ -57,7 +57,7 @@ NET_VARIANTS = {
 BLOCK_WIDTHS = (32, 64, 128, 256)
 HIDDEN = 256
 SMALLEST_MAP = 4
-IMAGE_SIZE = 64  # pixels a side, of all data sets of the attribute papers
+IMAGE_SIZE = 64  # pixels per side, of all data sets of the attribute papers
 
 
 def halvings(image_size: int) -> int:
@@ -106,10 +106,10 @@ class ImageEncoder(nn.Module):
 
     def __init__(
         self,
-        n_latents: int,  # what comes out for each image
+        n_latents: int,  # outputs per image
         *,
         channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels a side
+        image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
@@ -133,7 +133,7 @@ def conditional_instance_norm(
     offset: Float[Tensor, "b c"],
     epsilon: float = 1e-5,  # added to the variance
 ) -> Float[Tensor, "b c h w"]:
-    "Normalise each channel of each image, and give it the scale and offset of that image."
+    "Normalise each channel of each image, then apply the scale and offset of that image."
     features = features.expand(len(scale), -1, -1, -1)
     as_one_image = features.reshape(1, -1, *features.shape[2:])
     normed = F.group_norm(as_one_image, scale.numel(), scale.flatten(), offset.flatten(), epsilon)
@@ -141,7 +141,7 @@ def conditional_instance_norm(
 
 # %% ../../nbs/nets/01_style.ipynb #9f6ed352
 class AdaptiveInstanceNorm(nn.Module):
-    "Instance normalisation with the scale and offset that a style vector asks for."
+    "Instance normalisation with scale and offset projected from a style vector."
 
     def __init__(self, style_size: int, channels: int, variant: NetVariant):
         super().__init__()
@@ -181,7 +181,7 @@ class StyleLayer(nn.Module):
     def styled(
         self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"], overwrite: bool = True
     ) -> Float[Tensor, "b c h w"]:
-        "What follows the convolution, in the same order under both protocols; `features` may be overwritten."
+        "The layer without its convolution, in the same order under both protocols; `features` may be overwritten."
         return self.norm(F.leaky_relu(features, self.slope, inplace=overwrite), w)
 
 # %% ../../nbs/nets/01_style.ipynb #a6cda49b
@@ -190,10 +190,10 @@ class StyleDecoder(nn.Module):
 
     def __init__(
         self,
-        n_latents: int,  # what comes in for each image
+        n_latents: int,  # inputs per image
         *,
         channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels a side
+        image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
         protocol: str = "paper",  # "paper" or "code"
     ):
@@ -218,7 +218,7 @@ class StyleDecoder(nn.Module):
         return self.last(features)
 
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:
-        "Doubled maps of all blocks but the last two (8x8, 16x16), and what `doubled` takes for the last but one."
+        "Upsampled maps of all blocks but the last two (8x8, 16x16), and the input of `doubled` for the last but one."
         w, features, maps = self.style(latents), self.start, []
         for number, layer in enumerate(self.layers[:-4]):
             features = layer.convolution(features)
@@ -228,6 +228,6 @@ class StyleDecoder(nn.Module):
         return [*maps, features]
 
     def doubled(self, differences: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c 2*h 2*w"]:
-        "Differences of the doubled maps of the last block but one, from differences of what its convolution takes."
+        "Differences of the upsampled maps of the last block but one, from differences of its convolution's input."
         weight = self.layers[-4].convolution.weight
         return F.conv_transpose2d(differences, weight, stride=2, padding=1)

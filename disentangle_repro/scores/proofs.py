@@ -47,7 +47,7 @@ def _():
 
 # %% ../../nbs/scores/02_dci.ipynb #369bd369
 def one_hot_rows(rng: np.random.Generator, latents: int, sources: int) -> Float[np.ndarray, "latents sources"]:
-    "Each latent serves one source, drawn at random, to an extent drawn at random."
+    "Each latent predicts one random source, with a random importance."
     return np.eye(sources)[rng.integers(sources, size=latents)] * rng.uniform(0.1, 9, size=(latents, 1))
 
 # %% ../../nbs/scores/02_dci.ipynb #7ac26a3b

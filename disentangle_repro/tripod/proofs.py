@@ -199,7 +199,7 @@ def endless_normal(
     correlations: Float[Tensor, "latents latents"],  # R
     width: float,  # h, of the joint kernel in standard deviations
 ) -> Float[Tensor, ""]:
-    "The penalty of normal latents whose kernel densities are averages over endlessly many samples."
+    "The penalty of normal latents in the limit of infinitely many samples."
     n_latents = len(correlations)
     smoothed = correlations + width**2 * torch.eye(n_latents).to(correlations)
     joint = -(torch.logdet(smoothed) + torch.linalg.solve(smoothed, correlations).trace()) / 2
@@ -315,7 +315,7 @@ def _():
 def hessians(
     decoder: Decoder,  # must treat its rows alike, and each alone
     latents: Float[Tensor, "batch latents"],
-) -> list[Float[Tensor, "batch activations latents latents"]]:  # one a layer
+) -> list[Float[Tensor, "batch activations latents latents"]]:  # one per layer
     "The Hessian of every activation at every row of `latents`, by automatic differentiation."
 
     def one(z: Float[Tensor, "latents"]) -> list[Float[Tensor, "activations"]]:
@@ -480,10 +480,10 @@ def _():
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #de36d6af
 def rescaled(
     decoder: Callable[[Any], Any],
-    output: Any,  # s, times what the decoder makes
+    output: Any,  # s, a factor of the decoder's output
     inputs: Any,  # c, by which it divides each latent: it is to be called with latents times c
 ) -> Callable[[Any], Any]:
-    "The same decoder in other units; numbers or symbols."
+    "The same decoder with rescaled latents and activations; numbers or symbols."
     return lambda latents: output * decoder(latents / inputs)
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #793a3670
@@ -505,7 +505,7 @@ def exact_penalty(
 ) -> Float[Tensor, ""]:
     """The normalised Hessian penalty from Hessians (tripod, equation 16 and Algorithm 1, line 24): mean over samples.
 
-    By automatic differentiation: for small decoders, which must treat each row alone.
+    By automatic differentiation: for small decoders, which must treat each row independently.
     """
     sums = [squares(hessian, scales) for hessian in hessians(decoder, latents)]
     if per_activation:
@@ -778,8 +778,8 @@ def twice_differentiable(network: nn.Module) -> nn.Module:
     return network
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d90b4997
-def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor a layer
-    "The activations of a network that Tripod's penalty looks at, the last layer without its bias (T4)."
+def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor per layer
+    "The activations of a network that Tripod's penalty regularises, the last layer without its bias (T4)."
 
     def made(latents: Float[Tensor, "rows latents"]) -> list[Activations]:
         *whole, before = decoder.activations(latents)
@@ -852,7 +852,7 @@ def activations_by_the_book(
     decoder: nn.Module,  # residual or style
     latents: Float[Tensor, "rows latents"],
 ) -> list[Float[Tensor, "rows *shape"]]:
-    "What the conditioning vector, where there is one, and the first three blocks are while an image is decoded (T4)."
+    "The conditioning vector, where there is one, and the outputs of the first three blocks, by forward hooks (T4)."
     if hasattr(decoder, "condition"):
         parts = [decoder.condition, *(stage.doubling for stage in decoder.stages[:3])]
     else:
@@ -869,7 +869,7 @@ def variances_by_the_book(
     decoder: nn.Module,
     at: Float[Tensor, " latents"],  # a sample
     directions: Float[Tensor, "perturbations latents"],
-    normalize: Callable[[Tensor], Tensor] = identity,  # what happens to a layer before
+    normalize: Callable[[Tensor], Tensor] = identity,  # applied to each layer first
     epsilon: float = 0.1,
 ) -> list[Float[Tensor, "*shape"]]:  # one for each layer
     "Lines 15 to 22 of tripod's Algorithm 1 for all activations: the variance over perturbations of equation 9."
@@ -919,7 +919,7 @@ def compare_losses(
     expected: Mapping[str, Float[Tensor, ""]],  # by term; the weight of each other than the reconstruction in `weights`
     weights: Mapping[str, float],
 ) -> None:
-    "`AssertionError` where the loss on the draws of `generator(1)`, one of its terms or a gradient is another."
+    "`AssertionError` where the loss with `generator(1)`, one of its terms or a gradient differs."
     hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
     loss, terms = model.loss(images, generator(1))
     hook.remove()
@@ -934,7 +934,7 @@ def compare_losses(
 
 
 def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    "Gradients, zero for a parameter that is not reached."
+    "Gradients, zero for a parameter on which `value` does not depend."
     return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
 
 # %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd

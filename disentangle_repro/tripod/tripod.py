@@ -28,7 +28,7 @@ __all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'normalised', 'NaiveTripod
 # %% ../../nbs/tripod/05_tripod.ipynb #eca478ba
 @contextmanager
 def full_precision() -> Iterator[None]:
-    "Convolutions on a CUDA device round as single precision does."
+    "Convolutions on a CUDA device compute in single precision, without TF32."
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -53,7 +53,7 @@ class Tripod(Autoencoder):
         hessian: float = 1e-2,  # the weight of NHP; likewise
         n_perturbations: int = 2,  # n_p (Algorithm 1)
         epsilon: float = 0.1,  # of the finite differences, in units of each latent's spread (Algorithm 1)
-        latent: PlainLatent | None = None,  # what quantises; left out: `FiniteScalarQuantizer`
+        latent: PlainLatent | None = None,  # the quantiser; left out: `FiniteScalarQuantizer`
         protocol: str = "paper",
         family: str = "residual",  # of networks (T6)
         **nets: Any,  # as `networks_around` takes them
@@ -92,7 +92,7 @@ class Tripod(Autoencoder):
         return legs
 
     def scales(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, " latents"]:
-        "What counts as one unit of each latent."
+        "The unit of each latent: its standard deviation."
         return latent_scales(continuous, self.protocol)
 
     def curvature(
@@ -101,7 +101,7 @@ class Tripod(Autoencoder):
         scales: Float[Tensor, " latents"],
         random: torch.Generator | None,
     ) -> Float[Tensor, ""]:
-        "How much latents bend each other's effect on the decoder's activations."
+        "The penalty on mixed second derivatives of the decoder's activations."
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
         layers, last = self.decoder.activations, self.decoder.doubled
         return normalized_hessian_penalty(layers, latents, scales, random=random, last=last, **how)
@@ -120,7 +120,7 @@ def normalised(activations: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows
 class NaiveTripod(Tripod):
     """Latent quantisation, fixed smoothing and the vanilla Hessian penalty (tripod, section 4.1).
 
-    Takes and gives what `Tripod` does.
+    Inputs and outputs as of `Tripod`.
     """
 
     def __init__(
