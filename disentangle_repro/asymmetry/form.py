@@ -114,7 +114,7 @@ def recover_form(
     slots: Slots,
     n: int,  # order of interaction of f
 ) -> Generator:
-    "The function of the form (C.1) that the proof of Theorem C.2 constructs from `f`; equal to it if its order is at most n."
+    "The function of the form (C.1) that the proof of Theorem C.2 builds from `f`; equal to `f` of order up to n."
     rest, powers = f, []
     for order in range(n, 1, -1):
         powers.append(cross_constants(rest, z, slots, order))

@@ -45,7 +45,7 @@ def picture_of(
     picture = getattr(made, "picture", made)
     if picture.ndim != 4 or len(picture) != len(slots):
         shape = tuple(picture.shape)
-        raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height and width.")
+        raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height, width.")
     return picture
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #75fee3c0
@@ -431,7 +431,7 @@ def scene_decoder(
     sources: Float[Tensor, "sources"],  # of one image
     draw: Draw | None = None,  # left out: the scene's own
 ) -> tuple[Decoder, Float[Tensor, "1 objects features"]]:  # and the slots of the image itself, which are zero
-    "The generator as a decoder: a slot is an offset of the real-valued features of one object, in units of their ranges."
+    "The generator as a decoder: a slot is an offset of an object's real-valued features, in units of their ranges."
     draw = draw or scene.generate
     blocks = torch.stack([block(scene, k + 1) for k in range(scene.objects[1])]).to(sources)
 

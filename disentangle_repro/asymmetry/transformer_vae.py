@@ -32,7 +32,7 @@ HEADS = 4
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #c3fe8f30
 class TransformerSlots(nn.Module):
-    """Learned queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
+    """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
 
     There is no attention to tell of: its weights sum to one over places, not over slots. `ValueError` where the heads
     do not divide `dim`.
@@ -81,7 +81,7 @@ DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
 class SlotPosterior(nn.Module):
-    """Slots sampled from a normal distribution per latent, with the penalty `kl`: nats, summed over slots and latents.
+    """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
 
     `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
     its deviations. Without a random stream the slots are the means. `ValueError` for an unknown protocol.

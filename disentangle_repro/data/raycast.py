@@ -32,7 +32,7 @@ def unit(a: Float[Tensor, "3 *shape"]) -> Float[Tensor, "3 *shape"]:
 # %% ../../nbs/data/02_raycast.ipynb #029e0d83
 @dataclass(frozen=True)
 class Rays:
-    "Half-lines `origin + t * direction` with t > 0, in many scenes at once; one origin per scene may serve all its rays."
+    "Half-lines `origin + t * direction` with t > 0, of many scenes; one origin per scene may serve all rays."
 
     origin: Float[Tensor, "3 scenes #rays"]
     direction: Float[Tensor, "3 scenes rays"]

@@ -197,7 +197,7 @@ class CategoricalLatent(PlainLatent):
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #1cc86f82
 class ScalarQuantizer(CategoricalLatent):
-    """The layer of QVAE: logits are negative distances of the encoder output from the codes (factorqvae, equations 3 and 4).
+    """The layer of QVAE: logits are negative distances from the codes (factorqvae, equations 3 and 4).
 
     Takes (batch, n_latents * dim) numbers. With `dim` above one, codes are vectors: the VQVAE of table 2. Protocol
     "paper" takes distances, "code" their squares (F1); arguments and errors are those of `CategoricalLatent`.

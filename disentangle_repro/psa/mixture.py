@@ -107,7 +107,7 @@ def log_responsibilities(
     features: Statistics,
     mixture: LocalMixture,
 ) -> Float[Tensor, "batch slots positions"]:  # log A, transposed
-    "Log-probability that a slot generated a feature; probabilities sum to one over slots (psa, equation 5; Algorithm 1, step 1)."
+    "Log-probability that a slot generated a feature (psa, equation 5; Algorithm 1, step 1)."
     return log_joint(features, mixture).log_softmax(1)
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #6cd4f73e

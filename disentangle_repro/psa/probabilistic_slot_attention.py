@@ -147,7 +147,7 @@ class ProbabilisticSlotAttention(nn.Module):
         features: Float[Tensor, "batch positions dim"],
         random: torch.Generator | None = None,  # for the start and the slots; on the features' device
         *,
-        sampled: bool | None = None,  # sample slots instead of returning means; by default while training with a generator
+        sampled: bool | None = None,  # sample slots, not means; by default in training with a generator
     ) -> MixtureSlots:
         dim = self.to_query.in_features
         if features.shape[2] != dim:

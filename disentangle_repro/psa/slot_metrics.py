@@ -373,7 +373,7 @@ def smcc(
 ) -> float:  # at most 1
     """Slot mean correlation coefficient: 1 for slots equal up to order and one affine map (psa, section 6).
 
-    Arguments and errors are those of `slot_agreement`. Not symmetric: it measures how well `slots_b` are predicted from `slots_a`.
+    Arguments and errors are those of `slot_agreement`. Not symmetric: it measures how well `slots_a` predict `slots_b`.
     What unrelated slots score is in `smcc_by_chance`.
     """
     choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}

@@ -328,7 +328,7 @@ def fit(
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
     probe_every: int = 1000,
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
-    worth_keeping: Callable[[list[dict[str, float]]], bool] = reconstructs,  # whether to save at the last point of a curve
+    worth_keeping: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
     progress: bool = True,  # show a bar ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
     bar_line: int = 0,  # ... so many lines down
