@@ -27,8 +27,8 @@ class Scale:
     width: float = 1.0  # multiplies the networks' channels
     updates: int | None = None  # this many updates, or ...
     updates_divisor: int = 1  # ... the paper's divided by this
-    batch_size: int | None = None  # this many images, or ...
-    batch_divisor: int = 1  # ... the paper's divided by this
+    batch_size: int | None = None  # this many images of the usual cost, or ...
+    largest_batch: int | None = None  # ... the paper's number, but at most this many
     images: int | None = None  # a random subset of the data set
     image_size: int | None = None  # pixels per side after averaging
     precision: str | None = None  # of the networks while they train
@@ -36,21 +36,20 @@ class Scale:
     tuning_seeds: int = 0  # runs for each value of a tuned coefficient; none where it is not tuned
     tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
     tuning_divisor: int = 1  # of the updates, while tuning
-    judges: bool = False  # its runs are large enough to test a paper's claims
 
 # %% ../../nbs/core/04_scale.ipynb #a33d8a9d
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=40,
-              batch_size=16, images=1_000, evaluation_samples=500),
-        Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width and batch", 3,
-              width=0.25, updates=5_000, batch_divisor=4, images=20_000, image_size=32, precision="bf16",
-              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4, judges=True),
+        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=20,
+              batch_size=16, images=1_000, evaluation_samples=300),
+        Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
+              width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
+              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
         Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
               updates=7_500, batch_size=32, images=100_000),
-        Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10, judges=True),
-        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2, judges=True),
+        Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
+        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2),
     )
 }  # fmt: skip
 
@@ -65,7 +64,8 @@ def at_scale(
     cost, training = hyperparameters.get("scaling", {}).get("image_cost", 1), how["training"]
     rounds = updates or scale.updates
     steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
-    batch = scale.batch_size // cost if scale.batch_size else training["batch_size"] // scale.batch_divisor
+    batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
+    batch = min(batch, scale.largest_batch or batch)
     samples = how["scoring"]["samples"]
     samples = min(samples, scale.evaluation_samples // cost) if scale.evaluation_samples else samples
     data = {"images": scale.images} | ({"image_size": scale.image_size} if scale.image_size else {})

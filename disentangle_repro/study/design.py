@@ -16,16 +16,15 @@ from ..core.engine import executor
 from ..core.hyperparameters import merged
 from ..core.scale import SCALES
 from disentangle_repro.tables.plan import (
-    ALL_OF_QLAE, ALONE, ASYMMETRY_MODELS, FACTORQVAE_MODELS, PSA_MODELS, TRIPOD_MODELS, Request, measurement_specs,
+    ALONE, ASYMMETRY_MODELS, FACTORQVAE_MODELS, PSA_MODELS, TRIPOD_MODELS, Request, measurement_specs,
     run_spec, wanted,
 )
 from ..tables.runner import do_runs, execute_run, known_engine, put_damage_aside
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
-__all__ = ['FIRST', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'PILOT_UPDATES', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST',
-           'WEIGHTS', 'LARGEST', 'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep',
-           'take', 'main']
+__all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',
+           'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -37,16 +36,20 @@ class Part:
     models: tuple[str, ...]
 
 
-FIRST = ("ae", "qlae", "beta_vae", "beta_tcvae", "bioae", "vqvae")
+OF_QLAE = (
+    "ae", "qlae", "beta_vae", "beta_tcvae", "bioae", "vqvae",
+    "qlae_global_codebook", "qlae_no_weight_decay", "vqvae_weight_decay",
+    "infowgan_gp", "qlinfowgan_gp", "qlinfowgan_gp_no_weight_decay",
+)  # fmt: skip
 PRINTED_ROWS = ("factorqvae_32x1", "factorqvae_128x1", "factorvqvae_64x8", "factorvqvae_64x16")
 PARTS = (
-    Part("qlae", "shapes3d", tuple(dict.fromkeys((*FIRST, *ALL_OF_QLAE)))),
+    Part("qlae", "shapes3d", OF_QLAE),
     Part("asymmetry", "sprites", ASYMMETRY_MODELS),
     Part("psa", "objects_room", PSA_MODELS),
     Part("tripod", "shapes3d", TRIPOD_MODELS),
     Part("factorqvae", "shapes3d", (*FACTORQVAE_MODELS, *PRINTED_ROWS)),
     Part("psa", "sprites", PSA_MODELS),
-    Part("qlae", "mpi3d", tuple(dict.fromkeys((*FIRST, *ALL_OF_QLAE)))),
+    Part("qlae", "mpi3d", OF_QLAE),
 )
 
 # %% ../../nbs/study/01_design.ipynb #305a3978
@@ -56,17 +59,17 @@ REQUEST = Request(SCALES["cpu"])
 def trainings(part: Part, store: Store) -> tuple[list[RunSpec], list[RunSpec]]:
     "The runs that choose a part's strengths, and those that count, with the strengths that are chosen so far."
     todo = wanted([part.paper], REQUEST, store, part.models, [part.dataset])
-    return todo.tuning, sorted(todo.trainings, key=lambda spec: (part.models.index(spec.model), spec.seed))
+    first_models_first = {"key": lambda spec: part.models.index(spec.model)}  # and seeds in their order
+    return sorted(todo.tuning, **first_models_first), sorted(todo.trainings, **first_models_first)
 
 # %% ../../nbs/study/01_design.ipynb #93102070
-PILOT_SEEDS, PILOT_UPDATES = (100, 101, 102), 6_000
+PILOT_SEEDS = (100, 101, 102)
 
 
 def pilot() -> list[RunSpec]:
     "AE and QLAE with three seeds of their own, and Tripod with one."
-    longer = replace(REQUEST, updates=PILOT_UPDATES)
-    pairs = [run_spec("qlae", model, "shapes3d", longer, seed) for seed in PILOT_SEEDS for model in ("ae", "qlae")]
-    heavy = run_spec("tripod", "tripod", "shapes3d", replace(REQUEST, updates=PILOT_UPDATES // 4), PILOT_SEEDS[0])
+    pairs = [run_spec("qlae", model, "shapes3d", REQUEST, seed) for seed in PILOT_SEEDS for model in ("ae", "qlae")]
+    heavy = run_spec("tripod", "tripod", "shapes3d", replace(REQUEST, updates=2_500), PILOT_SEEDS[0])
     return [*pairs, heavy]
 
 # %% ../../nbs/study/01_design.ipynb #1e4edf27
