@@ -133,7 +133,7 @@ def block_diagonal(
     matrices: Sequence[Float[Tensor, "slot slot"]],
     slots: Slots,
 ) -> Float[Tensor, "latents latents"]:
-    "The matrix that acts on each slot with its own matrix; slots need not lie side by side."
+    "The matrix that acts on each slot with its own matrix; slots need not be contiguous."
     place = torch.tensor([place for slot in slots for place in slot]).argsort()
     return torch.block_diag(*matrices)[place][:, place]
 
@@ -152,7 +152,7 @@ def equivalent(
     "The generator after a change of basis in each slot (asymmetry, Definition 4.1); `ValueError` if one is singular."
     basis = block_diagonal(matrices, slots)
     if torch.linalg.matrix_rank(basis) < len(basis):
-        raise ValueError("matrices has a singular one but a change of basis needs invertible ones.")
+        raise ValueError("matrices contains a singular matrix but a change of basis must be invertible.")
     return lambda z: f(basis @ z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #756c59fa
@@ -199,7 +199,7 @@ def asymmetric_in_every_basis(
     `ValueError` for n = 0, where what interacts is a product of derivatives.
     """
     if n < 1:
-        raise ValueError(f"n is {n} but independent derivatives settle the question only for n of 1 and more.")
+        raise ValueError(f"n is {n} but independent derivatives are a sufficient condition only for n of at least 1.")
     tensor = torch.vmap(lambda z: derivatives(f, z, n + 1))(torch.atleast_2d(points))
     columns = [derivative_columns(tensor, slot, n + 1) for slot in slots]
     return all(bool((rank(block) == block.shape[-1]).all()) for block in columns)
@@ -260,7 +260,8 @@ def _():
         assert enough == [True, False], f"n = {n}"
 
 # %% ../../nbs/asymmetry/02_form.ipynb #71e5f642
-RAGGED = ((0, 3), (1,), (2, 4))  # three slots of different sizes, latents not side by side
+RAGGED = ((0, 3), (1,), (2, 4))  # three slots of different sizes, latents not contiguous
+
 
 # %% ../../nbs/asymmetry/02_form.ipynb #a5a94b94
 @proof_check("asymmetry", "equation C.12", "a function of the form has at most n-th order interaction")
@@ -305,7 +306,7 @@ def _():
 
 # %% ../../nbs/asymmetry/02_form.ipynb #46561926
 def slot_grid(
-    values: Sequence[Float[Tensor, "values slot"]],  # for each slot the values it takes
+    values: Sequence[Float[Tensor, "values slot"]],  # values of each slot
     slots: Slots,
 ) -> Float[Tensor, "points latents"]:
     "All combinations of the slots' values."
@@ -332,10 +333,10 @@ def _():
 # %% ../../nbs/asymmetry/02_form.ipynb #3821ebd0
 def circulation(
     f: Generator,
-    first: Float[Tensor, "steps first_slot"],  # values a_j of the first slot, back to the start after the last
+    first: Float[Tensor, "steps first_slot"],  # values a_j of the first slot, cyclic
     second: Float[Tensor, "steps second_slot"],  # values b_j of the second
 ) -> Float[Tensor, "outputs"]:
-    "What the steps of the first slot change on a closed circuit; zero for a sum of functions of two slots."
+    "Sum of the changes over the first slot's steps on a closed circuit; zero for a sum of functions of two slots."
     moved, still = torch.cat([first.roll(-1, 0), second], dim=1), torch.cat([first, second], dim=1)
     return (torch.vmap(f)(moved) - torch.vmap(f)(still)).sum(0)
 
@@ -355,7 +356,7 @@ def on_ring(angles: Float[Tensor, "points"], radius: float = 1.5) -> Float[Tenso
 
 # %% ../../nbs/asymmetry/02_form.ipynb #be923bbc
 def near_pairs(
-    angles: Float[Tensor, "angles"],  # which both points take
+    angles: Float[Tensor, "angles"],  # of both points
 ) -> Float[Tensor, "points 4"]:
     "The pairs of points on the ring that lie in the set of Example C.6."
     pairs = slot_grid([on_ring(angles)] * 2, RING)
@@ -498,11 +499,11 @@ def mixed_columns(
 ) -> list[int]:
     """Columns of two slots or more for which the rows are an invertible matrix (asymmetry, Lemma A.7).
 
-    `ValueError` for a single row, and for rows that only hear the columns of one slot.
+    `ValueError` for a single row, and for rows with non-zero columns in one slot only.
     """
     own = matrix[list(rows)]
     if len(rows) < 2 or (own.abs().sum(0) @ slot_members(slots).T > 0).sum() < 2:
-        raise ValueError(f"rows is {rows} but has to be two rows or more, with non-zero columns in two slots.")
+        raise ValueError(f"rows is {rows} but must be two rows or more, with non-zero columns in two slots.")
     chosen = scipy.linalg.qr(own.numpy(), pivoting=True)[2][: len(rows)].tolist()
     for slot, member in zip(slots, slot_members(slots), strict=True):
         if set(chosen) <= set(slot):
@@ -526,7 +527,7 @@ def _(slots=((0, 1), (2,), (3, 4, 5))):
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #01070947
 def pull_back(
     tensor: Float[Tensor, "outputs *latents"],  # derivatives by true latents
-    matrix: Float[Tensor, "latents latents"],  # Dh: true latents down, the model's across
+    matrix: Float[Tensor, "latents latents"],  # Dh: rows are true latents, columns the model's
 ) -> Float[Tensor, "outputs *latents"]:
     "The matrix applied to every axis of latents."
     for _ in range(tensor.ndim - 1):
@@ -602,7 +603,7 @@ def away_from_lower(
     z: Float[Tensor, "latents"],
     n: int,
 ) -> Float[Tensor, "outputs outputs"]:
-    "Orthogonal projection away from all derivatives of orders 1 to n."
+    "Orthogonal projection onto the complement of all derivatives of orders 1 to n."
     columns = [derivative_columns(derivatives(f, z, m)[None], range(len(z)), m)[0] for m in range(1, n + 1)]
     left = null_space(torch.cat([torch.zeros_like(f(z))[:, None], *columns], dim=1).T)
     return left @ left.T
@@ -641,7 +642,7 @@ def cross_loss(
     matrix: Float[Tensor, "latents latents"],  # H
     slots: Slots,
 ) -> Float[Tensor, ""]:
-    "Sum of squares of what crosses the model's slots, after the matrix."
+    "Sum of squares of the cross derivatives between the model's slots, after the matrix."
     pulled = pull_back(tensor, matrix)
     pulled = products(pulled) if pulled.ndim == 2 else pulled
     index = interaction_indices(slots, len(matrix), pulled.ndim - 1)
@@ -661,14 +662,14 @@ def mixing(
     matrices: Float[Tensor, "*maps latents latents"],
     slots: Slots,
 ) -> Float[Tensor, "*maps"]:
-    "Largest share of a true slot's squares outside of its largest block, between 0 and 1 - 1/K."
+    "Largest fraction of a true slot's squares outside of its largest block, between 0 and 1 - 1/K."
     squares = block_squares(matrices, slots)
     return (1 - squares.amax(-1) / squares.sum(-1)).amax(-1)
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #5d755ffe
 @dataclass(frozen=True)
 class Search:
-    "What a search over matrices went through."
+    "Loss and mixing of all iterates of a search over matrices."
 
     loss: Float[Tensor, "steps starts"]  # of a tensor of norm 1
     mixing: Float[Tensor, "steps starts"]
@@ -711,7 +712,7 @@ def search(
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #98e97fd1
 def check_slot_wise_maps(f: Generator, n: int) -> None:
-    "Slot-wise maps keep the order n, maps that mix exceed it."
+    "Slot-wise maps preserve the order n, maps that mix exceed it."
     points, bend, exchange = random_latents(6, 4), slot_networks(HALVES, (2, 2), seed=7), [2, 3, 0, 1]
     matrix = block_diagonal(random_matrices(HALVES), HALVES)[exchange]
     assert interaction_order(lambda z: f(matrix @ z), points, HALVES) == n
@@ -723,13 +724,13 @@ def check_slot_wise_maps(f: Generator, n: int) -> None:
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #3e72920a
 def check_search(f: Generator, n: int) -> None:
-    "Gradient descent finds block permutations, and nothing else that keeps the order n."
+    "Gradient descent finds block permutations, and no other matrix that preserves the order n."
     found = search(f, random_latents(1, 4)[0], HALVES, n)
     low = found.loss[-1] < 1e-6
-    assert low.sum() >= 5, "the search finds too few solutions to say anything"
-    assert found.mixing[-1][low].max() < 1e-3, "a map that mixes keeps the order"
+    assert low.sum() >= 5, "the search finds too few solutions to be informative"
+    assert found.mixing[-1][low].max() < 1e-3, "a map that mixes preserves the order"
     mixed = found.mixing > 1e-9
-    assert (found.loss[mixed] > 1e-3 * found.mixing[mixed]).all(), "no floor under the loss"
+    assert (found.loss[mixed] > 1e-3 * found.mixing[mixed]).all(), "the loss is not bounded below by the mixing"
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #17c6cf98
 def check_disentanglement(n: int) -> None:
@@ -812,7 +813,7 @@ def spreads(
     points: Points,  # values of slots should repeat
     slots: Slots,
 ) -> Float[Tensor, "slots slots"]:  # zero at (k, j) if slot k is a function of slot j
-    "How far a slot's value is from its mean over the points that share the value of another slot, at most."
+    "Largest deviation of a slot's value from its mean over the points that share the value of another slot."
     values = torch.vmap(h)(points)
     shared = [one_hot(points[:, list(slot)].unique(dim=0, return_inverse=True)[1]).to(points) for slot in slots]
     means = [same @ (same.T @ values / same.sum(0)[:, None]) for same in shared]
@@ -826,7 +827,7 @@ def is_locally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #9a05fb0e
 def is_globally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
-    "Whether each slot of the map is a function of a slot of its own (asymmetry, Definition 2.1)."
+    "Whether each slot of the map is a function of a different slot (asymmetry, Definition 2.1)."
     depends = spreads(h, points, slots) < 1e-10
     return bool((depends.sum(0) == 1).all() and (depends.sum(1) == 1).all())
 
@@ -862,7 +863,7 @@ def l_shape(size: int) -> Mask:
 
 
 def band(size: int, width: int) -> Mask:
-    "Values whose places differ by `width` at most; the diagonal line for 0."
+    "Values whose indices differ by `width` at most; the diagonal line for 0."
     place = torch.arange(size)
     return (place[:, None] - place).abs() <= width
 
@@ -875,11 +876,11 @@ def two_squares(size: int) -> Mask:
 # %% ../../nbs/asymmetry/04_composition.ipynb #1d265816
 def is_determined(
     points: Points,  # all combinations
-    inside: Bool[Tensor, "points"],  # those that were seen
+    inside: Bool[Tensor, "points"],  # the observed ones
     slots: Slots,
     n: int,
 ) -> bool:
-    "Whether a function of the form (4.2) is known at all points once it is known at those inside."
+    "Whether the values at the points inside determine a function of the form (4.2) at all points."
     columns = form_columns(points, slots, n)
     return torch.equal(rank(columns[inside]), rank(columns))
 
@@ -902,7 +903,7 @@ def _(size=12):
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #6efb68e9
 def extrapolate(
-    values: Float[Tensor, "points outputs"],  # only those inside are looked at
+    values: Float[Tensor, "points outputs"],  # only those inside are used
     points: Points,
     inside: Bool[Tensor, "points"],
     slots: Slots,
@@ -914,7 +915,7 @@ def extrapolate(
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #f4bf508a
 def slot_wise_map(slots: Slots, n: int) -> Generator:
-    "A random map of each slot: bent for n of 0 and 1, affine for 2."
+    "A random map of each slot: nonlinear for n of 0 and 1, affine for 2."
     matrix, networks = block_diagonal(random_matrices(slots), slots), slot_networks(slots, [len(s) for s in slots], 7)
     place = torch.tensor([place for slot in slots for place in slot]).argsort()
     return lambda z: matrix @ z + (torch.cat(networks(z))[place] if n < 2 else 0.5)
@@ -927,7 +928,7 @@ def worst_errors(
     slots: Slots,
     n: int,  # of the model
 ) -> tuple[float, float]:  # inside, outside
-    "Largest absolute errors of the fit on the combinations seen and on the others."
+    "Largest absolute errors of the fit on seen and on unseen combinations."
     points, inside = slot_grid(slot_values(slots, len(mask)), slots), mask.flatten()
     values = torch.vmap(lambda z: f(h(z)))(points)
     errors = (extrapolate(values, points, inside, slots, n) - values).abs().amax(1)
@@ -1029,12 +1030,12 @@ def heard_by(
     slot: Sequence[int],
     tolerance: float = 1e-10,
 ) -> list[int]:
-    "The outputs that hear a slot (asymmetry, equation E.1)."
+    "The outputs that depend on a slot (asymmetry, equation E.1)."
     return (jacobian[:, list(slot)].abs().amax(1) > tolerance).nonzero()[:, 0].tolist()
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #0b0644f7
 def is_compositional(jacobian: Float[Tensor, "outputs latents"], slots: Slots) -> bool:
-    "Whether no output hears two slots (asymmetry, Definition E.1)."
+    "Whether no output depends on two slots (asymmetry, Definition E.1)."
     heard = [place for slot in slots for place in heard_by(jacobian, slot)]
     return len(heard) == len(set(heard))
 
@@ -1052,7 +1053,7 @@ def reducing_cuts(
     jacobian: Float[Tensor, "outputs latents"],
     slot: Sequence[int],
 ) -> list[tuple[list[int], list[int]]]:
-    "The ways to deal a slot's outputs into two parts that share nothing; none for an irreducible slot (E.3)."
+    "The partitions of a slot's outputs into two parts that share nothing; none for an irreducible slot (E.3)."
     own = jacobian[:, list(slot)]
     return [parts for parts in splits(heard_by(jacobian, slot)) if rank_gain(own, parts) == 0]
 
@@ -1061,7 +1062,7 @@ def splitting_basis(
     jacobian: Float[Tensor, "outputs slot"],
     parts: tuple[list[int], list[int]],  # of the outputs, sharing nothing
 ) -> Float[Tensor, "slot slot"]:
-    "A basis of a slot's latents in which each is heard by one part only (asymmetry, equations E.5 and E.6)."
+    "A basis of a slot's latents in which each influences one part only (asymmetry, equations E.5 and E.6)."
     return torch.cat([null_space(jacobian[part]) for part in reversed(parts)], dim=1)
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #01cf5367
@@ -1069,7 +1070,7 @@ UNEQUAL = ((0, 1), (2, 3, 4))
 
 
 def random_jacobian(seed: int, hidden: int | None) -> Float[Tensor, "outputs latents"]:
-    "Four and five outputs for two and three latents; slot `hidden` falls apart in another basis."
+    "Four and five outputs for two and three latents; slot `hidden` is reducible in another basis."
     blocks = [random_latents(2 + len(slot), len(slot), 10 * seed + k) for k, slot in enumerate(UNEQUAL)]
     if hidden is not None:
         blocks[hidden][:2, 1:] = 0
@@ -1176,7 +1177,7 @@ def cross_attention(
     queries: Float[Tensor, "pixels inner"],  # q
     key: Float[Tensor, "inner dim"],  # W^K
     value: Float[Tensor, "values dim"],  # W^V
-) -> tuple[Float[Tensor, "pixels values"], Float[Tensor, "pixels slots"]]:  # what each pixel hears, and A
+) -> tuple[Float[Tensor, "pixels values"], Float[Tensor, "pixels slots"]]:  # x-bar of each pixel, and A
     "One head of cross-attention from pixels to slots (asymmetry, equations 5.1 and 5.2)."
     weights = attention_weights(queries, slots @ key.T, scale=1.0)
     return weights @ (slots @ value.T), weights
@@ -1224,7 +1225,7 @@ def response(
     key: Float[Tensor, "inner dim"],
     value: Float[Tensor, "values dim"],
 ) -> Float[Tensor, "pixels slots values dim"]:
-    "The bracket of equation F.8: what a slot's attention weight is multiplied with in its derivative."
+    "The bracket of equation F.8: the factor of a slot's attention weight in its derivative."
     heard, _ = cross_attention(slots, queries, key, value)
     apart = slots @ value.T - heard[:, None]  # (pixels, slots, values)
     return apart[..., None] * (queries @ key)[:, None, None] + value
@@ -1236,7 +1237,7 @@ def slot_derivative(
     key: Float[Tensor, "inner dim"],
     value: Float[Tensor, "values dim"],
 ) -> Float[Tensor, "pixels slots values dim"]:
-    "The derivative of what each pixel hears by each slot, in closed form (asymmetry, equation F.8)."
+    "The derivative of each pixel's x-bar by each slot, in closed form (asymmetry, equation F.8)."
     _, weights = cross_attention(slots, queries, key, value)
     return weights[..., None, None] * response(slots, queries, key, value)
 
@@ -1360,7 +1361,7 @@ def _():
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #371d3b48
 class AsTheyCome(nn.Module):
-    "Slots are the features, as they come."
+    "Slots are the features."
 
     def forward(self, features: Float[Tensor, "b slots dim"], random: torch.Generator | None = None) -> SlotsOutput:
         return SlotsOutput(features, None, {})
@@ -1515,7 +1516,7 @@ def _():
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e28703f9
 def linear_decoder(weights: Float[Tensor, "slots dims height width"]) -> Decoder:
-    "A decoder of one channel: in each pixel the slots' latents, weighted and added up."
+    "A decoder of one channel: in each pixel a weighted sum of the slots' latents."
     return lambda slots: torch.einsum("kdhw,bkd->bhw", weights, slots)[:, None]
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d409099d

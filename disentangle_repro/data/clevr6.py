@@ -147,7 +147,7 @@ def in_blocks(
     block: Callable[[torch.Generator, int], Tensor],  # sources of some scenes from a stream of random numbers
     n: int,
     seed: int,
-    size: int = 1000,  # scenes a block
+    size: int = 1000,  # scenes per block
 ) -> Tensor:
     "The first `n` scenes of a seed, the same whatever `n` is."
     stream = generator(seed)
@@ -310,7 +310,7 @@ def draw_clevr6(
     shadows: bool = True,
     mirrors: bool = True,
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the clevr6 scene; without `shadows` and `mirrors` no object changes how another looks."
+    "Images of the clevr6 scene; without `shadows` and `mirrors` no object changes how another looks."
     rays, lamp = camera(samples * image_size, sources), lamp_points(image_size, samples).to(sources)
     images = sources.new_empty(len(sources), image_size, image_size, 3)
     for rows, _, life in still_lifes(sources, (samples * image_size) ** 2):

@@ -253,7 +253,7 @@ class View:
     normal: Float[Tensor, "3 scenes rays"]
     colour: Float[Tensor, "3 scenes rays"]  # share of the light that is returned
     around: Float[Tensor, "scenes rays"]  # light from all around
-    glow: Float[Tensor, "3 scenes height width"]  # what the room sends out by itself, a pixel
+    glow: Float[Tensor, "3 scenes height width"]  # emitted light, per pixel
 
 
 def view_from(eye: Float[Tensor, "3 scenes"], image_size: int, samples: int) -> View:
@@ -275,7 +275,7 @@ def in_light(
     image_size: int,
     samples: int,
 ) -> Float[Tensor, "scenes height width 3"]:
-    "Pictures of a view in as many kinds of light, or of as many views in one kind each."
+    "Images of a view in as many kinds of light, or of as many views in one kind each."
     direct = clear(view.points, to_light) * lambert(view.normal, to_light[..., None])
     light = strength[:, None] * (0.45 * view.around + 0.55 * direct)
     return (shrunk(view.colour * light, image_size, samples) + view.glow).permute(1, 2, 3, 0)
@@ -301,7 +301,7 @@ def draw_falcor3d(
     samples: int,
     repeats: bool,  # make the view of rows that share a camera once
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the falcor3d scene."
+    "Images of the falcor3d scene."
     strength, to_light = between(STRENGTH, values[:, :1])[0], unit(between(TO_LIGHT, values[:, 1:4]))
     groups = torch.arange(len(values), device=values.device) // 4
     if repeats:

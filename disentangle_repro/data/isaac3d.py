@@ -163,7 +163,7 @@ def draw_isaac3d(
     samples: int,
     repeats: bool,  # draw rows that differ in colours and intensity only once
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the isaac3d scene."
+    "Images of the isaac3d scene."
     objects, wall = picked(OBJECT_COLOURS, 3 * values[:, 7]), picked(WALL_COLOURS, 3 * values[:, 8])
     geometry, rows = values[:, [0, 3, 6, 1, 2, 4]], torch.arange(len(values), device=values.device)
     if repeats:

@@ -46,7 +46,7 @@ __all__ = ['REACH', 'SHAPES', 'TILE', 'STAGE', 'AMBIENT', 'DIFFUSE', 'GLOSS', 'O
 def hand_frame(
     turn: Float[Tensor, "scenes"],  # about the vertical, radians from the x axis
     elevation: Float[Tensor, "scenes"],  # radians above the level
-) -> Float[Tensor, "3 3 scenes"]:  # a rotation matrix a scene
+) -> Float[Tensor, "3 3 scenes"]:  # one rotation matrix per scene
     "Where forward, left and up of a link point: the columns of its rotation matrix."
     zero = torch.zeros_like(turn)
     forward = torch.stack([turn.cos() * elevation.cos(), turn.sin() * elevation.cos(), elevation.sin()])
@@ -154,7 +154,7 @@ def untiled(tiles: Float[Tensor, "*shape tiles rays_of_a_tile"]) -> Float[Tensor
 def in_tiles(
     rays: Rays,  # `samples` times `samples` a pixel
     light: Float[Tensor, "views layers rays"],
-    middle: Rays,  # one a pixel
+    middle: Rays,  # one per pixel
     hit: Hit,  # of these
     lamp: Float[Tensor, "3 views"],
     samples: int,
@@ -336,7 +336,7 @@ def picked(colours: Sequence[tuple[float, float, float]], index: Float[Tensor, "
 
 def coloured(
     layers: Float[Tensor, "distinct layers pixels"],
-    rows: Int[Tensor, "n"],  # which layers each picture is made of
+    rows: Int[Tensor, "n"],  # which layers each image is made of
     colours: Float[Tensor, "n layers 3"],
 ) -> Float[Tensor, "n height width 3"]:
     "Sums of light times colour over the layers."
@@ -352,7 +352,7 @@ def draw_mpi3d(
     samples: int,
     repeats: bool,  # draw rows that differ in colours only once
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the mpi3d scene."
+    "Images of the mpi3d scene."
     objects, background = picked(OBJECT_COLOURS, values[:, 0]), picked(BACKGROUND_COLOURS, values[:, 4])
     geometry, rows = values[:, [1, 3, 2, 5, 6]], torch.arange(len(values), device=values.device)
     if repeats:

@@ -163,7 +163,7 @@ def draw_objects_room(
     *,
     shadows: bool = True,
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the objects_room scene; without `shadows` no object changes how another looks."
+    "Images of the objects_room scene; without `shadows` no object changes how another looks."
     images = sources.new_empty(len(sources), image_size, image_size, 3)
     for rows, _, backdrop, features in in_groups(sources, (samples * image_size) ** 2):
         bodies = bodies_of(features)

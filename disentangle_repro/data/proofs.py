@@ -23,10 +23,10 @@ __all__ = ['slope', 'cross_derivatives', 'interaction_map', 'sprite_blocks', 'se
 # %% ../../nbs/data/12_interaction.ipynb #15a4a0c6
 def slope(
     draw: Draw,
-    along: Float[Tensor, "n sources"],  # a direction for each picture
+    along: Float[Tensor, "n sources"],  # a direction for each image
     sources: Float[Tensor, "n sources"],
 ) -> Float[Tensor, "n height width channels"]:
-    "How fast pictures change as their sources move in given directions."
+    "How fast images change as their sources move in given directions."
     return torch.func.jvp(draw, (sources,), (along,))[1]
 
 # %% ../../nbs/data/12_interaction.ipynb #a1b3dee2
@@ -35,7 +35,7 @@ def cross_derivatives(
     sources: Float[Tensor, "sources"],  # one scene
     *groups: Float[Tensor, "directions sources"],
 ) -> Float[Tensor, "*directions height width channels"]:  # a dimension for each group
-    "Derivatives of a picture along one direction of each group, for all combinations."
+    "Derivatives of an image along one direction of each group, for all combinations."
     sizes = [len(group) for group in groups]
     places = torch.cartesian_prod(*[torch.arange(size) for size in sizes]).reshape(-1, len(groups))
     for group, place in zip(groups, places.T, strict=True):
@@ -62,7 +62,7 @@ def interaction_map(
 def sprite_blocks(
     sources: Float[Tensor, "sources"],  # one scene
 ) -> Float[Tensor, "sprites features height width channels"]:  # of the sprites that are present
-    "How fast a picture of sprites changes with each real-valued feature of each sprite."
+    "How fast an image of sprites changes with each real-valued feature of each sprite."
     present = SPRITES.of_objects(sources[None])[0, :, 0] > 0.5
     blocks = [block(SPRITES, k + 1) for k in present.nonzero()[:, 0].tolist()]
     return torch.stack([cross_derivatives(SPRITES.generate, sources, each) for each in blocks])

@@ -81,7 +81,7 @@ def shapes3d_layers(
     shape: str,  # one of `SHAPES`
     degrees: Float[Tensor, "scenes"],  # direction of view
     image_size: int,  # pixels
-    samples: int = 2,  # rays a pixel along each side
+    samples: int = 2,  # rays per pixel along each side
 ) -> Float[Tensor, "scenes 5 height width"]:  # light of floor, walls, object, sky, highlight
     "The light that reaches each pixel, apart from colours."
     body, half_height = SHAPES[shape]
@@ -120,7 +120,7 @@ def draw_shapes3d(
     samples: int,
     repeats: bool,  # draw rows that share scale, shape and degrees once
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of the shapes3d scene."
+    "Images of the shapes3d scene."
     hues, geometry, rows = values[:, :3], values[:, 3:], torch.arange(len(values), device=values.device)
     if repeats:
         geometry, rows = geometry.unique(dim=0, return_inverse=True)

@@ -132,7 +132,7 @@ def sprite_corners(
     sprites: Float[Tensor, "sprites features"],
     corners: Float[Tensor, "corners 2"],  # of the shape that they all have
 ) -> Float[Tensor, "sprites corners 2"]:  # in the unit square, y upwards
-    "Corners of sprites of one shape on the picture."
+    "Corners of sprites of one shape on the image."
     _, x, y, _, degrees, scale, *_ = sprites[..., None].unbind(1)
     cosine, sine = degrees.deg2rad().cos(), degrees.deg2rad().sin()
     across, up = corners.T
@@ -160,7 +160,7 @@ def sprite_colours(sprites: Float[Tensor, "*shape features"]) -> Float[Tensor, "
     return value[..., None] * (1 - saturation[..., None] * (1 - pure_colour(hue)))
 
 # %% ../../nbs/data/10_sprites.ipynb #10882dc6
-ANTIALIASING, REACH = 5, 4  # canvas pixels a pixel along each side; pixels around a sprite that are shrunk with it
+ANTIALIASING, REACH = 5, 4  # canvas pixels per pixel along each side; pixels around a sprite that are shrunk with it
 
 
 def shrink_around(
@@ -168,7 +168,7 @@ def shrink_around(
     corners: Float[np.ndarray, "corners 2"],  # canvas pixels
     picture: UInt8[np.ndarray, "height width 3"],  # is written to
 ) -> None:
-    "Write what the canvas shows around a polygon, shrunk, to its place in the picture."
+    "Write what the canvas shows around a polygon, shrunk, to its place in the image."
     size = len(picture)
     left, top = (int(place) for place in np.clip(corners.min(0) // ANTIALIASING - REACH, 0, size - 1))
     right, bottom = (int(place) for place in np.clip(corners.max(0) // ANTIALIASING + 1 + REACH, 1, size))
@@ -191,7 +191,7 @@ def draw_with_pillow(
     sources: Float[Tensor, "n sources"],
     image_size: int,  # pixels
 ) -> UInt8[Tensor, "n height width 3"]:  # on the device of the sources
-    "Pictures as Spriteworld draws them; they are drawn on the CPU, one after the other."
+    "Images as Spriteworld draws them; they are drawn on the CPU, one after the other."
     sprites = sources.detach().cpu().double().unflatten(1, (MOST, len(FEATURES)))
     corners = canvas_corners(sprites.flatten(0, 1), ANTIALIASING * image_size)
     colours = (255 * sprite_colours(sprites)).floor().int().tolist()
@@ -267,7 +267,7 @@ def draw_sprites(
     image_size: int,
     samples: int = 1,  # no matter: pixels are exact means, not means of samples
 ) -> Float[Tensor, "n height width 3"]:
-    "Pictures of sprites as a function of their sources: differentiable in all but presence and shape."
+    "Images of sprites as a function of their sources: differentiable in all but presence and shape."
     sprites = sources.unflatten(1, (MOST, len(FEATURES)))
     covered = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=image_size)).unflatten(0, (-1, MOST))
     alpha = (covered * sprites[..., 0, None, None])[..., None]

@@ -88,7 +88,7 @@ def lead_probability(
     logits: Float[Tensor, "*batch values"],
     nats: float,
 ) -> Float[Tensor, "*batch"]:
-    "Probability that the largest of logits plus Gumbel numbers leads the second by more than `nats`."
+    "Probability that the largest of logits plus Gumbel noise exceeds the second by more than `nats`."
     q = logits.softmax(-1)
     return (q / (q + math.exp(nats) * (1 - q))).sum(-1)
 
@@ -177,7 +177,7 @@ def random_joint(
     spread: float,  # of the log-probabilities: zero for independent, uniform latents
     seed: int,
 ) -> Float[Tensor, "*values"]:
-    "A table of probabilities whose logarithms are normal numbers."
+    "A table of probabilities with normal log-probabilities, normalised."
     return (spread * torch.randn(size, generator=generator(seed))).double().flatten().softmax(0).view(size)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #a62c9979
@@ -203,7 +203,7 @@ def draw_codes(
     n: int,
     random: torch.Generator,
 ) -> Int[Tensor, "n latents"]:
-    "Independent draws from a table of probabilities, as indices."
+    "Independent samples from a table of probabilities, as indices."
     drawn = torch.multinomial(joint.flatten(), n, replacement=True, generator=random)
     return torch.stack(torch.unravel_index(drawn, joint.shape), dim=1)
 
@@ -211,8 +211,8 @@ def draw_codes(
 def tabulate(
     codes: Int[Tensor, "n latents"],
     size: tuple[int, ...],  # values of each latent
-) -> Float[Tensor, "*values"]:  # shares
-    "How often each code is among `codes`."
+) -> Float[Tensor, "*values"]:  # relative frequencies
+    "Relative frequency of each code among `codes`."
     places = torch.tensor([math.prod(size[j + 1 :]) for j in range(len(size))])
     counts = (codes * places).sum(1).bincount(minlength=math.prod(size))
     return (counts.double() / len(codes)).view(size)
@@ -249,7 +249,7 @@ def distance_of_permuted(joint: Float[Tensor, "*values"], n: int, seed: int) -> 
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #6e95d82f
 def distance_foretold(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
-    "Expected total-variation distance of `n` draws from their law `p`, where `n` is large."
+    "Expected total-variation distance of `n` samples from their distribution `p`, for large `n`."
     return (p * (1 - p)).sqrt().sum() / math.sqrt(2 * math.pi * n)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #1bf7514b
@@ -265,14 +265,14 @@ def _():
 def log_density_ratio(
     joint: Float[Tensor, "*values"],  # without zeros
 ) -> Float[Tensor, "*values"]:
-    "log q / q-bar of each code: what the best discriminator says (factorqvae, equations 6 and 7)."
+    "log q / q-bar of each code: the optimal discriminator's logits (factorqvae, equations 6 and 7)."
     return joint.log() - factorial(joint).log()
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #4fc1a21b
 def counted_batch(
     counts: Int[Tensor, "*values"],  # how often each code occurs
 ) -> tuple[Int[Tensor, " joint"], Int[Tensor, " permuted"]]:  # positions in the flattened table
-    "A batch of codes with those counts, and all the rows its permutations can make, as often as they make them."
+    "A batch of codes with those counts, and all rows of its permutations, with their multiplicities."
     return tuple(torch.arange(counts.numel()).repeat_interleave(c.flatten()) for c in (counts, factorial(counts)))
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #4a98ece5
@@ -291,7 +291,7 @@ def _():
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #7963c7dd
 def printed_loss(
-    of_joint: Float[Tensor, " joint"],  # logits of codes as they are
+    of_joint: Float[Tensor, " joint"],  # logits of the original codes
     of_permuted: Float[Tensor, " permuted"],  # logits of permuted codes
 ) -> Float[Tensor, ""]:
     "Equation 8 of factorqvae as it is printed (F7)."
@@ -303,7 +303,7 @@ def descent(
     printed: bool,  # equation 8 as printed, or the cross-entropy
     steps: int,
 ) -> Float[Tensor, "steps codes"]:
-    "Logits of a table of codes at each step down the gradient, from C = 1/2."
+    "Logits of a table of codes at each step of gradient descent, from C = 1/2."
     joint, permuted = counted_batch(counts)
     logits, path = torch.zeros(counts.numel(), dtype=torch.float64, requires_grad=True), []
     for _ in range(steps):
@@ -330,7 +330,7 @@ def _():
 def one_hot_draws(
     joint: Float[Tensor, "*values"],  # of latents that have the same number of values
 ) -> Callable[[int, torch.Generator], Float[Tensor, "n latents values"]]:
-    "Draws of one-hot codes (n, latents, values) from a table, as `trained_discriminator` takes them."
+    "Samples of one-hot codes (n, latents, values) from a table, as `trained_discriminator` takes them."
     return lambda n, random: F.one_hot(draw_codes(joint, n, random), joint.shape[0]).float()
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb333432
@@ -363,7 +363,7 @@ def _():
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #59c715b7
 def law_of_codes(
-    logits: Float[Tensor, "images latents values"],  # of q(z|x), each image as likely as another
+    logits: Float[Tensor, "images latents values"],  # of q(z|x), images equally likely
 ) -> Float[Tensor, "*values"]:
     "The table q(z) of a data set's codes (factorqvae, section 4)."
     return torch.vmap(lambda rows: math.prod(torch.meshgrid(*rows, indexing="ij")))(logits.softmax(2)).mean(0)
@@ -424,7 +424,7 @@ def round_by_the_book(
     tau: float,
     rate: float,
 ) -> None:
-    "The loop of factorqvae's Algorithm 1 with F7's sign, line by line, down the plain gradient: for checks."
+    "The loop of factorqvae's Algorithm 1 with F7's sign, line by line, by plain gradient descent: for checks."
     M, C = model.latent.codebooks, lambda z: model.discriminator(z).sigmoid()
     d, (B, K) = model.discriminator.layers[1].in_features // len(M), (len(x), len(M))
     x, x_prime = (images.movedim(3, 1) / 255 for images in (x, x_prime))
@@ -450,7 +450,7 @@ def round_by_the_book(
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #e4c89924
 def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batch 64 64 3"]]:
-    "A narrow model with three latents of five values at half of its training, and eight pictures of noise."
+    "A narrow model with three latents of five values at half of its training, and eight images of noise."
     with seeded(0):
         model = make(3, n_values=5, width=0.05, **how)
         pictures = torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8)
@@ -512,7 +512,7 @@ def chain_rule_sides(
     importance: Float[np.ndarray, "latents sources"],
     c: float,  # completeness, weighted or not
 ) -> tuple[float, float]:  # in nats
-    "Both sides of the chain rule: entropy of latents plus what D misses, entropy of sources plus what C misses."
+    "Both sides of the chain rule: H(rho_i) + (1 - D) log F and H(rho_j) + (1 - C) log d."
     missed = (1 - disentanglement(importance), 1 - c)
     latents, sources = importance.shape
     return (
@@ -545,7 +545,7 @@ VALUE_COUNTS = np.array([6, 5, 4, 3])
 
 def mixed_latents(
     n: int,  # samples
-    mixing: float,  # standard deviation of the weights of sources that do not belong
+    mixing: float,  # standard deviation of the weights of other sources
     seed: int = 0,
     redundant: bool = False,  # the last four latents repeat the first four
 ) -> tuple[Int[np.ndarray, "n 4"], Float[np.ndarray, "n 8"]]:
@@ -572,7 +572,7 @@ def both_scores(
 def nearest_code(
     latents: Float[np.ndarray, "n latents"],
     codebook: Float[np.ndarray, " values"],  # shared by all latents
-) -> Int[np.ndarray, "n latents"]:  # places in the codebook
+) -> Int[np.ndarray, "n latents"]:  # indices in the codebook
     "The index of the code that is nearest to each latent (factorqvae, equation 3)."
     return distances(torch.tensor(latents)[:, :, None], torch.tensor(codebook)[:, None]).argmin(-1).numpy()
 
@@ -581,7 +581,7 @@ def relabelled(
     codes: Int[np.ndarray, "n latents"],  # indices
     seed: int = 0,
 ) -> Int[np.ndarray, "n latents"]:
-    "The same codes under new numbers, each latent's drawn by itself."
+    "The same codes under a random relabelling, independent for each latent."
     rng = np.random.default_rng(seed)
     return np.stack([rng.permutation(codes.max() + 1)[latent] for latent in codes.T], axis=1)
 

@@ -51,7 +51,7 @@ __all__ = ['LOSSES', 'UNRELATED', 'MOST_APART', 'redraw', 'MixtureAutoencoder', 
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #9a08c360
 def redraw(out: MixtureSlots, random: torch.Generator) -> Float[Tensor, "sets points 2"]:
-    "For each point a draw from one slot, chosen by the responsibilities."
+    "For each point a sample from one slot, chosen by the responsibilities."
     sets, points, slots = out.attention.shape
     owner = torch.multinomial(out.attention.flatten(0, 1), 1, generator=random).view(sets, points, 1)
     mean, variance = (numbers.take_along_dim(owner, dim=1) for numbers in (out.mean, out.variance))
@@ -100,7 +100,7 @@ def set_distance(
 def point_distance(
     a: Float[Tensor, "sets points 2"], b: Float[Tensor, "sets points 2"], random: torch.Generator
 ) -> Float[Tensor, ""]:
-    "Squared error, point by point; takes a stream it has no use for, as `set_distance` does."
+    "Squared error, point by point; the generator is unused, for the signature of `set_distance`."
     return 2 * (a - b).square().mean()
 
 
@@ -111,7 +111,7 @@ def train(
     seed: int,
     *,
     updates: int = 500,
-    batch: int = 8,  # sets an update
+    batch: int = 8,  # sets per step
     learning_rate: float = 5e-3,
     loss: str = "set",  # or "points"
     n_sets: int = 1000,  # in the training data
@@ -126,7 +126,7 @@ def train(
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
     step = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
-    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="update", leave=False, disable=not progress):
+    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=not progress):
         chosen = points[torch.randint(n_sets, (batch,), generator=random)]
         step.zero_grad()
         distance(chosen, network(chosen, random), random).backward()
@@ -139,7 +139,7 @@ def slots_of(
     model: MixtureAutoencoder,
     points: Float[Tensor, "sets points 2"],
     *,
-    seed: int = 0,  # of the starts
+    seed: int = 0,  # of the initial slots
 ) -> LocalMixture:  # in double precision
     "The slots of each set, with variances and weights: their mixture in the latent space."
     features = model.encoder(points)
@@ -151,7 +151,7 @@ def agreement(
     slots_by_run: Sequence[Float[Tensor, "sets slots 2"]],
     score: Callable[..., SlotAgreement] = slot_agreement,
     **choices: Any,  # as `score` takes them
-) -> pd.DataFrame:  # a row a pair: a and b (numbers of the runs), smcc, r2
+) -> pd.DataFrame:  # one row per pair: a and b (numbers of the runs), smcc, r2
     "SMCC and R² of all pairs of runs (psa, section 6)."
     pairs = list(combinations(range(len(slots_by_run)), 2))
     rows = [(a, b, *score(slots_by_run[a], slots_by_run[b], **choices)) for a, b in pairs]
@@ -174,7 +174,7 @@ class Experiment:
     models: list[MixtureAutoencoder]
     held_out: PointSets
     fits: list[LocalMixture]  # a run's slots of the held-out sets
-    refits: list[LocalMixture]  # the same from other starts
+    refits: list[LocalMixture]  # the same from other initial slots
     pairs: pd.DataFrame  # by the paper's order
     pairs_aligned: pd.DataFrame  # matching and fit alternate
 
@@ -187,7 +187,7 @@ def run_experiment(
     progress: bool = False,
     **training: Any,  # as `train` takes them
 ) -> Experiment:
-    """Section 6's experiment; every start of a slot is drawn anew in every run. `ValueError` for fewer than two runs.
+    """Section 6's experiment; initial slots are independent between runs. `ValueError` for fewer than two runs.
 
     It repeats bit for bit on the same kind of processor with the same version of PyTorch and number of threads.
     """
@@ -213,7 +213,7 @@ def reconstruction_error(model: MixtureAutoencoder, points: Float[Tensor, "sets 
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #5ef56f23
 def weight_difference(one: nn.Module, other: nn.Module) -> float:
-    "The largest difference of a parameter of two networks alike, relative to the largest parameter."
+    "The largest difference of a parameter between two networks, relative to the largest parameter."
     a, b = (nn.utils.parameters_to_vector(network.parameters()).detach() for network in (one, other))
     return ((a - b).abs().max() / a.abs().max()).item()
 
@@ -226,7 +226,7 @@ def aggregate(fit: LocalMixture) -> DiagonalMixture:
 def features_of(
     model: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]
 ) -> Float[Tensor, "all_points 2"]:  # in double precision
-    "Where the encoder puts points."
+    "Features of points."
     with torch.no_grad():
         return model.encoder(points).double().flatten(0, 1)
 
@@ -236,14 +236,14 @@ def undo(
     other: MixtureAutoencoder,
     points: Float[Tensor, "sets points 2"],
 ) -> AffineMap:  # from the other run's latent space to the reference's
-    "The affine map that comes closest to taking one run's features of points to another's."
+    "The least-squares affine map from one run's features of points to another's."
     return fit_affine(features_of(other, points), features_of(reference, points))
 
 
 def affine_share(
     reference: MixtureAutoencoder, other: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]
 ) -> float:  # R², at most 1
-    "What part of the variance of a run's features is an affine map of another's."
+    "The fraction of the variance of a run's features that an affine map of another's explains."
     source, target = features_of(other, points), features_of(reference, points)
     missed = target - fit_affine(source, target)(source)
     return 1 - (missed.square().sum() / deviations(target).square().sum()).item()
@@ -252,14 +252,14 @@ def affine_share(
 def profile(
     draws: Float[Tensor, "n 2"], directions: int = 72, levels: int = 400
 ) -> Float[Tensor, "directions levels"]:  # in standard deviations
-    "Quantiles of draws along directions all around, the draws having been brought to mean zero and covariance one."
+    "Quantiles of whitened samples along directions around the circle."
     angles = 2 * math.pi * torch.arange(directions, dtype=draws.dtype) / directions
     lines = torch.stack([angles.cos(), angles.sin()], dim=1) @ (deviations(draws) @ whitening(draws)).mT
     return lines.quantile((torch.arange(levels, dtype=draws.dtype) + 0.5) / levels, dim=1).mT.contiguous()
 
 
 def profile_of(fit: LocalMixture, seed: int, n: int = 2000) -> Float[Tensor, "directions levels"]:
-    "The profile of draws from a run's aggregate posterior."
+    "The profile of samples from a run's aggregate posterior."
     return profile(aggregate(fit).sample(n, generator(seed)))
 
 
@@ -275,7 +275,7 @@ UNRELATED = ("five other clusters", "one Gaussian", "uniform square")
 
 
 def unrelated(kind: str, seed: int, n: int = 2000) -> Float[Tensor, "n 2"]:
-    "Draws from a distribution, one of `UNRELATED`, that has nothing to do with any run."
+    "Samples from an unrelated distribution, one of `UNRELATED`."
     random = generator(seed)
     noise = torch.randn(n, 2, generator=random, dtype=torch.float64)
     if check_choice("kind", kind, UNRELATED) == "one Gaussian":
@@ -301,10 +301,10 @@ class AggregateRatios:
 
 def aggregate_ratios(
     fits: Sequence[LocalMixture],
-    refits: Sequence[LocalMixture],  # of the same runs, from other starts of the slots
+    refits: Sequence[LocalMixture],  # of the same runs, from other initial slots
     n_unrelated: int = 10,  # of each kind
 ) -> AggregateRatios:
-    "How alike the aggregates of runs are, beside a run and itself, and beside what is unrelated (psa, figure 4)."
+    "Distances between the aggregates of runs, relative to a run and itself, and to unrelated ones (psa, figure 4)."
     first = [profile_of(fit, n) for n, fit in enumerate(fits)]
     second = [profile_of(fit, 1000 + n) for n, fit in enumerate(refits)]
     unit = float(np.mean([apart(*both) for both in zip(first, second, strict=True)]))
@@ -320,7 +320,7 @@ def released_agreement(
     slots_a: Float[Tensor, "sets slots dims"],
     slots_b: Float[Tensor, "sets slots dims"],
 ) -> SlotAgreement:
-    "SMCC and R² as the released code has them: a kernel regression a slot, and its correlation with its own input."
+    "SMCC and R² as in the released code: one kernel regression per slot, and its correlation with its own input."
     a, b = to_slot_pair(slots_a, slots_b)
     a, b = ((s - s.mean(0)) / s.std(0, correction=0) for s in (a, reorder(b, assign(squared_distances(b, a)))))
     cut, scores = len(a) * 4 // 5, []

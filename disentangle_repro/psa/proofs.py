@@ -112,7 +112,7 @@ def responsibilities_as_printed(
     features: Statistics,
     mixture: LocalMixture,
 ) -> Float[Tensor, "batch slots positions"]:
-    "Equation 5 of psa to the letter, with the mean of slot k in the sum over slots j; no probabilities."
+    "Equation 5 of psa to the letter, with the mean of slot k in the sum over slots j; these are not probabilities."
     k = mixture.mean.shape[1]
     mean = mixture.mean.repeat_interleave(k, dim=1)
     pairs = LocalMixture(mean, mixture.variance.repeat(1, k, 1), mixture.log_weight.repeat(1, k))
@@ -252,7 +252,7 @@ def likelihood_course(
     mixture: LocalMixture,
     query: Callable[[Tensor], Tensor],
     iterations: int,
-) -> Float[Tensor, "iterations+1 batch"]:  # in nats a position
+) -> Float[Tensor, "iterations+1 batch"]:  # in nats per position
     "Log-likelihood of the keys before the first iteration and after each."
     course = []
     for _ in range(iterations + 1):
@@ -377,7 +377,7 @@ def _():
 def on_meta(
     iterations: int, positions: int, slots: int, dim: int, **options: bool
 ) -> tuple[ProbabilisticSlotAttention, Float[Tensor, "1 positions dim"]]:  # the layer, and features of one image
-    "A layer and its input, with shapes and without numbers."
+    "A layer and its input on the `meta` device: shapes without data."
     with torch.device("meta"):
         layer = ProbabilisticSlotAttention(slots, dim, iterations=iterations, queries="learned", **options)
         return layer.requires_grad_(False), torch.empty(1, positions, dim)
@@ -536,7 +536,7 @@ def _():
 
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #1c97f80d
 class Product(NamedTuple):
-    "A product of two normal densities: a third, times a constant."
+    "A product of two normal densities: a normal density times a constant."
 
     mean: Float[Tensor, "*shape dim"]
     variance: Float[Tensor, "*shape dim"]
@@ -667,7 +667,7 @@ def concatenated_slots(
     means: Float[Tensor, "slots dim"],
     variances: Float[Tensor, "slots dim"],
 ) -> DiagonalMixture:  # of slots! components in slots * dim dimensions
-    "The law of one image's slots in random order, one after the other (psa, Theorem 1, equation 11)."
+    "The distribution of one image's concatenated slots in random order (psa, Theorem 1, equation 11)."
     orders = torch.tensor(list(permutations(range(len(means)))), device=means.device)
     weights = means.new_full((len(orders),), 1 / len(orders))
     return DiagonalMixture(weights, means[orders].flatten(1), variances[orders].flatten(1))
@@ -679,7 +679,7 @@ def draw_slots(
     n: int,
     random: torch.Generator,
 ) -> Float[Tensor, "n slots dim"]:
-    "n times all slots, each once, in an order drawn anew."
+    "n samples of all slots, each in an independent random order."
     orders = torch.rand(n, len(means), generator=random, device=means.device).argsort(1)
     noise = torch.randn(n, *means.shape, generator=random, dtype=means.dtype, device=means.device)
     return means[orders] + variances[orders].sqrt() * noise
@@ -805,10 +805,10 @@ def lose_rank(network: nn.Sequential, layer: int) -> nn.Sequential:
 # %% ../../nbs/psa/04_identifiability.ipynb #41688483
 def unseen_step(
     network: nn.Sequential,
-    layer: int,  # the affine layer that does not see it; those before must be square
+    layer: int,  # the affine layer without full rank; those before must be square
     z: Float[Tensor, "n latents"],
 ) -> Float[Tensor, "n latents"]:
-    "Inputs that differ from z, by one unit before the layer in the direction to which it is most blind."
+    "Inputs that differ from z by one unit before the layer, in the direction of its smallest singular value."
     before, blind = network[: 2 * layer], torch.linalg.svd(network[2 * layer].weight).Vh[-1]
     return inverse(before, before(z) + blind)
 
@@ -828,7 +828,7 @@ def _():
 
 # %% ../../nbs/psa/04_identifiability.ipynb #5c8c0014
 def preactivations(network: nn.Sequential, z: Float[Tensor, "n latents"]) -> Float[Tensor, "n units"]:
-    "All numbers that go into an activation; a fold is where one of them is zero."
+    "All preactivations; a fold is where one of them is zero."
     found = []
     for layer in network:
         if isinstance(layer, nn.LeakyReLU):
@@ -890,7 +890,7 @@ def _():
 def absorb(
     network: nn.Sequential, matrix: Float[Tensor, "latents latents"], shift: Float[Tensor, "latents"]
 ) -> nn.Sequential:
-    "The network that makes of A z + c what the given one makes of z: f after the inverse of the affine map."
+    "The network f o h^-1 with h(z) = A z + c: its output at A z + c is that of the given network at z."
     network = copy.deepcopy(network)
     first = network[0]
     first.weight.copy_(torch.linalg.solve(matrix, first.weight, left=False))
@@ -901,7 +901,7 @@ def absorb(
 def affine_image(
     mixture: DiagonalMixture, matrix: Float[Tensor, "dim dim"], shift: Float[Tensor, "dim"]
 ) -> torch.distributions.MixtureSameFamily:
-    "The law of A z + c for z from a mixture: another mixture, with full covariances."
+    "The distribution of A z + c for z from a mixture: another mixture, with full covariances."
     covariances = (matrix * mixture.variances[:, None]) @ matrix.T
     slots = torch.distributions.MultivariateNormal(mixture.means @ matrix.T + shift, covariances)
     return torch.distributions.MixtureSameFamily(torch.distributions.Categorical(mixture.weights), slots)
@@ -909,8 +909,8 @@ def affine_image(
 # %% ../../nbs/psa/04_identifiability.ipynb #eddd6258
 def affine_fit(
     z: Float[Tensor, "n dim_in"], y: Float[Tensor, "n dim_out"]
-) -> tuple[Float[Tensor, "dim_out dim_in"], Float[Tensor, "dim_out"], float]:  # A, c, largest miss
-    "The affine map from z to y by least squares, and by how much it misses at most."
+) -> tuple[Float[Tensor, "dim_out dim_in"], Float[Tensor, "dim_out"], float]:  # A, c, largest residual
+    "The affine map from z to y by least squares, and its largest residual."
     extended = torch.cat([z, torch.ones_like(z[:, :1])], dim=1)
     solution = torch.linalg.lstsq(extended, y).solution
     return solution[:-1].T, solution[-1], (extended @ solution - y).abs().max().item()
@@ -1052,12 +1052,12 @@ def _():
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #17bc52c1
 def shuffled(slots: Float[Tensor, "images slots dims"], random: torch.Generator) -> Float[Tensor, "images slots dims"]:
-    "Each image's slots in an order of its own."
+    "Each image's slots in an independent random order."
     return reorder(slots, torch.rand(slots.shape[:2], generator=random).argsort(1))
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #7971cdec
 def random_matrix(dims: int, random: torch.Generator) -> Float[Tensor, "dims dims"]:
-    "A random rotation, stretches from 1 to 3 along the axes, and another rotation."
+    "A random matrix with singular values from 1 to 3."
     first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=random, dtype=torch.float64)).Q
     return (first * torch.linspace(1, 3, dims, dtype=torch.float64)) @ second
 
@@ -1195,7 +1195,7 @@ PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scor
 
 
 def of_both(of_trainings: Float[np.ndarray, "repeats n"], operation: np.ufunc) -> Float[np.ndarray, "repeats n n"]:
-    "An operation on what each two trainings have."
+    "An operation on the values of each two trainings."
     return operation(of_trainings[:, :, None], of_trainings[:, None])
 
 
@@ -1211,7 +1211,7 @@ def called_different(
     repeats: int = 4000,
     seed: int = 0,
 ) -> float:
-    "The share of comparisons of two models, each trained n times, that call them different though they are the same."
+    "The fraction of comparisons of two identical models, each trained n times, that call them different."
     rng, (a, b) = np.random.default_rng(seed), np.array(list(permutations(range(n), 2))).T
     both = PAIRINGS[pairing](rng, 2 * repeats, n)[:, a, b] + 0.01 * rng.normal(size=(2 * repeats, len(a)))
     found = values(a, b, both)
@@ -1241,7 +1241,7 @@ def _():
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #849139ae
 def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Tensor, "n 3 4"]]:  # slots and latents
-    "Three objects with four latents, and slots that mix them, bend them, take from a neighbour, and add noise."
+    "Three objects with four latents, and slots: nonlinear mixtures of them, leakage from a neighbour, and noise."
     random = generator(seed)
     latents = torch.rand(n, 3, 4, generator=random, dtype=torch.float64)
     own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, random=random))
@@ -1252,11 +1252,11 @@ def evaluations(
     metric: Callable[..., float],  # of slots and latents, with a seed
     slots: Float[Tensor, "images slots dims"],
     latents: Float[Tensor, "images objects others"],
-    n: int,  # images an evaluation
+    n: int,  # images per evaluation
     repeats: int = 10,
     **choices: Any,
 ) -> Float[Tensor, " repeats"]:
-    "One metric of one model, evaluated again and again on other images and with other seeds."
+    "One metric of one model, evaluated repeatedly on other images and with other seeds."
     samples = [torch.randperm(len(slots), generator=generator(100 + seed))[:n] for seed in range(repeats)]
     found = [metric(slots[part], latents[part], seed=seed, **choices) for seed, part in enumerate(samples)]
     return torch.tensor(found)
@@ -1272,12 +1272,12 @@ def _():
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #1603b806
 def disjoint(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
-    "A decoder in which each slot has five numbers of the picture to itself."
+    "A decoder in which each slot has five outputs of its own."
     return (slots.sum(2, keepdim=True) * torch.arange(1, 6, device=slots.device)).sin()
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #dd95a599
 def softmax_decoder(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
-    "The same, where slots compete for each number."
+    "The same, with a softmax over slots for each output."
     return disjoint(slots) * disjoint(slots).softmax(1)
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #e0a45c39

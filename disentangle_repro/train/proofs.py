@@ -25,18 +25,18 @@ __all__ = ['measured_temperature', 'MeasuredQuantizer', 'small_training']
 
 # %% ../../nbs/train/05_annealing.ipynb #8f65e7d8
 def measured_temperature(
-    relaxed: Float[Tensor, "batch latents values"],  # draws
+    relaxed: Float[Tensor, "batch latents values"],  # samples
     logits: Float[Tensor, "batch latents values"],
-    random: torch.Generator,  # in the state that it had before the draws
+    random: torch.Generator,  # in its state before sampling
 ) -> float:
-    "The temperature of relaxed draws, from the draws and their noise."
+    "The temperature of relaxed samples, from the samples and their noise."
     perturbed = logits - torch.empty_like(logits).exponential_(generator=random).log()
     widths = [values.amax(2) - values.amin(2) for values in (perturbed, relaxed.log())]
     return (widths[0] / widths[1]).median().item()
 
 # %% ../../nbs/train/05_annealing.ipynb #ab09a1fc
 class MeasuredQuantizer(ScalarQuantizer):
-    "A `ScalarQuantizer` that notes the temperature of each of its draws in `temperatures`."
+    "A `ScalarQuantizer` that records the temperature of each of its samples in `temperatures`."
 
     def __init__(self, *sizes: Any, **config: Any):
         super().__init__(*sizes, **config)
@@ -53,7 +53,7 @@ class MeasuredQuantizer(ScalarQuantizer):
 
 # %% ../../nbs/train/05_annealing.ipynb #ef51e944
 def small_training(factorised: bool) -> Training:
-    "A training of a QVAE, or of a FactorQVAE, of images with four pixels, whose layer measures its draws."
+    "A training of a QVAE, or of a FactorQVAE, of images with four pixels, with a measuring layer."
     with seeded(0):
         encoder = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
         decoder = nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (1, 2, 2)))
