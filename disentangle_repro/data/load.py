@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -25,26 +26,33 @@ from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
 from .averaging import averaged, averaged_file, majority
 from .clevr6 import CLEVR6
+from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import Contents, OnDisk, check_number, holds, read_pictures, size_of, write_pictures
+from disentangle_repro.data.hdf5 import (
+    Contents, OnDisk, check_number, holds, read_pictures, rows_of_grid, size_of, write_pictures
+)
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
+from .multi_dsprites import MULTI_DSPRITES
 from .objects_room import OBJECTS_ROOM
 from .official import ONLY_PUBLISHED, PUBLISHED, Published, not_drawn, read_official
 from .scenes import ObjectScene, Scene
 from .shapes3d import SHAPES3D
 from .sprites import SPRITES
+from .tetrominoes import TETROMINOES
 
 # %% auto #0
 __all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
            'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized', 'rendered_path',
-           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'load_grid', 'load_objects',
-           'points_of_mixture', 'add_dataset', 'main']
+           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint', 'load_grid',
+           'load_objects', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/15_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
-    scene.name: scene for scene in (SHAPES3D, MPI3D, FALCOR3D, ISAAC3D, SPRITES, CLEVR6, OBJECTS_ROOM)
+    scene.name: scene
+    for scene in (SHAPES3D, MPI3D, FALCOR3D, ISAAC3D, DSPRITES)
+    + (SPRITES, CLEVR6, OBJECTS_ROOM, MULTI_DSPRITES, TETROMINOES)
 }
 GRIDS: dict[str, Scene] = {name: scene for name, scene in SCENES.items() if isinstance(scene, Scene)} | ONLY_PUBLISHED
 RENDERED = [*SCENES, "gmm2d"]
@@ -248,6 +256,7 @@ def sized(
 def rendered_path(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0) -> Path:
     "Where rendered pictures lie, or would."
     part = "" if n is None else f"-n{n}"
+    part += "" if scene.joint is None else f"-{scene.joint.key}"
     which = f"{part}-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
     return data_folder() / "rendered" / f"{scene.name}{which}.h5"
 
@@ -284,43 +293,61 @@ def load_dataset(
     seed: int = 0,  # which subset; of several objects drawn here, which scenes
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out
     image_size: int | None = None,  # pixels a side that images are averaged down to; as they are when left out
+    correlation: dict[str, Any] | None = None,  # of two sources: `{"sources": [a, b], "sigma": 0.2}`, perhaps "alpha"
+    held_out: dict[str, Any] | None = None,  # `{"sources": [a, b], "values": [[0, 1], [2]], "part": "train"}` or "test"
 ) -> Dataset:
-    "A data set; `ValueError` for an unknown name or source, an impossible `n` or size, `DataError` for a faulty file."
+    "A data set; `ValueError` for an argument that cannot be, `DataError` for a faulty file."
     check_choice("name", name, NAMES)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
         raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
     if name == "gmm2d" and image_size is not None:
         raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
+    joint = {"correlation": correlation, "held_out": held_out}
+    if name == "gmm2d" or (name not in GRIDS and source == "official"):
+        refuse_joint(name, "has no sources whose meaning is known", **joint)
     if name == "gmm2d":
         return points_of_mixture(SETS if n is None else n, seed, device or "cpu")
     if name in GRIDS:
-        return load_grid(GRIDS[name], source, n, seed, device or "cpu", image_size)
-    return load_objects(name, source, n, seed, device or "cpu", image_size)
+        return load_grid(GRIDS[name].under(**joint), source, n, seed, device or "cpu", image_size)
+    return load_objects(name, source, n, seed, device or "cpu", image_size, **joint)
+
+
+def refuse_joint(name: str, why: str, **joint: Any) -> None:
+    "`ValueError` where a joint distribution is given."
+    for argument, given in joint.items():
+        if given is not None:
+            raise ValueError(f"{argument} is {given!r} but {name} {why}: leave it out.")
 
 # %% ../../nbs/data/15_load.ipynb #0fd6950d
 def load_grid(
     scene: Scene, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
 ) -> Dataset:
     "Pictures of a grid of sources."
-    rows = None if n is None else scene.sources.subset(n, seed)
+    rows = rows_of_grid(scene, n, seed)
     if source == "rendered":
         contents = read_pictures(rendered_file(scene, n, seed), scene)
     else:
         contents = read_official(scene.name, scene, rows)
     images, _ = sized(contents.images, None, device, image_size)
-    grid = images if n is None else None
-    if n is not None and source == "official":
+    grid = images if rows is None else None
+    if rows is not None and source == "official":
         grid = OnDisk(contents.images.path, "images", device=device)
     values = scene.sources.names, scene.sources.value_counts
     return Dataset(scene.name, source, images, contents.sources.to(device), *values, scene=scene, grid=grid)
 
 # %% ../../nbs/data/15_load.ipynb #4aae39ce
 def load_objects(
-    name: str, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+    name: str,
+    source: str,
+    n: int | None,
+    seed: int,
+    device: torch.device | str,
+    image_size: int | None = None,
+    **joint: Any,  # `correlation` and `held_out`
 ) -> Dataset:
     "Pictures of several objects."
-    scene = SCENES[name] if source == "rendered" else None
+    scene = SCENES[name].under(**joint) if source == "rendered" else None
     splits = PUBLISHED[name].splits if scene is None else scene.splits
     n = check_number(n, sum(splits.values()))
     if scene is None:
