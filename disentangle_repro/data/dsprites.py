@@ -77,7 +77,7 @@ def cover_any(
     "The share of each pixel that sprites of several shapes cover; see `cover`."
     number, rows, shares = shape.round().clamp(0, len(DISTANCES) - 1), [], []
     for k, name in enumerate(DISTANCES):
-        for some in (number == k).nonzero()[:, 0].split(256):
+        for some in (number == k).nonzero()[:, 0].split(64):
             rows.append(some)
             shares.append(cover(name, x[some], y[some], scale[some], angle[some], image_size))
     return torch.cat(shares)[torch.cat(rows).argsort()] if rows else x.new_zeros(0, image_size, image_size)

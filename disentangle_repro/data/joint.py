@@ -105,12 +105,13 @@ def correlation_of(given: Any, domains: Domains) -> Correlation:
     "A correlation from a dictionary; `ValueError` for unknown keys or sources, or numbers that cannot be."
     check_keys("correlation", given, {"sources", "sigma"}, {"alpha"})
     pair = check_pair("correlation", given["sources"], domains)
-    sigma, alpha = given["sigma"], given.get("alpha", 1.0)
-    for name, value, fine in (("sigma", sigma, lambda x: 0.01 <= x < float("inf")), ("alpha", alpha, lambda x: abs(x) < 100)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not fine(value):
-            needed = "a number from 0.01 upwards" if name == "sigma" else "a number between -100 and 100"
-            raise ValueError(f"correlation: {name} is {value!r} but must be {needed}.")
-    return Correlation(pair, float(sigma), float(alpha))
+    numbers = {"sigma": given["sigma"], "alpha": given.get("alpha", 1.0)}
+    for name, (low, high) in {"sigma": (0.01, 100), "alpha": (-100, 100)}.items():
+        value = numbers[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ValueError(f"correlation: {name} is {value!r} but must be a number from {low} to {high}.")
+        numbers[name] = float(value)
+    return Correlation(pair, **numbers)
 
 
 def held_out_of(given: Any, domains: Domains) -> HeldOut:
@@ -135,7 +136,8 @@ def checked_values(name: str, values: Any, domain: range | tuple[float, float]) 
             raise ValueError(f"held_out: values of {name} are {values!r} but must be among 0 to {domain[-1]}.")
         return tuple(sorted({int(value) for value in values}))
     if not numbers or len(values) != 2 or not domain[0] <= values[0] < values[1] <= domain[1]:
-        raise ValueError(f"held_out: values of {name} are {values!r} but must be [lowest, highest] within {list(domain)}.")
+        needed = f"[lowest, highest] within {list(domain)}"
+        raise ValueError(f"held_out: values of {name} are {values!r} but must be {needed}.")
     return tuple(map(float, values))
 
 
@@ -210,7 +212,7 @@ def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[
     return sources.index(factors)
 
 # %% ../../nbs/data/20_joint.ipynb #30dba40a
-TOGETHER, PATIENCE = 4096, 300  # scenes proposed at once; rounds without any new scene until one gives up
+TOGETHER, PATIENCE = 1024, 1000  # scenes proposed at once; rounds without any new scene until one gives up
 
 
 def accepted(

@@ -36,6 +36,7 @@ from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
 from .objects_room import OBJECTS_ROOM
+from .own_images import OwnImages, own_file, own_images
 from .official import ONLY_PUBLISHED, PUBLISHED, Published, not_drawn, read_official
 from .scenes import ObjectScene, Scene
 from .shapes3d import SHAPES3D
@@ -46,7 +47,7 @@ from .tetrominoes import TETROMINOES
 __all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
            'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized', 'rendered_path',
            'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint', 'load_grid',
-           'load_objects', 'points_of_mixture', 'add_dataset', 'main']
+           'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/15_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
@@ -70,6 +71,9 @@ def describe(name: str) -> dict[str, object]:
     scene, published = SCENES.get(name) or GRIDS.get(name), PUBLISHED.get(name)
     if name == "gmm2d":
         sources, size, pixels = "3 of 5 components", SETS, "384 points"
+    elif isinstance(scene, OwnImages):
+        sources = " x ".join(map(str, scene.sources.value_counts)) or "none"
+        size, pixels = len(scene.files), scene.image_size
     elif isinstance(scene, Scene):
         sources, size, pixels = " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
     elif scene is not None:
@@ -84,7 +88,8 @@ def describe(name: str) -> dict[str, object]:
         "image size": pixels,
         "rendered": name in RENDERED,
         "published file": published.file if published else "",
-        "is there": published is not None and any(path.exists() for path in places(name)),
+        "is there": isinstance(scene, OwnImages)
+        or (published is not None and any(path.exists() for path in places(name))),
     }
 
 # %% ../../nbs/data/15_load.ipynb #0dcbf2b5
@@ -98,7 +103,7 @@ class Dataset:
     "Images and the sources they were made from."
 
     name: str
-    source: str  # "rendered" by this package or "official", the published file
+    source: str  # "rendered" by this package, "official", the published file, or "own", a folder
     images: UInt8[Tensor, "n height width 3"] | OnDisk  # of gmm2d, sets of points instead: (n, points, 2) numbers
     sources: Tensor  # (n, sources); of a grid value indices from 0, of several objects numbers
     names: tuple[str, ...]  # of the sources
@@ -183,7 +188,7 @@ class Dataset:
         return sample_pairs(self._of_grid("sample_pairs"), n, differing, seed, self.images.device)
 
     def _of_grid(self, method: str) -> Scene:
-        if not isinstance(self.scene, Scene):
+        if not isinstance(self.scene, Scene) or isinstance(self.scene, OwnImages):
             raise ValueError(f"{self.name} is no grid of sources, which {method} needs.")
         return self.scene
 
@@ -298,6 +303,9 @@ def load_dataset(
 ) -> Dataset:
     "A data set; `ValueError` for an argument that cannot be, `DataError` for a faulty file."
     check_choice("name", name, NAMES)
+    if isinstance(own := GRIDS.get(name), OwnImages):
+        refuse_joint(name, "is a folder and no generator", correlation=correlation, held_out=held_out)
+        return load_own(own, n, seed, device or "cpu", image_size)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
         raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
@@ -360,6 +368,17 @@ def load_objects(
     return Dataset(name, source, images, sources, contents.names, (), masks, split_ranges(splits, n), scene)
 
 # %% ../../nbs/data/15_load.ipynb #12ef3667
+def load_own(
+    scene: OwnImages, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+) -> Dataset:
+    "Images of a folder, all in the order of the table or of their names, or a random subset."
+    size = len(scene.files)
+    rows = torch.arange(size) if n is None else torch.randperm(size, generator=generator(seed))[: check_number(n, size)]
+    images, _ = sized(OnDisk(own_file(scene), "images", rows), None, device, image_size)
+    values = scene.sources.names, scene.sources.value_counts
+    return Dataset(scene.name, "own", images, scene.indices[rows].to(device), *values, scene=scene)
+
+
 def points_of_mixture(n: int, seed: int, device: torch.device | str) -> Dataset:
     "Sets of points in place of images, the components each set is drawn from, and in place of masks each point's one."
     points, chosen, component = (tensor.to(device) for tensor in sample_sets(n, seed))
@@ -368,10 +387,21 @@ def points_of_mixture(n: int, seed: int, device: torch.device | str) -> Dataset:
 
 # %% ../../nbs/data/15_load.ipynb #8129da2b
 def add_dataset(
-    scene: Scene | ObjectScene | None = None,  # of a grid that is only in a file: one that draws with `not_drawn`
+    scene: Scene | ObjectScene | str | None = None,  # a generator, or one that draws with `not_drawn`; a folder's name
     published: Published | None = None,  # the file; left out, there is none
+    *,
+    folder: Path | str | None = None,  # of images, which are then all there is
+    sources: Path | str | None = None,  # a CSV file in it: a column `file`, and one for each source
+    image_size: int = 64,  # that the folder's images are brought to
 ) -> None:
-    "Let `load_dataset` know a data set; `ValueError` for a name that is taken, or two different ones."
+    "Let `load_dataset` know a data set; `ValueError` for a name that is taken, or arguments that do not go together."
+    if isinstance(scene, str) or folder is not None:
+        if not isinstance(scene, str) or folder is None or published is not None:
+            raise ValueError("folder and a name go together: add_dataset('mine', folder=..., sources='sources.csv').")
+        check_new("name", scene, NAMES)
+        GRIDS[scene] = own_images(scene, folder, sources, image_size)
+        NAMES.append(scene)
+        return
     names = [given.name for given in (scene, published) if given is not None]
     if len(set(names)) != 1:
         raise ValueError(f"scene and published have the names {names} but need one name: give one of them, or both.")

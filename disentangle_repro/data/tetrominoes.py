@@ -93,18 +93,19 @@ def sample_tetrominoes(
     return torch.stack([torch.ones_like(x), x, y, piece, colour], 2).flatten(1)
 
 # %% ../../nbs/data/19_tetrominoes.ipynb #be43c5d7
-def along(start: Float[Tensor, "*shape"], length: float, image_size: int) -> Float[Tensor, "*shape pixels"]:
-    "What share of each pixel of a row lies between `start` and `start + length`, in widths of the image."
-    pixel = torch.arange(image_size, device=start.device)
-    low, high = (image_size * end[..., None] - pixel for end in (start, start + length))
-    return high.clamp(0, 1) - low.clamp(0, 1)
+def along(start: Float[Tensor, "*shape"], image_size: int) -> Float[Tensor, "*shape pixels"]:
+    "What share of each pixel of a row a block covers that begins at `start`, in widths of the board."
+    block = image_size // CELLS
+    begin = (image_size - CELLS * block) // 2 + CELLS * block * start[..., None]
+    low = begin - torch.arange(image_size, device=start.device)
+    return (low + block).clamp(0, 1) - low.clamp(0, 1)
 
 
 def cover_pieces(sources: Float[Tensor, "n sources"], image_size: int) -> Float[Tensor, "n pieces height width"]:
     "The share of each pixel that each piece covers."
     present, x, y, shape, _ = sources.unflatten(1, (PER_SCENE, len(FEATURES))).unbind(2)
     blocks = BLOCKS.to(sources.device)[shape.round().long().clamp(0, len(PIECES) - 1)] / CELLS
-    down, across = (along(start[..., None] + blocks[..., k], 1 / CELLS, image_size) for k, start in ((0, y), (1, x)))
+    down, across = (along(start[..., None] + blocks[..., k], image_size) for k, start in ((0, y), (1, x)))
     return torch.einsum("npbh,npbw->nphw", down, across) * present[..., None, None]
 
 # %% ../../nbs/data/19_tetrominoes.ipynb #0d772e67

@@ -36,7 +36,7 @@ from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..qlae.choices import choices
-from .assemble import assemble, pictures_needed, probe_every, score, watch
+from .assemble import assemble, joint_given, pictures_needed, probe_every, score, watch
 from .plan import MEASUREMENTS, Request, wanted
 from .runner import asked_papers, asked_request, parser, positive
 from .slots import HELD_OUT_SEEDS
@@ -243,10 +243,13 @@ def picture_bytes(dataset: str) -> int:
 # %% ../../nbs/tables/12_cost.ipynb #0f7afb68
 def files_needed(spec: RunSpec) -> dict[Path, int]:
     "The rendered files that a run reads and that are not there, with their bytes at most."
-    if spec.source != "rendered" or spec.model in MEASUREMENTS:
+    if spec.source != "rendered" or spec.model in MEASUREMENTS or spec.dataset not in SCENES:
         return {}
-    scene, files = SCENES[spec.dataset], {}
-    for split, n in pictures_needed(spec).items():
+    scenes, files = [(split, n, SCENES[spec.dataset]) for split, n in pictures_needed(spec).items()], {}
+    if joint := joint_given(spec):
+        split, n, scene = scenes[0]
+        scenes[: spec.dataset not in GRIDS] = [(split, n, scene.under(**joint))]  # of a grid in addition
+    for split, n, scene in scenes:
         seed, size = HELD_OUT_SEEDS.get(split, 0), size_of(scene)
         number = None if n == size and spec.dataset not in GRIDS else n
         path = rendered_path(scene, number, seed)
