@@ -77,7 +77,8 @@ def describe(name: str) -> dict[str, object]:
     elif isinstance(scene, Scene):
         sources, size, pixels = " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
     elif scene is not None:
-        sources = f"{scene.objects[0]} to {scene.objects[1]} objects, {len(scene.features)} features each"
+        fewest, most = scene.objects
+        sources = f"{most if fewest == most else f'{fewest} to {most}'} objects, {len(scene.features)} features each"
         size, pixels = scene.size, scene.image_size
     else:
         size, pixels = sum(published.splits.values()), published.reader_options["image_size"]

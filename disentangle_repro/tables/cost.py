@@ -245,10 +245,11 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
     "The rendered files that a run reads and that are not there, with their bytes at most."
     if spec.source != "rendered" or spec.model in MEASUREMENTS or spec.dataset not in SCENES:
         return {}
-    scenes, files = [(split, n, SCENES[spec.dataset]) for split, n in pictures_needed(spec).items()], {}
-    if joint := joint_given(spec):
-        split, n, scene = scenes[0]
-        scenes[: spec.dataset not in GRIDS] = [(split, n, scene.under(**joint))]  # of a grid in addition
+    alone, files, joint = SCENES[spec.dataset], {}, joint_given(spec)
+    together = {"train": alone.under(**joint)}
+    scenes = [(split, n, together.get(split, alone)) for split, n in pictures_needed(spec).items()]
+    if joint and spec.dataset in GRIDS:  # which is scored on as many images with independent sources
+        scenes.append(("train", scenes[0][1], alone))
     for split, n, scene in scenes:
         seed, size = HELD_OUT_SEEDS.get(split, 0), size_of(scene)
         number = None if n == size and spec.dataset not in GRIDS else n
