@@ -36,21 +36,20 @@ class Scale:
     tuning_seeds: int = 0  # runs for each value of a tuned strength; none where it is taken as given
     tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
     tuning_divisor: int = 1  # of the updates, while tuning
-    judges: bool = False  # its runs are large enough to judge a paper's claims by
 
 # %% ../../nbs/core/04_scale.ipynb #a33d8a9d
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=40,
-              batch_size=16, images=1_000, evaluation_samples=500),
+        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=20,
+              batch_size=16, images=1_000, evaluation_samples=300),
         Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
-              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4, judges=True),
+              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
         Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
               updates=7_500, batch_size=32, images=100_000),
-        Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10, judges=True),
-        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2, judges=True),
+        Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
+        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2),
     )
 }  # fmt: skip
 

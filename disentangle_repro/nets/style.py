@@ -170,7 +170,8 @@ class StyleLayer(nn.Module):
     def __init__(self, channels_in: int, channels_out: int, style_size: int, upsample: bool, variant: NetVariant):
         super().__init__()
         kernel, stride = (4, 2) if upsample else (3, 1)
-        self.convolution = TransposedConvolution(channels_in, channels_out, kernel, stride, padding=1, bias=variant.bias)
+        sizes = (channels_in, channels_out, kernel, stride)
+        self.convolution = TransposedConvolution(*sizes, padding=1, bias=variant.bias)
         self.norm = AdaptiveInstanceNorm(style_size, channels_out, variant)
         self.slope = variant.slope
 

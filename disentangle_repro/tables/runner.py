@@ -19,6 +19,7 @@ from tqdm import tqdm
 from ..core.engine import bar_line, check_engine, executor
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
+from ..core.kernels import forked_kernels, how_kernels_start
 from ..core.files import project_root, put_aside, written_whole
 from ..core.scale import SCALES, pick_scale
 from ..data.load import GRIDS, SCENES
@@ -29,8 +30,8 @@ from .spot_check import spot_check
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
-__all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',
-           'do_runs', 'write_tables', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request',
+__all__ = ['WHOLE', 'Do', 'HELD', 'IMPORTED', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt',
+           'outcome', 'do_runs', 'write_tables', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request',
            'asked_papers', 'is_study', 'lay_out_study', 'main']
 
 # %% ../../nbs/tables/04_runner.ipynb #15249923
@@ -64,7 +65,7 @@ def execute(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=ERROR"]  # the kernel: its warnings about itself are of no use here
-        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet}
+        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
         papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
 
 # %% ../../nbs/tables/04_runner.ipynb #316d56bd
@@ -169,6 +170,9 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
 
 # %% ../../nbs/tables/04_runner.ipynb #18bf2938
+IMPORTED = ("disentangle_repro.tables.assemble", "matplotlib.pyplot", "sklearn.ensemble")  # before a kernel starts
+
+
 def make_tables(
     papers: Sequence[str],
     request: Request,
@@ -179,7 +183,7 @@ def make_tables(
     "Do all runs that the tables of some papers need, then write the tables."
     store = project_store()
     put_damage_aside(store)
-    with executor(engine) as pool:
+    with executor(engine) as pool, forked_kernels(IMPORTED):
         tuning = wanted(papers, request, store, models, datasets).tuning
         failures = do_runs(tuning, store, pool) if tuning else {}
         todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
@@ -190,7 +194,8 @@ def make_tables(
     for spec in (spec for spec in todo.measurements if spec.model in ALONE):
         with executor(quiet, at_once=1) as pool:
             failures |= do_runs([spec], store, pool)
-    write_tables(papers, request)
+    with forked_kernels(IMPORTED):
+        write_tables(papers, request)
     return failures
 
 # %% ../../nbs/tables/04_runner.ipynb #c8233d15
