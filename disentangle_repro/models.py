@@ -22,6 +22,7 @@ from .core.device import seeded
 from .core.errors import check_choice
 from .core.extensions import check_new
 from .data.load import GRIDS, SCENES
+from .data.own_images import OwnImages
 from .data.scenes import ObjectScene
 from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
@@ -94,6 +95,7 @@ def create_model(
     width: float = 1.0,  # multiplies the networks' channels; one is the paper's
     seed: int = 0,  # of the initial weights
     image_size: int | None = None,  # pixels per side; the data set's when left out
+    n_latents: int | None = None,  # twice as many as there are sources when left out; not of slot models
     **hyperparameters: Any,  # the model's own, such as `n_values` of QLAE
 ) -> Autoencoder:
     "A newly initialised model; `ValueError` for an unknown name, data set or variant, or a model that is not for it."
@@ -101,13 +103,20 @@ def create_model(
     make = check_choice("name", name, SLOT_MODELS if several else MODELS)
     with seeded(seed):
         if several:
+            if n_latents is not None:
+                raise ValueError(f"n_latents is {n_latents} but {name} on {dataset} has slots: give n_slots and dim.")
             check_choice("net", net, ("paper", "code") if name in TABLE_1 else ("paper",))
             sizes = {"n_slots": slots_for(SCENES[dataset]), "image_size": image_size or SCENES[dataset].image_size}
             reading = {"protocol": net} if name in TABLE_1 else {}
             return SLOT_MODELS[make](**sizes | reading | hyperparameters, width=width)
-        n_sources = len(GRIDS[dataset].sources.names)
+        grid = GRIDS[dataset]
+        n_latents = 2 * len(grid.sources.names) if n_latents is None else n_latents
+        if n_latents < 1:
+            raise ValueError(f"n_latents is {n_latents} but must be at least 1; {dataset} has no sources to count.")
+        if isinstance(grid, OwnImages):
+            image_size = image_size or grid.image_size
         sized = {} if image_size is None else {"image_size": image_size}
-        return MODELS[make](2 * n_sources, **sized, width=width, protocol=net, **hyperparameters)
+        return MODELS[make](n_latents, **sized, width=width, protocol=net, **hyperparameters)
 
 # %% ../nbs/models.ipynb #21bfb365
 def add_model(

@@ -213,7 +213,7 @@ def test_free_memory_is_a_number_of_bytes():
     [
         ({"name": "shapes4d"}, "name is 'shapes4d' but must be one of 'shapes3d', 'mpi3d'"),
         ({"name": "shapes3d", "source": "paper"}, "source is 'paper' but must be one of 'rendered', 'official'"),
-        ({"name": "dsprites"}, "source is 'rendered' but dsprites is only published"),
+        ({"name": "mpi3d_toy"}, "source is 'rendered' but mpi3d_toy is only published"),
         ({"name": "gmm2d", "source": "official"}, "source is 'official' but gmm2d is only rendered"),
         ({"name": "shapes3d", "n": 0}, "n is 0 but must be from 1 to 480000"),
         ({"name": "shapes3d", "n": 480_001}, "n is 480001 but must be from 1 to 480000"),
@@ -240,7 +240,7 @@ def test_the_table_of_data_sets(small):
     assert set(table.index) == set(load.SCENES) | set(PUBLISHED) | {"gmm2d"} == set(load.NAMES)
     assert table.loc["shapes3d", "is there"] and table["is there"].sum() == 1
     assert table.loc["mpi3d", "sources"] == "4 x 4 x 2 x 3 x 3 x 40 x 40" and table.loc["mpi3d", "size"] == 460_800
-    assert table.loc["dsprites", ["rendered", "image size"]].tolist() == [False, 64]
+    assert table.loc["dsprites", ["rendered", "image size"]].tolist() == [True, 64]
     assert table.loc["clevr", "sources"] == "up to 10 objects, no features"
 
 
@@ -271,7 +271,7 @@ def test_drawing_beforehand(small):
     assert (small / "rendered" / "shapes3d.h5").exists()
 
 
-@pytest.mark.parametrize("arguments", [["shapes4d"], ["shapes3d", "--n", "0"], ["dsprites"]])
+@pytest.mark.parametrize("arguments", [["shapes4d"], ["shapes3d", "--n", "0"], ["mpi3d_toy"]])
 def test_the_command_says_what_is_wrong(data, arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         load.main(arguments)

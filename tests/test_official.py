@@ -515,6 +515,9 @@ def test_the_grids_have_the_published_sizes():
         "mpi3d_toy": 1_036_800, "mpi3d_realistic": 1_036_800, "mpi3d_real": 1_036_800,
     }  # fmt: skip
     assert {name: published.splits for name, published in PUBLISHED.items() if published.splits} == {
-        **dict.fromkeys(("sprites", "clevr", "objects_room"), {"train": 90_000, "validation": 5_000, "test": 5_000}),
+        **dict.fromkeys(
+            ("sprites", "clevr", "objects_room", "multi_dsprites", "tetrominoes"),
+            {"train": 90_000, "validation": 5_000, "test": 5_000},
+        ),
         "clevr6": {"train": 49_483, "validation": 2_000, "test": 2_000},
     }

@@ -19,7 +19,15 @@ from disentangle_repro.data.official import PUBLISHED, write_hdf5_objects, write
 from disentangle_repro.data.sprites import SPRITES
 from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 from disentangle_repro.tables import slots as scoring
-from disentangle_repro.tables.assemble import assemble, pictures_needed, probe_every, score, watch, worth_keeping
+from disentangle_repro.tables.assemble import (
+    assemble,
+    joint_given,
+    pictures_needed,
+    probe_every,
+    score,
+    watch,
+    worth_keeping,
+)
 from disentangle_repro.tables.slots import held_out_scenes, reconstruction_scores, training_scenes
 from disentangle_repro.train.loop import fit, load
 from disentangle_repro.train.store import RunSpec
@@ -179,7 +187,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20
     names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "pictures_needed": pictures_needed}
-    names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes}
+    names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes, "joint_given": joint_given}
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)
     (probes,) = (cell for cell in cells if "probe=" in cell)

@@ -41,7 +41,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "data": {
         "images": None,  # a random subset of so many; all where None
         "image_size": None,  # pixels per side after averaging; the data set's where None
-        "correlation": None,  # between sources; independent ones where None
+        "correlation": None,  # of two sources; independent ones where None
+        "held_out": None,  # combinations of two sources that are not trained on; none where None
     },
     "model": {"width": 1.0},
     "optimizer": {"weight_decay": 0.0, "decay_biases": True, "algorithm": "adamw"},  # one of `OPTIMIZERS`

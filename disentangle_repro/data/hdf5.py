@@ -27,14 +27,15 @@ from tqdm import tqdm
 from ..core.device import pick_device
 from ..core.errors import DataError
 from ..core.files import remove_unfinished, written_whole
+from .joint import joint_rows, joint_size
 from .scenes import ObjectScene, Scene
 
 # %% auto #0
 __all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest',
            'check_objects', 'read_rows', 'OnDisk', 'Contents', 'read_grid', 'read_objects', 'read_pictures', 'size_of',
-           'check_number', 'sources_to_draw', 'attributes', 'says_of_itself', 'chunk_length', 'create', 'compressed',
-           'block_length', 'labels_of', 'rows_in_file', 'torch_threads', 'draw_part', 'is_usable', 'draw_parts',
-           'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds', 'write_pictures']
+           'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes', 'says_of_itself', 'chunk_length', 'create',
+           'compressed', 'block_length', 'labels_of', 'rows_in_file', 'torch_threads', 'draw_part', 'is_usable',
+           'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds', 'write_pictures']
 
 # %% ../../nbs/data/13_hdf5.ipynb #1942ba07
 @contextmanager
@@ -220,7 +221,9 @@ def read_pictures(path: Path | str, scene: Scene | ObjectScene, rows: Int[Tensor
 # %% ../../nbs/data/13_hdf5.ipynb #f710e6c1
 def size_of(scene: Scene | ObjectScene) -> int:
     "Images in the whole data set."
-    return scene.sources.size if isinstance(scene, Scene) else scene.size
+    if not isinstance(scene, Scene):
+        return scene.size
+    return scene.sources.size if scene.joint is None else joint_size(scene.joint, scene.sources)
 
 
 def check_number(n: int | None, size: int) -> int:
@@ -230,19 +233,28 @@ def check_number(n: int | None, size: int) -> int:
     return n or size
 
 # %% ../../nbs/data/13_hdf5.ipynb #e07fb3ca
+def rows_of_grid(scene: Scene, n: int | None, seed: int) -> Int[Tensor, "n"] | None:
+    "Which rows of its grid a data set consists of; nothing where these are all, in their order."
+    if scene.joint is not None:
+        return joint_rows(scene.joint, scene.sources, n, seed)
+    return None if n is None else scene.sources.subset(n, seed)
+
+
 def sources_to_draw(scene: Scene | ObjectScene, n: int | None, seed: int) -> Tensor:  # (n, sources)
     "Sources of all images of a file."
     if isinstance(scene, ObjectScene):
-        return scene.sample(n or scene.size, seed)
-    return scene.sources.factors(torch.arange(scene.sources.size) if n is None else scene.sources.subset(n, seed))
+        return scene.scenes(n or scene.size, seed)
+    rows = rows_of_grid(scene, n, seed)
+    return scene.sources.factors(torch.arange(scene.sources.size) if rows is None else rows)
 
 # %% ../../nbs/data/13_hdf5.ipynb #4150ce42
 def attributes(scene: Scene | ObjectScene, n: int | None, seed: int) -> dict[str, Any]:
     "The attributes of a file."
     says = {"generator": f"disentangle_repro {scene.name}", "version": scene.version}
+    says |= {} if scene.joint is None else {"joint": scene.joint.as_json()}
     if isinstance(scene, ObjectScene):
         return says | {"seed": seed, "names": list(scene.names)}
-    return says if n is None else says | {"seed": seed, "grid_size": scene.sources.size}
+    return says if n is None and scene.joint is None else says | {"seed": seed, "grid_size": scene.sources.size}
 
 # %% ../../nbs/data/13_hdf5.ipynb #8a7013f9
 def says_of_itself(file: h5py.File) -> dict[str, Any]:

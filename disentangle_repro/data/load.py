@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -25,26 +26,34 @@ from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
 from .averaging import averaged, averaged_file, majority
 from .clevr6 import CLEVR6
+from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import Contents, OnDisk, check_number, holds, read_pictures, size_of, write_pictures
+from disentangle_repro.data.hdf5 import (
+    Contents, OnDisk, check_number, holds, read_pictures, rows_of_grid, size_of, write_pictures
+)
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
+from .multi_dsprites import MULTI_DSPRITES
 from .objects_room import OBJECTS_ROOM
+from .own_images import OwnImages, own_file, own_images
 from .official import ONLY_PUBLISHED, PUBLISHED, Published, not_drawn, read_official
 from .scenes import ObjectScene, Scene
 from .shapes3d import SHAPES3D
 from .sprites import SPRITES
+from .tetrominoes import TETROMINOES
 
 # %% auto #0
 __all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
            'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized', 'rendered_path',
-           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'load_grid', 'load_objects',
-           'points_of_mixture', 'add_dataset', 'main']
+           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint', 'load_grid',
+           'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/15_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
-    scene.name: scene for scene in (SHAPES3D, MPI3D, FALCOR3D, ISAAC3D, SPRITES, CLEVR6, OBJECTS_ROOM)
+    scene.name: scene
+    for scene in (SHAPES3D, MPI3D, FALCOR3D, ISAAC3D, DSPRITES)
+    + (SPRITES, CLEVR6, OBJECTS_ROOM, MULTI_DSPRITES, TETROMINOES)
 }
 GRIDS: dict[str, Scene] = {name: scene for name, scene in SCENES.items() if isinstance(scene, Scene)} | ONLY_PUBLISHED
 RENDERED = [*SCENES, "gmm2d"]
@@ -62,10 +71,14 @@ def describe(name: str) -> dict[str, object]:
     scene, published = SCENES.get(name) or GRIDS.get(name), PUBLISHED.get(name)
     if name == "gmm2d":
         sources, size, pixels = "3 of 5 components", SETS, "384 points"
+    elif isinstance(scene, OwnImages):
+        sources = " x ".join(map(str, scene.sources.value_counts)) or "none"
+        size, pixels = len(scene.files), scene.image_size
     elif isinstance(scene, Scene):
         sources, size, pixels = " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
     elif scene is not None:
-        sources = f"{scene.objects[0]} to {scene.objects[1]} objects, {len(scene.features)} features each"
+        fewest, most = scene.objects
+        sources = f"{most if fewest == most else f'{fewest} to {most}'} objects, {len(scene.features)} features each"
         size, pixels = scene.size, scene.image_size
     else:
         size, pixels = sum(published.splits.values()), published.reader_options["image_size"]
@@ -76,7 +89,8 @@ def describe(name: str) -> dict[str, object]:
         "image size": pixels,
         "rendered": name in RENDERED,
         "published file": published.file if published else "",
-        "is there": published is not None and any(path.exists() for path in places(name)),
+        "is there": isinstance(scene, OwnImages)
+        or (published is not None and any(path.exists() for path in places(name))),
     }
 
 # %% ../../nbs/data/15_load.ipynb #0dcbf2b5
@@ -90,7 +104,7 @@ class Dataset:
     "Images and the sources they were made from."
 
     name: str
-    source: str  # "rendered" by this package or "official", the published file
+    source: str  # "rendered" by this package, "official", the published file, or "own", a folder
     images: UInt8[Tensor, "n height width 3"] | OnDisk  # of gmm2d, sets of points instead: (n, points, 2) numbers
     sources: Tensor  # (n, sources); of a grid value indices from 0, of several objects numbers
     names: tuple[str, ...]  # of the sources
@@ -175,7 +189,7 @@ class Dataset:
         return sample_pairs(self._of_grid("sample_pairs"), n, differing, seed, self.images.device)
 
     def _of_grid(self, method: str) -> Scene:
-        if not isinstance(self.scene, Scene):
+        if not isinstance(self.scene, Scene) or isinstance(self.scene, OwnImages):
             raise ValueError(f"{self.name} is no grid of sources, which {method} needs.")
         return self.scene
 
@@ -248,6 +262,7 @@ def sized(
 def rendered_path(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0) -> Path:
     "Where rendered pictures lie, or would."
     part = "" if n is None else f"-n{n}"
+    part += "" if scene.joint is None else f"-{scene.joint.key}"
     which = f"{part}-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
     return data_folder() / "rendered" / f"{scene.name}{which}.h5"
 
@@ -284,43 +299,64 @@ def load_dataset(
     seed: int = 0,  # which subset; of several objects drawn here, which scenes
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out
     image_size: int | None = None,  # pixels a side that images are averaged down to; as they are when left out
+    correlation: dict[str, Any] | None = None,  # of two sources: `{"sources": [a, b], "sigma": 0.2}`, perhaps "alpha"
+    held_out: dict[str, Any] | None = None,  # `{"sources": [a, b], "values": [[0, 1], [2]], "part": "train"}` or "test"
 ) -> Dataset:
-    "A data set; `ValueError` for an unknown name or source, an impossible `n` or size, `DataError` for a faulty file."
+    "A data set; `ValueError` for an argument that cannot be, `DataError` for a faulty file."
     check_choice("name", name, NAMES)
+    if isinstance(own := GRIDS.get(name), OwnImages):
+        refuse_joint(name, "is a folder and no generator", correlation=correlation, held_out=held_out)
+        return load_own(own, n, seed, device or "cpu", image_size)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
         raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
     if name == "gmm2d" and image_size is not None:
         raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
+    joint = {"correlation": correlation, "held_out": held_out}
+    if name == "gmm2d" or (name not in GRIDS and source == "official"):
+        refuse_joint(name, "has no sources whose meaning is known", **joint)
     if name == "gmm2d":
         return points_of_mixture(SETS if n is None else n, seed, device or "cpu")
     if name in GRIDS:
-        return load_grid(GRIDS[name], source, n, seed, device or "cpu", image_size)
-    return load_objects(name, source, n, seed, device or "cpu", image_size)
+        return load_grid(GRIDS[name].under(**joint), source, n, seed, device or "cpu", image_size)
+    return load_objects(name, source, n, seed, device or "cpu", image_size, **joint)
+
+
+def refuse_joint(name: str, why: str, **joint: Any) -> None:
+    "`ValueError` where a joint distribution is given."
+    for argument, given in joint.items():
+        if given is not None:
+            raise ValueError(f"{argument} is {given!r} but {name} {why}: leave it out.")
 
 # %% ../../nbs/data/15_load.ipynb #0fd6950d
 def load_grid(
     scene: Scene, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
 ) -> Dataset:
     "Pictures of a grid of sources."
-    rows = None if n is None else scene.sources.subset(n, seed)
+    rows = rows_of_grid(scene, n, seed)
     if source == "rendered":
         contents = read_pictures(rendered_file(scene, n, seed), scene)
     else:
         contents = read_official(scene.name, scene, rows)
     images, _ = sized(contents.images, None, device, image_size)
-    grid = images if n is None else None
-    if n is not None and source == "official":
+    grid = images if rows is None else None
+    if rows is not None and source == "official":
         grid = OnDisk(contents.images.path, "images", device=device)
     values = scene.sources.names, scene.sources.value_counts
     return Dataset(scene.name, source, images, contents.sources.to(device), *values, scene=scene, grid=grid)
 
 # %% ../../nbs/data/15_load.ipynb #4aae39ce
 def load_objects(
-    name: str, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+    name: str,
+    source: str,
+    n: int | None,
+    seed: int,
+    device: torch.device | str,
+    image_size: int | None = None,
+    **joint: Any,  # `correlation` and `held_out`
 ) -> Dataset:
     "Pictures of several objects."
-    scene = SCENES[name] if source == "rendered" else None
+    scene = SCENES[name].under(**joint) if source == "rendered" else None
     splits = PUBLISHED[name].splits if scene is None else scene.splits
     n = check_number(n, sum(splits.values()))
     if scene is None:
@@ -333,6 +369,17 @@ def load_objects(
     return Dataset(name, source, images, sources, contents.names, (), masks, split_ranges(splits, n), scene)
 
 # %% ../../nbs/data/15_load.ipynb #12ef3667
+def load_own(
+    scene: OwnImages, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
+) -> Dataset:
+    "Images of a folder, all in the order of the table or of their names, or a random subset."
+    size = len(scene.files)
+    rows = torch.arange(size) if n is None else torch.randperm(size, generator=generator(seed))[: check_number(n, size)]
+    images, _ = sized(OnDisk(own_file(scene), "images", rows), None, device, image_size)
+    values = scene.sources.names, scene.sources.value_counts
+    return Dataset(scene.name, "own", images, scene.indices[rows].to(device), *values, scene=scene)
+
+
 def points_of_mixture(n: int, seed: int, device: torch.device | str) -> Dataset:
     "Sets of points in place of images, the components each set is drawn from, and in place of masks each point's one."
     points, chosen, component = (tensor.to(device) for tensor in sample_sets(n, seed))
@@ -341,10 +388,21 @@ def points_of_mixture(n: int, seed: int, device: torch.device | str) -> Dataset:
 
 # %% ../../nbs/data/15_load.ipynb #8129da2b
 def add_dataset(
-    scene: Scene | ObjectScene | None = None,  # of a grid that is only in a file: one that draws with `not_drawn`
+    scene: Scene | ObjectScene | str | None = None,  # a generator, or one that draws with `not_drawn`; a folder's name
     published: Published | None = None,  # the file; left out, there is none
+    *,
+    folder: Path | str | None = None,  # of images, which are then all there is
+    sources: Path | str | None = None,  # a CSV file in it: a column `file`, and one for each source
+    image_size: int = 64,  # that the folder's images are brought to
 ) -> None:
-    "Let `load_dataset` know a data set; `ValueError` for a name that is taken, or two different ones."
+    "Let `load_dataset` know a data set; `ValueError` for a name that is taken, or arguments that do not go together."
+    if isinstance(scene, str) or folder is not None:
+        if not isinstance(scene, str) or folder is None or published is not None:
+            raise ValueError("folder and a name go together: add_dataset('mine', folder=..., sources='sources.csv').")
+        check_new("name", scene, NAMES)
+        GRIDS[scene] = own_images(scene, folder, sources, image_size)
+        NAMES.append(scene)
+        return
     names = [given.name for given in (scene, published) if given is not None]
     if len(set(names)) != 1:
         raise ValueError(f"scene and published have the names {names} but need one name: give one of them, or both.")

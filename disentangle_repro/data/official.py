@@ -28,18 +28,19 @@ from tqdm import tqdm
 
 from ..core.errors import DataError
 from ..core.files import data_folder, written_whole
+from .dsprites import DSPRITES
 from .hdf5 import Contents, check_objects, check_rows, create, opened, read_grid, read_objects
 from .mpi3d import MPI3D
 from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['FAULTS', 'BATCH', 'DSPRITES', 'INTEGERS', 'BORDER', 'Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS',
-           'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION', 'check_members', 'faults_of', 'open_member', 'members_of',
-           'fits', 'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid',
-           'pictures_of', 'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved',
-           'decode_png', 'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects',
-           'spanned', 'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects', 'Published',
+__all__ = ['FAULTS', 'BATCH', 'INTEGERS', 'BORDER', 'Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED',
+           'ONLY_PUBLISHED', 'IMPORT_VERSION', 'check_members', 'faults_of', 'open_member', 'members_of', 'fits',
+           'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'pictures_of',
+           'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png',
+           'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned',
+           'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects', 'Published',
            'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'checked_sum',
            'import_published', 'imported_file', 'read_official']
 
@@ -225,15 +226,6 @@ def not_drawn(*_, **__) -> Tensor:
     "In place of a generator, where there is none."
     raise ValueError("There is no generator of this data set, only the published file: use source='official'.")
 
-
-DSPRITES = Scene(
-    "dsprites",
-    Sources(("shape", "scale", "orientation", "x", "y"), (3, 6, 40, 32, 32)),
-    ranges=((1, 3), (0.5, 1), (0, 2 * np.pi), (0, 1), (0, 1)),
-    image_size=64,
-    version=1,
-    draw=not_drawn,
-)
 
 # %% ../../nbs/data/14_official.ipynb #5c90bb63
 def ranks(path: Path, labels: Float[np.ndarray, "n sources"], scene: Scene) -> Int[Tensor, "n sources"]:
@@ -485,6 +477,20 @@ PUBLISHED = {
             "sha256:5bddda03ebb48dca426071317c3d3ed1fb1a6683fd20c5fdf57a0a8c04bf2444",
             64, 6, TENTHS, segments=4,
         ),
+        several_objects(
+            "multi_dsprites",
+            "multidsprites_colored_on_grayscale-full.hdf5",
+            f"{DTU}/multidsprites_colored_on_grayscale-full.hdf5",
+            "sha256:a16e5777790adce45e83734b9693061b84725b341fb900439fe64bb08d9b2530",
+            64, 5, TENTHS,
+        ),
+        several_objects(
+            "tetrominoes",
+            "tetrominoes-full.hdf5",
+            f"{DTU}/tetrominoes-full.hdf5",
+            "sha256:de19edfe00e6322058edbad25c9b3a8c55f7112cf9dac1565ccd87a2cdb87ffd",
+            35, 3, TENTHS,
+        ),
     )
 }  # fmt: skip
 
@@ -497,7 +503,6 @@ def mpi3d_grid(name: str) -> Scene:
 
 # %% ../../nbs/data/14_official.ipynb #5ba59afd
 ONLY_PUBLISHED = {
-    "dsprites": DSPRITES,
     **{name: mpi3d_grid(name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")},
 }
 

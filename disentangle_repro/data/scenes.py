@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int, UInt8
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from .joint import Domains, Joint, domains_of, joint_of, sample_accepted
 from .sources import Sources
 
 # %% auto #0
@@ -31,6 +33,13 @@ class Scene:
     image_size: int  # height and width, pixels
     version: int  # to be raised whenever its images change
     draw: Callable[..., Float[Tensor, "n height width 3"]]  # from values, `image_size`, `samples`, `repeats`; see below
+    binary: bool = False  # do files hold black and white?
+    joint: Joint | None = None  # distribution of the sources; independent and uniform where there is none
+
+    def under(self, correlation: Any = None, held_out: Any = None) -> Scene:
+        "The same generator with correlated or held-out sources; `ValueError` for what does not fit them."
+        joint = joint_of(correlation, held_out, domains_of(self.sources))
+        return self if joint is None else replace(self, joint=joint)
 
     def values(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n sources"]:
         "What value indices stand for (hues, degrees, ...), in double precision."
@@ -51,8 +60,10 @@ class Scene:
         return self.draw(self.values(sources).float(), self.image_size, samples, repeats=True)
 
     def pictures(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
-        "Images as files hold them."
-        return to_bytes(self.generate(sources))
+        "Pictures as files hold them."
+        drawn = self.generate(sources)
+        return to_bytes(drawn.round() if self.binary else drawn)
+
 
 # %% ../../nbs/data/03_scenes.ipynb #90f4276c
 @dataclass(frozen=True)
@@ -73,6 +84,7 @@ class ObjectScene:
     draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
     picture: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
+    joint: Joint | None = None  # of features of each object; as `sample` has them where there is none
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,6 +95,24 @@ class ObjectScene:
     def size(self) -> int:
         "Scenes in the whole set."
         return sum(self.splits.values())
+
+    @property
+    def domains(self) -> Domains:
+        "What values each feature has, apart from presence."
+        indices = {name: range(len(kinds)) for name, kinds in self.categories.items()}
+        ends = indices | {name: tuple(map(float, pair)) for name, pair in self.ranges.items()}
+        return {name: ends[name] for name in self.features[1:]}
+
+    def under(self, correlation: Any = None, held_out: Any = None) -> ObjectScene:
+        "The same generator with correlated or held-out features; `ValueError` for what does not fit them."
+        joint = joint_of(correlation, held_out, self.domains)
+        return self if joint is None else replace(self, joint=joint)
+
+    def scenes(self, n: int, seed: int) -> Float[Tensor, "n sources"]:
+        "Sources of `n` scenes, under the joint distribution if there is one."
+        if self.joint is None:
+            return self.sample(n, seed)
+        return sample_accepted(self.joint, self.sample, self.of_objects, self.features, self.domains, n, seed)
 
     def of_objects(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n objects features"]:
         "The sources object by object, without the backdrop's."
@@ -184,11 +214,11 @@ def changes(
 ) -> pd.DataFrame:  # one row per source
     "How much of an image changes when one source moves by one step."
     sources, table = scene.sources.factors(scene.sources.subset(n, seed)), {}
-    before = to_bytes(scene.generate(sources)).int()
+    before = scene.pictures(sources).int()
     for i, (name, count) in enumerate(zip(scene.sources.names, scene.sources.value_counts, strict=True)):
         moved = sources.clone()
         moved[:, i] += torch.where(moved[:, i] < count - 1, 1, -1)
-        change = (to_bytes(scene.generate(moved)).int() - before).abs().flatten(1)
+        change = (scene.pictures(moved).int() - before).abs().flatten(1)
         share = (change > 0).float().mean(1)
         table[name] = {
             "bytes changed, median": share.median().item(),
@@ -201,4 +231,4 @@ def changes(
 def different(scene: Scene, n: int = 5000, seed: int = 0) -> int:
     "How many different images, to the byte, `n` random combinations of sources give."
     parts = scene.sources.factors(scene.sources.subset(n, seed)).split(1000)
-    return len({picture.tobytes() for part in parts for picture in to_bytes(scene.generate(part)).numpy()})
+    return len({picture.tobytes() for part in parts for picture in scene.pictures(part).numpy()})

@@ -28,7 +28,7 @@ class Sources:
     def __post_init__(self):
         if len(self.names) != len(self.value_counts):
             raise ValueError(f"names has {len(self.names)} entries but value_counts has {len(self.value_counts)}.")
-        if min(self.value_counts) < 1:
+        if min(self.value_counts, default=1) < 1:
             raise ValueError(f"value_counts is {self.value_counts} but every source needs at least one value.")
 
     @property

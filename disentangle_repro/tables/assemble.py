@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from jaxtyping import UInt8
 from torch import Tensor
 
 from ..base.autoencoder import Autoencoder
-from ..core.hyperparameters import DEFAULTS
 from ..data.load import GRIDS, Dataset
 from ..models import create_model
 from .evaluate import Evaluation, evaluate, info_probe
@@ -23,17 +23,7 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..train.store import RunSpec
 
 # %% auto #0
-__all__ = ['NOT_YET', 'check_supported', 'assemble', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
-
-# %% ../../nbs/tables/11_assemble.ipynb #45921dd2
-NOT_YET = (("data", "correlation"),)
-
-
-def check_supported(spec: RunSpec) -> None:
-    "`ValueError` for a hyperparameter that has a place in the format but no code yet."
-    for part, name in NOT_YET:
-        if (given := spec.part(part)[name]) != DEFAULTS[part][name]:
-            raise ValueError(f"{name} is {given!r} but nothing else than {DEFAULTS[part][name]!r} is supported yet.")
+__all__ = ['assemble', 'joint_given', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
 
 # %% ../../nbs/tables/11_assemble.ipynb #05d6f048
 def assemble(
@@ -41,7 +31,6 @@ def assemble(
     images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
-    check_supported(spec)
     asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
     model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
@@ -49,6 +38,11 @@ def assemble(
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
     given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
     return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
+
+# %% ../../nbs/tables/11_assemble.ipynb #7a10b3c1
+def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it; empty where sources are independent
+    "What a specification asks of the distribution of the sources of the images to train on."
+    return {name: of for name in ("correlation", "held_out") if (of := spec.part("data")[name]) is not None}
 
 # %% ../../nbs/tables/11_assemble.ipynb #661694f9
 def probe_every(updates: int) -> int:

@@ -36,7 +36,7 @@ from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..qlae.choices import choices
-from .assemble import assemble, pictures_needed, probe_every, score, watch
+from .assemble import assemble, joint_given, pictures_needed, probe_every, score, watch
 from .plan import MEASUREMENTS, Request, wanted
 from .runner import asked_papers, asked_request, parser, positive
 from .slots import HELD_OUT_SEEDS
@@ -243,10 +243,14 @@ def picture_bytes(dataset: str) -> int:
 # %% ../../nbs/tables/12_cost.ipynb #0f7afb68
 def files_needed(spec: RunSpec) -> dict[Path, int]:
     "The rendered files that a run reads and that are not there, with their bytes at most."
-    if spec.source != "rendered" or spec.model in MEASUREMENTS:
+    if spec.source != "rendered" or spec.model in MEASUREMENTS or spec.dataset not in SCENES:
         return {}
-    scene, files = SCENES[spec.dataset], {}
-    for split, n in pictures_needed(spec).items():
+    alone, files, joint = SCENES[spec.dataset], {}, joint_given(spec)
+    together = {"train": alone.under(**joint)}
+    scenes = [(split, n, together.get(split, alone)) for split, n in pictures_needed(spec).items()]
+    if joint and spec.dataset in GRIDS:  # which is scored on as many images with independent sources
+        scenes.append(("train", scenes[0][1], alone))
+    for split, n, scene in scenes:
         seed, size = HELD_OUT_SEEDS.get(split, 0), size_of(scene)
         number = None if n == size and spec.dataset not in GRIDS else n
         path = rendered_path(scene, number, seed)

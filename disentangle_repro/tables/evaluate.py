@@ -32,8 +32,8 @@ from ..scores.dci import dci
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
-__all__ = ['evaluation_rows', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions', 'move_sheet',
-           'plot_interventions', 'swaps', 'value_counts']
+__all__ = ['evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions',
+           'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/tables/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -43,6 +43,15 @@ def evaluation_rows(
 ) -> Int[Tensor, "n"]:
     "Rows of the data set to evaluate on, drawn without replacement; all of them where there are fewer than `n`."
     return torch.randperm(n_images, generator=generator(seed))[:n]
+
+# %% ../../nbs/tables/01_evaluate.ipynb #5b80aa02
+def check_sources(data: Dataset) -> None:
+    "`ValueError` for a data set without sources."
+    if not data.sources.shape[1]:
+        raise ValueError(
+            f"{data.name} has no sources, which InfoMEC and DCI need: give add_dataset a table of them, or look at "
+            "reconstructions (psnr, decode_all) and interventions, which need none."
+        )
 
 # %% ../../nbs/tables/01_evaluate.ipynb #385c0680
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ def evaluate(
     **forest: Any,  # of DCI, as `dci` takes it
 ) -> Evaluation:
     "InfoMEC, DCI, PSNR and MSE of a model on `n` samples (qlae, section 4 and appendices C.5 and E)."
+    check_sources(data)
     choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
     kind = {"discrete": model.discrete, "categorical": model.categorical}
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
@@ -116,6 +126,7 @@ def info_probe(
     latents: str | None = None,
 ) -> Callable[[Autoencoder], dict[str, float]]:
     "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on the first `n_pictures`."
+    check_sources(data)
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, latents=latents)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images, sources = data.images[rows], data.sources[rows]

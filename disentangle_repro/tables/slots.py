@@ -54,11 +54,12 @@ def training_scenes(
     n: int | None = None,
     device: torch.device | str | None = None,
     image_size: int | None = None,
+    **joint: Any,  # `correlation` and `held_out`, as `load_dataset` takes them
 ) -> Dataset:  # all there are where `n` is left out
     "Scenes to train on, none of which `held_out_scenes` gives."
     if source == "rendered":
-        return load_dataset(name, source, n=n, device=device, image_size=image_size)
-    train = load_dataset(name, source, device=device, image_size=image_size).split("train")
+        return load_dataset(name, source, n=n, device=device, image_size=image_size, **joint)
+    train = load_dataset(name, source, device=device, image_size=image_size, **joint).split("train")
     return train if n is None else train.first(n)
 
 # %% ../../nbs/tables/09_slots.ipynb #189cab71
