@@ -7,7 +7,8 @@ import torch
 from inputs import corners, mixed
 from sklearn.metrics import mutual_info_score
 
-from disentangle_repro.metrics import mig, modularity_score
+from disentangle_repro.metrics import explicitness_score, mig, modularity_score, sap
+from disentangle_repro.scores.dci import split_rows
 from disentangle_repro.scores.information_gaps import bin_latents, binned_information
 
 CORNERS = corners()
@@ -53,3 +54,36 @@ def test_information_is_that_of_scikit_learn_to_rounding():
         binned = bin_latents(latents)
         theirs = [[mutual_info_score(s, z) for z in binned.T] for s in sources.T]
         np.testing.assert_allclose(binned_information(sources, binned), theirs, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("corner", [name for name in CORNERS if name != "sources as floats"])
+def test_sap_of_continuous_sources_in_the_corners(corner):
+    sources, latents = CORNERS[corner]
+    assert sap(sources, latents, continuous=True) == pytest.approx(
+        definitions.sap_continuous(sources, latents), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sap_of_real_numbers(seed):
+    random = np.random.default_rng(seed)
+    sources = random.uniform(-3, 5, size=(400, 3))
+    latents = sources @ random.normal(size=(3, 6)) + random.normal(size=(400, 6))
+    theirs = definitions.sap_continuous(sources, latents)
+    assert sap(sources, latents, continuous=True) == pytest.approx(theirs, abs=1e-12)
+    assert sap(torch.tensor(sources), torch.tensor(latents), True) == pytest.approx(theirs, abs=1e-12)
+
+
+def halves(sources, latents):
+    train, rest = split_rows(sources, 1 / 3, 0)
+    return sources[train], latents[train], sources[rest], latents[rest]
+
+
+def test_sap_of_labels_and_explicitness_on_the_same_split():
+    sources, latents = mixed(3, n=450, latents=4, counts=(3, 5, 2))
+    parts = halves(sources, latents)
+    assert sap(sources, latents) == pytest.approx(definitions.sap_discrete(*parts), abs=1e-12)
+    assert explicitness_score(sources, latents, protocol="code") == pytest.approx(
+        definitions.explicitness(*parts), abs=1e-6
+    )
+    assert 0.5 < explicitness_score(sources, latents) < definitions.explicitness(*parts), "a line a value is less"
