@@ -4,6 +4,8 @@ Written from a reading of `evaluation/metrics` in google-research/disentanglemen
 scikit-learn, and without anything of the package under test. Rows are samples.
 """
 
+import warnings
+
 import numpy as np
 import scipy.stats
 from sklearn.linear_model import Lasso, LogisticRegression
@@ -129,7 +131,8 @@ def udr(representations, kl, method="lasso", threshold=0.01):
             if method == "lasso":
                 table = np.abs(Lasso(alpha=0.1).fit(origin, target).coef_.T)
             else:
-                table = np.abs([[scipy.stats.spearmanr(x, y)[0] for y in target.T] for x in origin.T])
+                with warnings.catch_warnings(action="ignore"):
+                    table = np.abs([[scipy.stats.spearmanr(x, y)[0] for y in target.T] for x in origin.T])
             scores.append(udr_pair(table[kept[a]][:, kept[b]]))
         found.append(np.median(scores))
     return np.array(found)
