@@ -160,8 +160,8 @@ def lessons(what: Mapping[str, str]) -> str:
 
 # %% ../../nbs/report/10_whose_mig.ipynb #2dcf5b60
 INTRODUCTION = f"""<p>Three sources, of {VALUE_COUNTS[0]}, {VALUE_COUNTS[1]} and {VALUE_COUNTS[2]} values,
-{SAMPLES} samples, encoded in ways whose answer is known. A score of 1 is the best, except that S,
-the number of sources over that of latents, is no score of quality. Explicitness starts at 0.5. D, C, I, E and S are by random forests.</p>"""
+{SAMPLES} samples, encoded in ways whose answer is known. A score of 1 is the best, except that S, the number of sources
+over that of latents, is no score of quality. Explicitness starts at 0.5. D, C, I, E and S are by random forests.</p>"""
 AGREEMENT = """<p>MIG, modularity, SAP, explicitness, IRS and UDR are tested against an independent transcription of the
 definitions of disentanglement_lib, on ordinary inputs and in the corners: constant latents, fewer values than bins,
 values on the edges of bins, integers, half precision. The tests are in <code>tests/conformance</code>; derivations are
