@@ -1,4 +1,16 @@
-"""How long an update of QLAE takes at full width, and what share of the machine that uses. Run by `make bench`."""
+"""How long a step takes: of QLAE at full width, and its share of the machine; of every kind of network (`--families`).
+
+`make bench` runs the first. `--families` measures processor time of one thread at 32x32 pixels, in fp32 and bf16, the
+least of several rounds. `--beside DIR` measures another checkout too, by turns with this one.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -9,6 +21,76 @@ from disentangle_repro.train.speed import keep_freed_memory, matmul_rates, step_
 
 BATCH = {"cpu": 32, "cuda": 128}
 UPDATES = {"cpu": 20, "cuda": 100}
+FAMILIES = {  # paper, model, data set, width, batch
+    "qlae": ("qlae", "qlae", "shapes3d", 0.5, 32),
+    "psa": ("psa", "psa", "objects_room", 0.5, 16),
+    "broadcast": ("asymmetry", "slot_attention-spatial_broadcast-rec", "sprites", 0.5, 16),
+    "transformer": ("asymmetry", "transformer-transformer-rec_kl_interact", "sprites", 0.5, 16),
+    "monet": ("psa", "monet", "objects_room", 0.5, 16),
+    "factorqvae": ("factorqvae", "factorqvae", "shapes3d", 0.25, 32),
+    "tripod": ("tripod", "tripod", "shapes3d", 0.25, 32),
+}
+
+
+def family_training(name, precision):
+    """A training of that family as the tables make it, at 32x32 pixels, on noise."""
+    from disentangle_repro.core.hyperparameters import merged
+    from disentangle_repro.core.scale import SCALES
+    from disentangle_repro.tables.assemble import assemble
+    from disentangle_repro.tables.cost import noise
+    from disentangle_repro.tables.plan import Request, run_spec
+
+    paper, model, dataset, width, batch = FAMILIES[name]
+    spec = run_spec(paper, model, dataset, Request(replace(SCALES["cpu"], width=width, batch_size=batch)))
+    asked = {"data": {"image_size": 32}, "training": {"precision": precision, "batch_size": batch}}
+    spec = replace(spec, hyperparameters=merged(spec.hyperparameters, asked))
+    training = assemble(spec, noise(spec, 256).images)
+    training.total = 1000
+    return training
+
+
+def work(name, precision):
+    """For each line read: make a round of the model's steps and write its processor time per step, in ms."""
+    from disentangle_repro.train.loop import Replayed
+
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    training = family_training(name, precision)
+    step = Replayed(training)
+    for _ in sys.stdin:
+        start = time.process_time()
+        for _ in training.steps:
+            step()
+        print(1e3 * (time.process_time() - start) / len(training.steps), flush=True)
+
+
+def measured(checkouts, name, precision, rounds):
+    """The least milliseconds of a step over `rounds`, for each checkout; they take turns. The first does not count."""
+    command = [sys.executable, __file__, "--worker", name, precision]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    given = [{**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"} for checkout in checkouts]
+    workers = [subprocess.Popen(command, env=env, **pipes) for env in given]
+    found = [[] for _ in workers]
+    for _ in range(rounds + 1):
+        for worker, times in zip(workers, found, strict=True):
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+            times.append(float(worker.stdout.readline()))
+    for worker in workers:
+        worker.communicate()
+    return [min(times[1:]) for times in found]
+
+
+def families(beside, names, rounds):
+    """Print the table; the last column is the gain from the other checkout's fp32 to this one's bf16."""
+    checkouts = [*([Path(beside).resolve()] if beside else []), Path(__file__).resolve().parents[1]]
+    when = ("before", "after")[-len(checkouts) :]
+    columns = [f"{name} {precision}" for precision in ("fp32", "bf16") for name in when]
+    print(f"ms a step, one thread, {device_name('cpu')}")
+    print(f"{'':14}" + "".join(f"{column:>14}" for column in (*columns, "gain")))
+    for name in names:
+        times = [t for precision in ("fp32", "bf16") for t in measured(checkouts, name, precision, rounds)]
+        print(f"{name:14}" + "".join(f"{t:14.0f}" for t in times) + f"{times[0] / times[-1]:14.2f}", flush=True)
 
 
 def qlae_training(device):
@@ -37,4 +119,15 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--families", nargs="*", choices=FAMILIES, help="all of them when none is named")
+    parser.add_argument("--beside", help="another checkout of this project")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        work(*given.worker)
+    elif given.families is not None:
+        families(given.beside, given.families or FAMILIES, given.rounds)
+    else:
+        main()

@@ -22,11 +22,11 @@ NOT_ALIKE = [
 @pytest.mark.parametrize(("paper", "name"), NOT_ALIKE)
 def test_every_model_learns_under_both_protocols(paper, name, protocol):
     settings = PAPERS[paper].hyperparameters(name, "shapes3d", protocol)
-    model = create_model(name, dataset="shapes3d", net=protocol, width=0.125, **settings["model"])
+    model = create_model(name, dataset="shapes3d", net=protocol, width=0.125, image_size=32, **settings["model"])
     optimizer = make_optimizer(model, **settings["optimizer"])
-    images = load_dataset("shapes3d", n=300).images
+    images = load_dataset("shapes3d", n=300, image_size=32).images
     training = Training(model, optimizer, images, batch_size=8, seed=0, clip=settings["training"]["clip"])
-    curve = fit(training, 120, progress=False)
+    curve = fit(training, 60, progress=False)
     learned = "gradient_penalty" if "infowgan" in name else "reconstruction"
     assert curve[-1][learned] < 0.98 * curve[0][learned]
     assert all(torch.isfinite(p).all() for p in model.parameters())

@@ -1,5 +1,7 @@
 "The slot networks: any number of slots, every weight learns, sizes that cannot be are refused by name."
 
+from copy import deepcopy
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from disentangle_repro.nets.slots import (
     composed,
     position_waves,
 )
+from disentangle_repro.nets.style import TransposedConvolution
 
 DECODERS = (SpatialBroadcastDecoder, ConvolutionalDecoder, TransformerDecoder)
 
@@ -113,3 +116,38 @@ def test_no_two_pixels_have_the_same_waves(size):
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+def test_maps_and_weights_lie_channels_last_and_biases_come_after(lowered):
+    layout, outputs = {"memory_format": torch.channels_last}, []
+    with seeded(0):
+        encoder = SlotEncoder(6, image_size=16, width=0.125)
+        decoder = SpatialBroadcastDecoder(6, image_size=16, width=0.125)
+        images, slots = torch.rand(2, 3, 16, 16), torch.randn(2, 3, 6)
+    for layer in (*encoder.convolutions, *decoder.layers):
+        layer.register_forward_hook(lambda layer, inputs, output: outputs.append(output.is_contiguous(**layout)))
+    with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
+        loss = encoder(images).float().square().mean() + decoder(slots).picture.float().square().mean()
+    loss.backward()
+    assert len(outputs) == 13 and all(outputs)
+    assert any(isinstance(layer, TransposedConvolution) for layer in decoder.layers)
+    for parameter in (*encoder.convolutions.parameters(), *decoder.layers.parameters()):
+        assert parameter.ndim < 4 or parameter.is_contiguous(**layout)
+        assert parameter.grad.stride() == parameter.stride()
+
+
+@pytest.mark.parametrize("network", [SlotEncoder, SpatialBroadcastDecoder, ConvolutionalDecoder])
+def test_the_layout_of_maps_changes_no_number(network):
+    with seeded(0):
+        last = network(6, image_size=16, width=0.2)
+        given = torch.rand(2, 3, 16, 16) if network is SlotEncoder else torch.randn(2, 3, 6)
+    first = deepcopy(last).to(memory_format=torch.contiguous_format)
+    assert not all(p.is_contiguous() for p in last.parameters()) and all(p.is_contiguous() for p in first.parameters())
+    found = []
+    for form in (last, first):
+        made = form(given) if network is SlotEncoder else form(given).picture
+        gradients = torch.autograd.grad(made.square().sum(), list(form.parameters()))
+        found.append([tensor.detach() for tensor in (made, *gradients)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * float(theirs.abs().max()))

@@ -117,6 +117,10 @@ def test_a_claim_judged_in_part_names_the_part():
     values = {("qlae", "mpi3d", m): 0.8 for m in ("infom", "d")} | {("ae", "mpi3d", m): 0.5 for m in ("infom", "d")}
     verdict = ledger_of.judge(CLAIMS["qlae-1"], numbers(values))
     assert verdict.word == "supported" and verdict.part.startswith("2 of 8 comparisons, on mpi3d")
+    claim = CLAIMS["factorqvae-1"]
+    values = {(rival, "shapes3d"): 0.3 for rival in claim["right"]} | {("factorqvae", "shapes3d"): 0.6}
+    verdict = ledger_of.judge(claim, numbers(values))
+    assert verdict.word == "supported" and verdict.part == "1 of 3 settings, on shapes3d"
 
 
 def test_printed_without_intervals_cannot_be_judged_and_shows_the_difference():
@@ -150,3 +154,99 @@ def test_verdicts_keep_their_word():
     printed = np.array([0.54, 0.24, 0.32, 0.36, 0.70, 0.21, 0.42, 0.56])  # copied off tables 12 to 15, QLAE less AE
     assert verdicts.simulate(printed, spreads, 5)["supported"] >= 0.8
     assert verdicts.simulate(printed, spreads, 2)["undecided"] == 1
+
+
+def test_updates_that_were_really_made_decide_and_not_the_scale(tmp_path):
+    "Scale short with UPDATES=10: its cells have 10 updates, and none of them is judged."
+    from disentangle_repro.tables.layout import table_cells
+    from disentangle_repro.tables.plan import TABLES, Request, run_spec
+    from disentangle_repro.train import Store
+
+    store, table, short = Store(tmp_path / "runs", tmp_path / "results"), TABLES["qlae"][0], SCALES["short"]
+    records = []
+    for model, updates in (("ae", 10), ("qlae", 20_000)):
+        for seed in range(3):
+            spec = run_spec("qlae", model, "shapes3d", Request(short, updates=updates), seed)
+            made = {"scores": {"infom": 0.5 + 0.01 * seed}, "environment": {"device": "CPU"}}
+            records.append(store.record(spec) or {"spec": vars(spec), **made})
+    cells = table_cells(table, Request(short), store, records).query("ours == ours")
+    assert dict(zip(cells.model, cells.updates, strict=True)) == {"ae": 10, "qlae": 20_000}
+    assert set(ledger_of.large_enough(cells).model) == {"qlae"}
+
+
+def test_bold_is_what_cannot_be_told_from_the_best():
+    "Written off qlae's table 12: QLAE alone leads InfoM; AE, beta-VAE, BioAE and QLAE share InfoE; InfoGANs apart."
+    from disentangle_repro.tables.layout import not_told_from_best, reported_numbers
+
+    printed = reported_numbers("qlae").query("table == '12'").reset_index(drop=True)
+    cells = printed.rename(columns={"value": "reported", "ci95": "reported_ci95"}).assign(seeds=1)
+    bold = cells[not_told_from_best(cells, "reported")]
+    of = {metric: set(bold[bold.metric == metric].model) for metric in ("infom", "infoe")}
+    assert of["infom"] >= {"qlae", "qlinfowgan_gp"} and not of["infom"] & {"ae", "beta_vae", "vqvae", "infowgan_gp"}
+    assert of["infoe"] >= {"ae", "beta_vae", "bioae", "qlae", "vqvae"} and "beta_tcvae" not in of["infoe"]
+    one_seed = cells.rename(columns={"reported": "ours", "reported_ci95": "ours_ci95"})
+    assert not not_told_from_best(one_seed, "ours").any(), "one seed is told from nothing"
+
+
+def test_figures_are_judged_from_trained_models_only():
+    "Ranges of scores over a sweep, of three models with three seeds; nothing from fewer, or from ten updates."
+    from disentangle_repro.tables.plan import Request, run_spec
+
+    def record(model, seed, move, updates=None):
+        spec = run_spec("qlae", model, "shapes3d", Request(SCALES["short"], updates=updates), seed)
+        ends = {"1": {"d": 0.9, "c": 0.8}, "20": {"d": 0.9 - move - 0.01 * seed, "c": 0.8 - move + 0.01 * seed}}
+        return {"spec": vars(spec), "choices": {"depth": ends}}
+
+    models, claim = ("ae", "beta_vae", "beta_tcvae"), CLAIMS["qlae-13"]
+    for move, expected in ((0.4, "supported"), (0.03, "contradicted"), (0.1, "undecided")):
+        of = [record(model, seed, move) for model in models for seed in range(3)]
+        assert word(claim, ledger_of.sweep_numbers(of)) == expected, move
+    two_seeds = [record(model, seed, 0.4) for model in models for seed in range(2)]
+    assert word(claim, ledger_of.sweep_numbers(two_seeds)) == "undecided"
+    assert ledger_of.sweep_numbers([record(m, seed, 0.4, 10) for m in models for seed in range(3)]).empty
+
+
+@pytest.mark.parametrize(
+    ("scale", "updates", "said"),
+    [("cpu", 5_000, "at 5,000 of the paper's 200,000 steps (scale cpu, 3 seeds, rivals tuned over 3 values)"),
+     ("short", 20_000, "20,000 of the paper's 200,000 steps"), ("short", 20_000, "rivals not tuned"),
+     ("paper", 200_000, "at the paper's 200,000 steps (scale paper, 3 seeds, rivals tuned)")],
+)  # fmt: skip
+def test_a_verdict_says_in_its_sentence_what_it_rests_on(scale, updates, said, monkeypatch):
+    claim = CLAIMS["qlae-1"]
+    values = {("qlae", side, m): 0.8 for side in SIDES for m in ("infom", "d")}
+    values |= {("ae", side, m): 0.5 for side in SIDES for m in ("infom", "d")}
+    ours = numbers(values, seeds=3).assign(updates=updates, scale=scale)
+    monkeypatch.setattr(ledger_of, "read_claims", lambda paper: [claim])
+    sentence = ledger_of.readable(ledger_of.ledger("qlae", ours))["on ours"]["qlae-1"]
+    assert sentence.startswith("**supported** at ") and said in sentence.partition(":")[0]
+    assert "over 4 data sets and seeds: ahead 100%" in sentence and "power at the printed effect 100%" in sentence
+
+
+def test_power_is_that_of_the_noncentral_t_and_of_simulation():
+    from scipy import stats
+
+    from disentangle_repro.tables import verdicts
+
+    paired = verdicts.Difference(0.0, 0.05 / 3**0.5, 2, 3)
+    for seeds, effect in ((3, 0.2), (5, 0.05), (8, 0.05)):
+        exact = stats.nct.sf(stats.t.isf(0.025, seeds - 1), seeds - 1, effect * seeds**0.5 / 0.05)
+        assert abs(verdicts.detection(paired, effect, seeds) - exact) < 2e-3
+    random = np.random.default_rng(1)
+    d = 0.06 + 0.05 * random.standard_normal((4000, 4, 5))  # four data sets, of which most have to be in favour
+    found = verdicts.paired_difference(d, 0 * d)
+    tests = verdicts.p_greater(found), verdicts.p_less(found), verdicts.p_within(found, 0.02)
+    often = np.mean(verdicts.verdicts(*tests, needed=3) == "supported")
+    settings = [[(verdicts.Difference(0.0, 0.05 / 5**0.5, 4, 5), 0.06)]] * 4
+    assert abs(verdicts.claims_power(settings, 5, needed=3) - often) < 0.03
+    assert 0.75 < verdicts.claims_power(settings, verdicts.deciding_seeds(settings, needed=3), needed=3)
+
+
+def test_the_readme_has_the_page_of_verdicts_on_printed_numbers():
+    from disentangle_repro.core.files import project_root
+
+    on_a_page = ledger_of.printed_page()
+    assert on_a_page in (project_root() / "README.md").read_text(encoding="utf-8"), "write it anew into nbs/index.ipynb"
+    for paper in ("qlae", "tripod", "factorqvae", "asymmetry", "psa"):
+        assert all(claim["id"] in on_a_page for claim in ledger_of.read_claims(paper))
+    assert len(on_a_page.split()) < 500, "two minutes"

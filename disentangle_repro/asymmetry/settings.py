@@ -13,9 +13,9 @@ from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'ITERATIONS', 'BATCH_SIZES', 'NETWORK_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION', 'TRAINING',
-           'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing', 'Setting',
-           'hyperparameters']
+__all__ = ['DATASETS', 'ITERATIONS', 'BATCH_SIZES', 'NETWORK_SIZES', 'IMAGE_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION',
+           'TRAINING', 'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing',
+           'Setting', 'hyperparameters']
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c65a74bf
 DATASETS = ("sprites", "clevr6")
@@ -25,6 +25,7 @@ NETWORK_SIZES = {
     "sprites": {"n_slots": 5, "slot_dim": 32, "filters": 32},
     "clevr6": {"n_slots": 7, "slot_dim": 64, "filters": 64},
 }  # A8
+IMAGE_SIZES = {"sprites": 64, "clevr6": 128}  # pixels a side
 CONVOLUTIONS = {"strides": [1, 1, 1, 1]}  # appendix I.1: those of Locatello et al. for scenes, at full resolution
 REGULARISED_RECONSTRUCTION = {"sprites": 5.0, "clevr6": 1.0}  # appendix I.1
 TRAINING = {
@@ -86,14 +87,19 @@ def hyperparameters(
     dataset: str,  # one of `DATASETS`
     protocol: str = "paper",  # "paper" or "code"
     strength: None = None,  # nothing is tuned
+    image_size: int | None = None,  # pixels a side that images are averaged to; the data set's when left out
 ) -> Hyperparameters:
     "Hyperparameters of a run (asymmetry, appendix I); `ValueError` for a model or data set that is not the paper's."
     regularisers = SETTINGS[check_choice("model", model, SETTINGS)].regularisers
     check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, RISE)
     reconstruction = REGULARISED_RECONSTRUCTION[dataset] if regularisers else 1.0
+    if image_size is not None:
+        reconstruction *= (IMAGE_SIZES[dataset] / image_size) ** 2
+    data = {} if image_size is None else {"data": {"image_size": image_size}}
     return merged(
         TRAINING,
         timing(dataset, bool(regularisers), protocol),
+        data,
         {"model": {**NETWORK_SIZES[dataset], **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}},
         {"scoring": {"samples": EVALUATION[dataset]}, "scaling": {"image_cost": IMAGE_COST[dataset]}},
     )

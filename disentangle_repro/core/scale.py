@@ -27,46 +27,58 @@ class Scale:
     width: float = 1.0  # multiplies the networks' channels
     updates: int | None = None  # this many updates, or ...
     updates_divisor: int = 1  # ... the paper's divided by this
-    batch_size: int | None = None
+    batch_size: int | None = None  # this many images of the usual cost, or ...
+    largest_batch: int | None = None  # ... the paper's number, but at most this many
     images: int | None = None  # a random subset of the data set
-    evaluation_samples: int | None = None
+    image_size: int | None = None  # pixels along a side, averaged down to
+    precision: str | None = None  # of the networks while they train
+    evaluation_samples: int | None = None  # at most
     tuning_seeds: int = 0  # runs for each value of a tuned strength; none where it is taken as given
-    judges: bool = False  # its runs are large enough to judge a paper's claims by
+    tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
+    tuning_divisor: int = 1  # of the updates, while tuning
 
 # %% ../../nbs/core/04_scale.ipynb #a33d8a9d
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, 0.25, 40, 1, 16, 1_000, 500),
-        Scale("cpu", "trends without an accelerator, half-width networks", 1, 0.5, 30_000, 1, 32, 100_000),
-        Scale("short", "the paper's networks and batch, a tenth of its updates", 2, updates_divisor=10, judges=True),
-        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2, judges=True),
+        Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=20,
+              batch_size=16, images=1_000, evaluation_samples=300),
+        Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
+              width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
+              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
+        Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
+              updates=7_500, batch_size=32, images=100_000),
+        Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
+        Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2),
     )
-}
+}  # fmt: skip
 
 # %% ../../nbs/core/04_scale.ipynb #985dd14e
 def at_scale(
     hyperparameters: Mapping[str, Mapping[str, Any]],  # the paper's, nested; part `scaling` is used up
     scale: Scale,
     updates: int | None = None,  # rounds of steps; left out: the scale's
-) -> dict[str, dict[str, Any]]:  # the same with the scale's `width`, `steps`, `batch_size`, `images` and `samples`
+) -> dict[str, dict[str, Any]]:  # the same with what the scale changes
     "A paper's hyperparameters at another scale."
     how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
     cost, training = hyperparameters.get("scaling", {}).get("image_cost", 1), how["training"]
-    fewer = (("training", "batch_size", scale.batch_size), ("scoring", "samples", scale.evaluation_samples))
-    for part, name, given in fewer:
-        if given is not None:
-            how[part][name] = max(1, given // cost)
     rounds = updates or scale.updates
     steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
+    batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
+    batch = min(batch, scale.largest_batch or batch)
+    samples = how["scoring"]["samples"]
+    samples = min(samples, scale.evaluation_samples // cost) if scale.evaluation_samples else samples
+    data = {"images": scale.images} | ({"image_size": scale.image_size} if scale.image_size else {})
+    precision = {"precision": scale.precision} if scale.precision else {}
     return how | {
-        "data": {**how.get("data", {}), "images": scale.images},
-        "model": {**how.get("model", {}), "width": scale.width},
-        "training": training | {"steps": steps},
+        "data": how.get("data", {}) | data,
+        "model": how.get("model", {}) | {"width": scale.width},
+        "training": training | {"steps": steps, "batch_size": max(1, batch)} | precision,
+        "scoring": how["scoring"] | {"samples": samples},
     }
 
 # %% ../../nbs/core/04_scale.ipynb #073285ba
 def pick_scale(name: str | None = None) -> Scale:
-    "The scale of that name; without a name `short` where there is a GPU and `smoke` where there is none."
-    name = name or ("short" if torch.cuda.is_available() else "smoke")
+    "The scale of that name; without a name `short` where there is a GPU and `cpu` where there is none."
+    name = name or ("short" if torch.cuda.is_available() else "cpu")
     return SCALES[check_choice("scale", name, SCALES)]

@@ -19,7 +19,7 @@ from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check, prove
 from .attention import Transformer, dense, per_head
-from .style import scaled
+from .style import TransposedConvolution, scaled
 
 # %% auto #0
 __all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
@@ -94,7 +94,8 @@ class SlotEncoder(nn.Module):
             raise ValueError(f"image_size is {image_size} but must be a multiple of {shrinkage} for these strides.")
         counts, map_size, wide = [channels, *filters], image_size // shrinkage, filters[-1]
         layers = [nn.Conv2d(*pair, KERNEL, s, KERNEL // 2) for pair, s in zip(pairwise(counts), strides, strict=True)]
-        self.convolutions = nn.Sequential(*(step for layer in layers for step in (layer, rectifier())))
+        convolutions = nn.Sequential(*(step for layer in layers for step in (layer, rectifier())))
+        self.convolutions = convolutions.to(memory_format=torch.channels_last)
         self.position = PositionEmbedding(wide, (map_size, map_size))
         normed = wide if learned_norm else (map_size**2, wide)
         norm = nn.LayerNorm(normed, elementwise_affine=learned_norm)
@@ -138,10 +139,11 @@ def drawing_layers(
         raise ValueError(f"image_size is {image_size} but must be {BROADCAST_MAP} times a power of two.")
     wide, half = scaled(CHANNELS, width), KERNEL // 2
     counts = [inputs, *[wide] * doublings]
-    layers = [nn.ConvTranspose2d(i, o, KERNEL, 2, half, output_padding=1) for i, o in pairwise(counts)]
+    layers = [TransposedConvolution(i, o, KERNEL, 2, half, output_padding=1) for i, o in pairwise(counts)]
     layers.append(nn.Conv2d(counts[-1], wide, KERNEL, padding=half))
     rectified = [step for layer in layers for step in (layer, rectifier())]
-    return nn.Sequential(*rectified, nn.Conv2d(wide, outputs, 3, padding=1))
+    drawing = nn.Sequential(*rectified, nn.Conv2d(wide, outputs, 3, padding=1))
+    return drawing.to(memory_format=torch.channels_last)
 
 # %% ../../nbs/nets/03_slots.ipynb #c36a631a
 class SpatialBroadcastDecoder(nn.Module):

@@ -18,7 +18,7 @@ from ..core.errors import check_choice
 # %% auto #0
 __all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE', 'to_network', 'from_network', 'NetVariant',
            'halvings', 'scaled', 'EncoderLayer', 'encoder_block', 'dense_layers', 'ImageEncoder',
-           'conditional_instance_norm', 'AdaptiveInstanceNorm', 'StyleLayer', 'StyleDecoder']
+           'conditional_instance_norm', 'AdaptiveInstanceNorm', 'TransposedConvolution', 'StyleLayer', 'StyleDecoder']
 
 # %% ../../nbs/nets/01_style.ipynb #056be6a5
 def to_network(
@@ -155,6 +155,14 @@ class AdaptiveInstanceNorm(nn.Module):
         style = self.style(w).relu() if self.rectified else self.style(w)
         return conditional_instance_norm(features, *style.chunk(2, dim=1), self.epsilon)
 
+# %% ../../nbs/nets/01_style.ipynb #7c1de0a2
+class TransposedConvolution(nn.ConvTranspose2d):
+    "`nn.ConvTranspose2d` whose bias is added afterwards: (b, c, h, w) to (b, d, i, j)."
+
+    def forward(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d i j"]:
+        maps = F.conv_transpose2d(features, self.weight, None, self.stride, self.padding, self.output_padding)
+        return maps if self.bias is None else maps.add_(self.bias.to(maps.dtype)[:, None, None])
+
 # %% ../../nbs/nets/01_style.ipynb #ee25e2ac
 class StyleLayer(nn.Module):
     "Transposed convolution, leaky rectifier and adaptive instance normalisation; `upsample` doubles the map."
@@ -162,7 +170,8 @@ class StyleLayer(nn.Module):
     def __init__(self, channels_in: int, channels_out: int, style_size: int, upsample: bool, variant: NetVariant):
         super().__init__()
         kernel, stride = (4, 2) if upsample else (3, 1)
-        self.convolution = nn.ConvTranspose2d(channels_in, channels_out, kernel, stride, padding=1, bias=variant.bias)
+        sizes = (channels_in, channels_out, kernel, stride)
+        self.convolution = TransposedConvolution(*sizes, padding=1, bias=variant.bias)
         self.norm = AdaptiveInstanceNorm(style_size, channels_out, variant)
         self.slope = variant.slope
 

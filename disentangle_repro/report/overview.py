@@ -28,9 +28,10 @@ from disentangle_repro.report.state import (
     table_path,
 )
 from disentangle_repro.tables.claims import (
-    CANNOT,
     NOTHING,
     Verdict,
+    beside,
+    cells_there,
     deciding_margin,
     judge,
     large_enough,
@@ -38,6 +39,9 @@ from disentangle_repro.tables.claims import (
     on_printed,
     printed_numbers,
     read_claims,
+    rests_upon,
+    summary,
+    sweep_numbers,
 )
 from ..tables.layout import printed_as
 from ..tables.plan import TABLES, is_older
@@ -46,9 +50,10 @@ from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
 # %% auto #0
 __all__ = ['PROGRESS_NUMBERS', 'PROGRESS_COLUMNS', 'PROGRESS', 'NO_CELLS', 'CLAIMS', 'CLAIM_COLUMNS', 'UNASKED', 'INTRODUCTION',
            'bar', 'progress_row', 'heads', 'progress_section', 'judged_cells', 'as_claims_name', 'judged_numbers',
-           'Judgement', 'is_vignette', 'margin', 'judge_vignette', 'judge_ours', 'page_of', 'verdict_cells',
-           'claim_name', 'claim_row', 'claims_section', 'link_list', 'paper_links', 'tables_section', 'compare_section',
-           'proof_counts', 'checks_section', 'wrong_runs', 'unasked_runs', 'trouble_section', 'write_overview']
+           'with_sweeps', 'Judgement', 'is_vignette', 'margin', 'judge_vignette', 'judge_ours', 'page_of',
+           'verdict_cells', 'claim_name', 'claim_row', 'claims_section', 'counted_book', 'summaries', 'link_list',
+           'paper_links', 'tables_section', 'compare_section', 'proof_counts', 'checks_section', 'wrong_runs',
+           'unasked_runs', 'trouble_section', 'write_overview']
 
 # %% ../../nbs/report/03_overview.ipynb #e0ca6908
 def bar(counts: Mapping[str, int]) -> str:
@@ -123,7 +128,14 @@ def as_claims_name(cells: pd.DataFrame, paper: str) -> pd.DataFrame:
 def judged_numbers(paper: str, found: Survey) -> list[tuple[Basis, pd.DataFrame]]:
     "Our numbers that claims can be judged on, basis by basis."
     named = ((basis, as_claims_name(judged_cells(basis, found), paper)) for basis in found.of(paper))
-    return [(basis, measured_numbers(cells)) for basis, cells in named]
+    return [(basis, with_sweeps(measured_numbers(cells), basis, found)) for basis, cells in named]
+
+
+def with_sweeps(numbers: pd.DataFrame, basis: Basis, found: Survey) -> pd.DataFrame:
+    "Numbers of a basis with how far scores move over the choices in computing them, which figures are about."
+    specs = {spec.id: spec for cells in found.needed[basis].values() for specs in cells.values() for spec in specs}
+    moved = sweep_numbers(record for spec in specs.values() if (record := found.seen.record(spec)))
+    return numbers if moved.empty else pd.concat([numbers, moved])
 
 # %% ../../nbs/report/03_overview.ipynb #00eef144
 class Judgement(NamedTuple):
@@ -132,16 +144,18 @@ class Judgement(NamedTuple):
     verdict: Verdict
     margin: float  # NaN where the claim is not a comparison
     basis: Basis | None
+    rests_on: str = ""  # scale, steps, seeds, tuning
+    beside: str = ""  # how sure it is, and whether it could have been decided
 
 # %% ../../nbs/report/03_overview.ipynb #c8195d44
 def is_vignette(claim: dict[str, Any]) -> bool:
     "Whether a claim is about a figure and shown by a proof check."
-    return claim.get("kind") == "vignette"
+    return "shown_by" in claim
 
 # %% ../../nbs/report/03_overview.ipynb #b4c2116e
 def margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
     "By how much the comparison that decides a claim succeeds or fails; NaN where there is none."
-    return deciding_margin(claim, numbers) if "op" in claim else math.nan
+    return deciding_margin(claim, numbers) if "op" in claim and not is_vignette(claim) else math.nan
 
 # %% ../../nbs/report/03_overview.ipynb #c54b5e9d
 def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
@@ -162,12 +176,19 @@ def judge_ours(
 ) -> Judgement:
     "A claim on the first basis that it can be judged on."
     if is_vignette(claim):
-        return Judgement(judge_vignette(claim, checks), math.nan, None)
-    judged = [Judgement(judge(claim, measured), margin(claim, measured), basis) for basis, measured in numbers]
+        numbers = [(basis, of) for basis, of in numbers if "left" in claim and cells_there(claim, of)]
+        if not numbers:
+            return Judgement(judge_vignette(claim, checks), math.nan, None)
+    judged = [Judgement(judge(claim, of), margin(claim, of), basis) for basis, of in numbers]
     decided = [one for one in judged if one.verdict.word in (SUPPORTED, CONTRADICTED, EQUIVALENT)]
     begun = [one for one in judged if one.verdict != NOTHING]
     nothing = Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
-    return next(iter(decided + begun), nothing)
+    chosen = next(iter(decided + begun), nothing)
+    of = next((of for basis, of in numbers if basis == chosen.basis), None)
+    if of is None:
+        return chosen
+    more = beside(claim, of, printed_numbers(claim["paper"]))
+    return chosen._replace(rests_on=rests_upon(claim, of), beside=more)
 
 # %% ../../nbs/report/03_overview.ipynb #ccc44bd5
 def page_of(claim: dict[str, Any]) -> str:
@@ -177,12 +198,14 @@ def page_of(claim: dict[str, Any]) -> str:
     return next(pages, "")
 
 # %% ../../nbs/report/03_overview.ipynb #504ced41
-def verdict_cells(verdict: Verdict, margin: float) -> str:
-    "A verdict with its reason, and its margin."
+def verdict_cells(verdict: Verdict, margin: float, rests_on: str = "", beside: str = "") -> str:
+    "A verdict with what it rests on, its reason and what stands beside it, and its margin."
     tint = {SUPPORTED: "good", CONTRADICTED: "bad"}.get(verdict.word, "quiet")
     shown = ("", "–") if math.isnan(margin) else (f"{margin:.4f}", f"{margin:+.2f}")
-    reason = f'<br><span class="note">{escape(verdict.why)}</span>' if verdict.why else ""
-    said = f'<td class="{tint}">{escape(str(verdict))}{reason}</td>'
+    why = ". ".join(filter(None, (verdict.why, beside)))
+    reason = f'<br><span class="note">{escape(why)}</span>' if why else ""
+    upon = f" {escape(rests_on)}" if rests_on else ""
+    said = f'<td class="{tint}">{escape(str(verdict))}{upon}{reason}</td>'
     return f'{said}<td class="number" data-order="{shown[0]}">{shown[1]}</td>'
 
 # %% ../../nbs/report/03_overview.ipynb #56e98036
@@ -197,12 +220,12 @@ def claim_name(claim: dict[str, Any]) -> str:
 def claim_row(claim: dict[str, Any], printed: pd.DataFrame, ours: Judgement) -> str:
     "A claim with both verdicts."
     figure = is_vignette(claim)
-    on_paper = Verdict(CANNOT, "a figure") if figure else on_printed(claim, printed)
+    on_paper = on_printed(claim, printed)
     scale = ours.basis.scale if ours.basis else "proof check" if figure else "–"
     return (
         f'<tr>{claim_name(claim)}<td>{escape(claim["says"])}<br><span class="note">{escape(claim["where"])}</span></td>'
-        f"{verdict_cells(on_paper, math.nan if figure else margin(claim, printed))}"
-        f"{verdict_cells(ours.verdict, ours.margin)}"
+        f"{verdict_cells(on_paper, margin(claim, printed), '', beside(claim, printed, printed))}"
+        f"{verdict_cells(ours.verdict, ours.margin, ours.rests_on, ours.beside)}"
         f"<td>{scale}</td><td>{ours.basis.source if ours.basis else '–'}</td></tr>"
     )
 
@@ -215,14 +238,35 @@ CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On our
 
 # %% ../../nbs/report/03_overview.ipynb #85bec068
 def claims_section(found: Survey, checks: pd.DataFrame) -> str:
-    "The ledger of all papers."
-    rows = []
+    "The ledger of all papers, after how many claims of each have which verdict."
+    rows, books = [], {}
     for paper in TABLES:
         printed, numbers = printed_numbers(paper), judged_numbers(paper, found)
-        rows += [claim_row(claim, printed, judge_ours(claim, numbers, checks)) for claim in read_claims(paper)]
+        judged = [(claim, judge_ours(claim, numbers, checks)) for claim in read_claims(paper)]
+        rows += [claim_row(claim, printed, ours) for claim, ours in judged]
+        books[paper] = counted_book([(on_printed(claim, printed), ours.verdict) for claim, ours in judged])
     head = f'<thead><tr>{heads(CLAIM_COLUMNS, ["Margin"])}</tr></thead>'
     table = f'<table class="lean ledger prose">{head}<tbody>{"".join(rows)}</tbody></table>'
-    return f'<h2 id="claims">Do the claims hold?</h2><p>{CLAIMS}</p>{scroll(table, f"{len(rows)} claims")}'
+    ledger = scroll(table, f"{len(rows)} claims")
+    return f'<h2 id="claims">Do the claims hold?</h2>{summaries(books)}<p>{CLAIMS}</p>{ledger}'
+
+
+def counted_book(verdicts: Sequence[tuple[Verdict, Verdict]]) -> pd.DataFrame:
+    "Verdicts on the printed numbers and on ours, in the columns that `summary` reads."
+    rows = [(printed.word, printed.part, ours.word, ours.part) for printed, ours in verdicts]
+    return pd.DataFrame(rows, columns=["reported", "reported_part", "ours", "ours_part"])
+
+
+def summaries(books: Mapping[str, pd.DataFrame]) -> str:
+    "How many claims of each paper have which verdict, as a table."
+    books = {paper: book for paper, book in books.items() if len(book)}
+    books |= {"all": pd.concat(books.values())} if len(books) > 1 else {}
+    rows = "".join(
+        f'<tr><th scope="row">{paper}</th><td>{summary(book, "reported")}</td><td>{summary(book)}</td></tr>'
+        for paper, book in books.items()
+    )
+    head = heads(("Paper", "On the printed numbers", "On ours"), ())
+    return f'<table class="prose"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 # %% ../../nbs/report/03_overview.ipynb #0b864f57
 def link_list(links: Sequence[tuple[str, str]]) -> str:  # pairs of a path in the site and words

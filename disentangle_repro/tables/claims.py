@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +21,26 @@ from scipy import stats
 from ..core.files import project_root, write_text
 from ..core.proofs import PROOF_CHECKS
 from ..core.scale import SCALES
-from .layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, footnote, page, reported_numbers
-from .plan import AGGREGATED, LIKE, RUN_AS, SETTINGS, TABLES, Request, rounds, run_spec
+from disentangle_repro.tables.layout import (
+    DECIMALS,
+    METRIC_NAMES,
+    MODEL_NAMES,
+    footnote,
+    mean_interval,
+    page,
+    reported_numbers,
+)
+from disentangle_repro.tables.plan import (
+    AGGREGATED,
+    LIKE,
+    RUN_AS,
+    SETTINGS,
+    TABLES,
+    Request,
+    rounds,
+    run_spec,
+    setting,
+)
 from disentangle_repro.tables.verdicts import (
     CONTRADICTED,
     EQUIVALENT,
@@ -30,25 +49,31 @@ from disentangle_repro.tables.verdicts import (
     SUPPORTED,
     UNDECIDED,
     Difference,
+    claims_power,
+    deciding_seeds,
+    hierarchical_probabilities,
     interval,
     p_greater,
     p_less,
     p_within,
     paired_difference,
     printed_error,
-    three_probabilities,
     verdicts,
     welch_difference,
 )
+from ..train.store import RunSpec
 
 # %% auto #0
-__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'JUDGES', 'NO_NUMBERS', 'read_claims',
-           'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'difference_of', 'tested', 'names',
-           'compared', 'n_comparisons', 'comparisons', 'Verdict', 'described', 'needed', 'word_for', 'on_claims_side',
-           'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts', 'settings_won',
-           'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
-           'claimed_cells', 'judge_value', 'judge_at_most', 'judge_vignette', 'judge', 'ledger', 'on_printed',
-           'readable', 'summary', 'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
+__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES', 'LOST',
+           'NO_NUMBERS', 'WHY_NOT', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
+           'difference_of', 'tested', 'names', 'compared', 'n_comparisons', 'comparisons', 'Verdict', 'metric_name',
+           'described', 'needed', 'word_for', 'on_claims_side', 'counted', 'judge_comparisons',
+           'of_the_whole_or_a_part', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
+           'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
+           'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep',
+           'at_hand', 'how_sure', 'oriented', 'could_decide', 'paper_steps', 'tuned', 'span', 'rests_upon', 'judge',
+           'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'closest', 'printed_page',
+           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
 
 # %% ../../nbs/tables/05_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -58,7 +83,7 @@ def read_claims(paper: str) -> list[dict[str, Any]]:
 
 # %% ../../nbs/tables/05_claims.ipynb #c6210b93
 CELL = ["model", "dataset", "metric"]
-COLUMNS = [*CELL, "value", "ci95", "seeds", "error", "by_seed", "printed"]
+COLUMNS = [*CELL, "value", "ci95", "seeds", "error", "by_seed", "printed", "updates", "scale"]
 
 
 def printed_numbers(paper: str) -> pd.DataFrame:
@@ -67,7 +92,7 @@ def printed_numbers(paper: str) -> pd.DataFrame:
     numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(CELL)
     seeds = max(getattr(SETTINGS.get(paper), "SEEDS", FEWEST_SEEDS), 2)
     error = printed_error(numbers.ci95.to_numpy(float), seeds)
-    return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True)[COLUMNS]
+    return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True, updates=0, scale="")[COLUMNS]
 
 # %% ../../nbs/tables/05_claims.ipynb #ec1ce578
 FEWEST_UPDATES = 2_000  # rehearsals have 40, the smallest runs that told QLAE from AE had 5,000
@@ -89,9 +114,10 @@ def measured_numbers(
 
 
 def with_errors(numbers: pd.DataFrame) -> pd.DataFrame:
-    "Our numbers, columns `CELL`, value, ci95 and seeds, with the standard errors that their intervals stand for."
-    unknown = {name: default for name, default in {"by_seed": "", "seeds": 1}.items() if name not in numbers}
-    numbers = numbers.assign(**unknown).fillna({"by_seed": "", "seeds": 1})
+    "Our numbers, columns `CELL`, value, ci95, seeds and more, with the standard errors that their intervals stand for."
+    defaults = {"by_seed": "", "seeds": 1, "updates": 0, "scale": ""}
+    unknown = {name: default for name, default in defaults.items() if name not in numbers}
+    numbers = numbers.assign(**unknown).fillna(defaults)
     seeds = numbers.seeds.to_numpy(int)
     half = numbers.ci95.to_numpy(float) / stats.t.ppf(0.975, np.maximum(seeds - 1, 1))
     error = np.where(np.isnan(half) | (seeds < 2), np.inf, half)
@@ -178,11 +204,18 @@ class Verdict(NamedTuple):
 NOTHING = Verdict(UNDECIDED, "no numbers")
 
 
+def metric_name(metric: str) -> str:
+    "A metric as the papers print it; of a range over a sweep, that."
+    score, _, sweep = metric.partition("_over_")
+    name = METRIC_NAMES.get(score, score)
+    return f"range of {name} over {sweep}" if sweep else name
+
+
 def described(row: Any) -> str:
     "A comparison in words."
     models = f"{MODEL_NAMES.get(row.left, row.left)} against {MODEL_NAMES.get(row.right, row.right)}"
     half = f" ± {row.interval:.2f}" if math.isfinite(row.interval) else ""
-    return f"{METRIC_NAMES.get(row.metric, row.metric)} on {row.dataset}, {models}: {row.difference:+.2f}{half}"
+    return f"{metric_name(row.metric)} on {row.dataset}, {models}: {row.difference:+.2f}{half}"
 
 # %% ../../nbs/tables/05_claims.ipynb #618f28fc
 def needed(claim: dict[str, Any], of: int) -> int:
@@ -232,10 +265,6 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
 def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: int, why: str) -> Verdict:
     "The verdict on the whole claim, or if that is undecided for want of numbers, on the part that has them."
     word, sure = word_for(claim, made, wanted), made[made.sure]
-    least = sure.loc[sure.margin.idxmin()]
-    if claim.get("op") != "~":
-        p = three_probabilities(least.estimate, 0.0 if least.metric in DECIMALS else MARGIN)
-        why += f" (ahead {p.ahead:.0%}, within {MARGIN:g} {p.within:.0%}, behind {p.behind:.0%})"
     if word != UNDECIDED or len(sure) == wanted:
         return Verdict(word, why)
     part = f"{len(sure)} of {wanted} comparisons, on {', '.join(sure.dataset.unique())}"
@@ -276,8 +305,13 @@ def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     why = f"best in {(won.difference >= 0).sum()} of {len(won)}" + (f"; {absent}" if absent else "")
     if not won.sure.any():
         return Verdict(CANNOT if numbers.printed.all() else UNDECIDED, f"no intervals; {why}")
-    word = word_for(claim, won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"]))
-    return Verdict(word, why)
+    won, wanted = won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"])
+    word = word_for(claim, won, wanted)
+    if word != UNDECIDED or len(won) == wanted:
+        return Verdict(word, why)
+    word = word_for(claim, won, len(won))
+    part = f"{len(won)} of {wanted} settings, on {', '.join(won.dataset.unique())}"
+    return Verdict(word, why, part if word != UNDECIDED else "")
 
 # %% ../../nbs/tables/05_claims.ipynb #c1a10002
 def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
@@ -336,9 +370,19 @@ def judge_near(found: Sequence[Difference], tolerance: float, why: str, printed:
 # %% ../../nbs/tables/05_claims.ipynb #94b0d755
 def claimed_cells(claim: dict[str, Any], numbers: pd.DataFrame) -> list[Any]:
     "The numbers of a claim about single ones; none unless all are there."
+    cells, found = cells_of(claim), cells_there(claim, numbers)
+    return found if len(found) == len(cells) else []
+
+
+def cells_of(claim: dict[str, Any]) -> list[tuple[str, str, str]]:  # model, data set, metric
+    "The cells that a claim about single numbers is about."
+    return [(model, d, m) for model in names(claim, "left") for d in claim["datasets"] for m in claim["metrics"]]
+
+
+def cells_there(claim: dict[str, Any], numbers: pd.DataFrame) -> list[Any]:
+    "Those of them that there are, as rows of numbers."
     known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
-    cells = [(claim["left"], d, m) for d in claim["datasets"] for m in claim["metrics"]]
-    return [known[cell] for cell in cells] if all(cell in known for cell in cells) else []
+    return [known[cell] for cell in cells_of(claim) if cell in known]
 
 
 def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
@@ -358,11 +402,16 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     ours = claimed_cells(claim, numbers)
     if not ours:
         return NOTHING
-    why = "; ".join(f"{METRIC_NAMES[n.metric]}: {n.value:.2f} (at most {claim['most']:g})" for n in ours)
+    why = "; ".join(f"{metric_name(n.metric)}: {n.value:.2f} (at most {claim['most']:g})" for n in ours)
+    return judge_side(ours, "<", claim["most"], why)
+
+
+def judge_side(ours: Sequence[Any], op: str, than: float, why: str) -> Verdict:
+    "Whether all of some numbers are greater, or less, than one that is given."
     if not all(math.isfinite(n.error) and n.seeds >= FEWEST_SEEDS for n in ours):
-        return Verdict(UNDECIDED, f"no interval; {why}")
-    found = [Difference(n.value - claim["most"], n.error, n.seeds - 1, n.seeds) for n in ours]
-    p = pd.DataFrame([tested("<", d, 0, 0.0) for d in found])
+        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds; {why}")
+    found = [Difference(n.value - than, n.error, n.seeds - 1, n.seeds) for n in ours]
+    p = pd.DataFrame([tested(op, d, 0, 0.0) for d in found])
     return Verdict(str(verdicts(p.favour, p.reverse, p.within)), why)
 
 # %% ../../nbs/tables/05_claims.ipynb #7ffbd6bb
@@ -381,6 +430,147 @@ def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     said = "; ".join(ended) or "no proof check yet"
     return Verdict(UNDECIDED, f"no trained model; on examples of known truth: {said}")
 
+# %% ../../nbs/tables/05_claims.ipynb #04fae16d
+SWEEPS = ("bins", "neighbours", "depth")
+
+
+def ranges(record: dict[str, Any]) -> dict[str, float]:
+    "How far each score of a record moves over each sweep: `infom_over_bins` and so on."
+    found = {}
+    for sweep in SWEEPS:
+        scores = pd.DataFrame(record.get("choices", {}).get(sweep, {})).T
+        found |= {f"{score}_over_{sweep}": float(np.ptp(values)) for score, values in scores.items()}
+    return found
+
+
+def sweep_numbers(records: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    "Ranges over sweeps, of runs that are large enough to judge by, with columns `COLUMNS`."
+    cells: dict[tuple[str, ...], dict[str, float]] = {}
+    updates: dict[tuple[str, ...], int] = {}
+    for record in records:
+        spec = RunSpec(**record["spec"])
+        for metric, value in ranges(record).items() if rounds(spec) >= FEWEST_UPDATES else ():
+            cell = (spec.model, spec.dataset, metric, spec.scale)
+            cells.setdefault(cell, {})[str(spec.seed)] = value
+            updates[cell] = min(updates.get(cell, rounds(spec)), rounds(spec))
+    rows = [
+        (*cell[:3], *mean_interval(list(of.values())), len(of), json.dumps(of), updates[cell], cell[3])
+        for cell, of in cells.items()
+    ]
+    return with_errors(pd.DataFrame(rows, columns=[*CELL, "value", "ci95", "seeds", "by_seed", "updates", "scale"]))
+
+
+def judge_sweep(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
+    "Whether the ranges of scores over a sweep are greater, or less, than the claim's `than`."
+    ours, wanted = cells_there(claim, numbers), cells_of(claim)
+    if not ours:
+        return judge_vignette(claim, numbers)
+    words = [f"{metric_name(n.metric)}, {MODEL_NAMES.get(n.model, n.model)}: {n.value:.2f}" for n in ours]
+    verdict = judge_side(ours, claim["op"], claim["than"], f"{'; '.join(words)} ({claim['op']} {claim['than']:g})")
+    decided = verdict.word != UNDECIDED
+    part = f"{len(ours)} of {len(wanted)} numbers" if len(ours) < len(wanted) and decided else ""
+    return verdict._replace(part=part)
+
+# %% ../../nbs/tables/05_claims.ipynb #14f89d78
+COMPARING = ("comparison", "in_most", "best_in_most")
+
+
+def at_hand(claim: dict[str, Any], numbers: pd.DataFrame) -> dict[str, Any]:
+    "The claim itself; one about the mean over data sets of which that is not known, as one about those that there are."
+    there = [name for name in numbers.dataset.unique() if name != AGGREGATED]
+    if claim.get("datasets") != [AGGREGATED] or not there or AGGREGATED in set(numbers.dataset):
+        return claim
+    return claim | {"datasets": there}
+
+
+def how_sure(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
+    "The probabilities of a claim's least sure pair of models, over data sets and seeds; empty where none are known."
+    if claim.get("kind", "comparison") not in COMPARING:
+        return ""
+    op, least, said = claim.get("op", ">"), 2.0, ""
+    made = comparisons(at_hand(claim, numbers) | {"op": op}, numbers).query("sure")
+    for (metric, left, right), of in made.groupby(["metric", "left", "right"], sort=False):
+        margin = claim["tolerance"] if op == "~" else 0.0 if metric in DECIMALS else MARGIN
+        p = hierarchical_probabilities(list(of.estimate), margin)
+        if (way := {">": p.ahead, "<": p.behind, "~": p.within}[op]) < least:
+            pair = f"{MODEL_NAMES.get(left, left)} and {MODEL_NAMES.get(right, right)}"
+            where = f"over {of.dataset.nunique()} data sets and seeds" if of.dataset.nunique() > 1 else "over seeds"
+            near = f"within {margin:g} {p.within:.0%}, " if margin else ""
+            least = way
+            said = f"{metric_name(metric)} of {pair}, {where}: ahead {p.ahead:.0%}, {near}behind {p.behind:.0%}"
+    return said
+
+# %% ../../nbs/tables/05_claims.ipynb #de2b8385
+def oriented(
+    claim: dict[str, Any],
+    numbers: pd.DataFrame,  # printed or ours
+    printed: pd.DataFrame,
+) -> list[list[tuple[Difference, float]]]:  # as `claims_power` takes them
+    "A claim's comparisons that have spreads, each with its printed difference, so that a claim wants them above zero."
+    claim, sign = at_hand(claim, numbers), -1 if claim.get("op") == "<" else 1
+    where = ["dataset", "metric", "left", "right"]
+    effects = comparisons(claim | {"op": ">"}, printed).set_index(where).difference.to_dict()
+    found: dict[tuple[str, ...], list[tuple[Difference, float]]] = {}
+    for row in comparisons(claim | {"op": ">"}, numbers).query("sure").itertuples():
+        place = (row.dataset, row.metric, row.left, row.right)
+        if place in effects:
+            setting = place[:2] if claim.get("kind") == "best_in_most" else place  # of that all have to go the same way
+            found.setdefault(setting, []).append((row.estimate, sign * effects[place]))
+    return list(found.values())
+
+
+def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataFrame) -> str:
+    "The power at the printed effect and the seeds that would decide; empty where spreads or effects are not known."
+    settings = oriented(claim, numbers, printed) if claim.get("kind", "comparison") in COMPARING else []
+    if not settings:
+        return ""
+    seeds = min(difference.seeds for of in settings for difference, _ in of)
+    how = {"needed": len(settings) // 2 + 1 if "in_most" in claim.get("kind", "") else len(settings)}
+    how["tolerance"] = claim["tolerance"] if claim.get("op") == "~" else None
+    enough = deciding_seeds(settings, **how)
+    wanted = f"{enough} seeds would decide" if enough else "not even 100 seeds would"
+    return f"power at the printed effect {claims_power(settings, seeds, **how):.0%} with {seeds} seeds; {wanted}"
+
+# %% ../../nbs/tables/05_claims.ipynb #f8805962
+@cache
+def paper_steps(paper: str, model: str, dataset: str) -> int:
+    "How many steps the paper trains a model for."
+    return rounds(run_spec(paper, model, dataset, Request(SCALES["paper"], seeds=1)))
+
+
+def tuned(paper: str, models: Iterable[str], scale: str) -> str:
+    "Whether hyperparameters of models were tuned."
+    settings = [setting(paper, RUN_AS.get(model, model)) for model in models]
+    if not any(len(getattr(how, "grid", ())) > 1 for how in settings):
+        return "nothing is tuned in the paper"
+    values = SCALES[scale].tuning_values
+    few = f" over {values} values" if values else ""
+    return f"rivals tuned{few}" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
+
+
+def span(numbers: Iterable[int]) -> str:
+    "One whole number, or the least and the greatest."
+    several = sorted(numbers)
+    return " to ".join(f"{n:,}" for n in dict.fromkeys((several[0], several[-1])))
+
+
+def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
+    "What a verdict on our numbers rests on; empty for printed numbers, or where there are none."
+    about = {model for side in ("left", "right", "models") if side in claim for model in names(claim, side)}
+    about |= {model for pair in claim.get("pairs", ()) for model in pair[:2] if "metric" in claim}  # of ratios
+    used = numbers[numbers.model.isin(about) & ~numbers.printed.astype(bool)]
+    used = used[used.metric.isin(claim["metrics"])] if "metrics" in claim else used
+    if used.empty:
+        return ""
+    if not (made := used[used.updates > 0]).shape[0]:
+        return "measured in full"
+    cells = [(model, data) for model, data in zip(made.model, made.dataset, strict=True) if data != AGGREGATED]
+    cells = cells or [(model, TABLES[claim["paper"]][0].run_on[0]) for model in made.model]
+    whole = max(paper_steps(claim["paper"], RUN_AS.get(model, model), data) for model, data in set(cells))
+    steps = f"{span(made.updates)} of " * bool(made.updates.min() < whole) + f"the paper's {whole:,} steps"
+    seeds, scale = span(made.seeds), made.scale.iloc[0]
+    return f"at {steps} (scale {scale}, {seeds} seeds, {tuned(claim['paper'], set(made.model), scale)})"
+
 # %% ../../nbs/tables/05_claims.ipynb #4bf3d70c
 JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "comparison": judge_comparisons,
@@ -391,6 +581,7 @@ JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "value": judge_value,
     "at_most": judge_at_most,
     "vignette": judge_vignette,
+    "sweep": judge_sweep,
 }
 
 
@@ -399,36 +590,50 @@ def judge(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     return JUDGES[claim.get("kind", "comparison")](claim, numbers)
 
 # %% ../../nbs/tables/05_claims.ipynb #d32dfa61
+LOST = Verdict(CANNOT, "not printed")
 NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
 
 
 def ledger(
     paper: str,
     measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; none where our runs are too small to judge by
-) -> pd.DataFrame:  # indexed by claim: says, where, and of `reported` and `ours` the word, part and reason
+) -> pd.DataFrame:  # indexed by claim: says, where, and of `reported` and `ours` the word, part, reason and more
     "Every claim of a paper with two verdicts."
     rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
-        on_paper = Verdict(CANNOT, "a figure") if claim.get("kind") == "vignette" else on_printed(claim, printed)
         row = {"says": claim["says"], "where": f"{claim['where']}, {claim['table']}"}
-        for who, verdict in (("reported", on_paper), ("ours", judge(claim, measured))):
+        both = (("reported", on_printed(claim, printed), printed), ("ours", judge(claim, measured), measured))
+        for who, verdict, numbers in both:
             row |= {who: verdict.word, f"{who}_part": verdict.part, f"{who}_why": verdict.why}
+            row |= {f"{who}_rests_on": rests_upon(claim, numbers), f"{who}_beside": beside(claim, numbers, printed)}
         rows[claim["id"]] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
 
 
+def beside(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataFrame) -> str:
+    "What a verdict has beside it: how sure it is, and whether it could have been decided."
+    return "; ".join(filter(None, (how_sure(claim, numbers), could_decide(claim, numbers, printed))))
+
+
 def on_printed(claim: dict[str, Any], printed: pd.DataFrame) -> Verdict:
     "The verdict from a paper's own numbers; without any the claim cannot be judged."
+    if claim.get("kind") in ("vignette", "sweep"):
+        return Verdict(CANNOT, "a figure")
     verdict = judge(claim, printed) if len(printed) else NOTHING
-    return Verdict(CANNOT, "not printed") if verdict == NOTHING else verdict
+    return LOST if verdict == NOTHING else verdict
 
 # %% ../../nbs/tables/05_claims.ipynb #86edd1f1
+def sentence(verdict: Verdict, rests_on: str = "", besides: str = "") -> str:
+    "A verdict with what it rests on, its reason, and what stands beside it."
+    return f"**{verdict}**{f' {rests_on}' * bool(rests_on)}: {verdict.why}{f'. {besides}' * bool(besides)}"
+
+
 def readable(book: pd.DataFrame) -> pd.DataFrame:
     "A ledger in words: each verdict with its reason."
     said = {}
     for who in ("reported", "ours"):
-        rows = zip(book[who], book[f"{who}_why"], book[f"{who}_part"], strict=True)
-        said[who] = [f"**{Verdict(word, why, part)}**: {why}" for word, why, part in rows]
+        rows = zip(*(book[who + more] for more in ("", "_why", "_part", "_rests_on", "_beside")), strict=True)
+        said[who] = [sentence(Verdict(*row[:3]), *row[3:]) for row in rows]
     columns = {"claim": book.says, "on the printed numbers": said["reported"], "on ours": said["ours"]}
     return pd.DataFrame(columns).rename_axis("")
 
@@ -436,9 +641,50 @@ def readable(book: pd.DataFrame) -> pd.DataFrame:
 def summary(book: pd.DataFrame, who: str = "ours") -> str:
     "How many claims have which verdict, in one line."
     counts = [(word, int((book[who] == word).sum())) for word in WORDS]
-    parts = int(book[f"{who}_part"].fillna("").ne("").sum())
+    parts = int((book[f"{who}_part"].notna() & book[f"{who}_part"].ne("")).sum())
     said = ", ".join(f"{n} {word}" for word, n in counts if n)
     return f"{said}, of {len(book)}" + (f" ({parts} only in part)" if parts else "")
+
+# %% ../../nbs/tables/05_claims.ipynb #17347ba5
+WHY_NOT = {"no interval": "printed without intervals", "not printed": "lost from our source", "a figure": "a figure"}
+
+
+def closest(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
+    "How many comparisons go the claim's way, and the one that is closest to failing; empty for other kinds."
+    if claim.get("kind", "comparison") not in COMPARING:
+        return ""
+    made = comparisons({"op": ">"} | claim, numbers)
+    if made.empty:
+        return ""
+    sign = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op"), made.difference)
+    worst = made.assign(sign=sign).sort_values(["margin", "sign"], kind="stable").iloc[0]
+    half = f" ± {worst.interval:.2f}" if math.isfinite(worst.interval) else ""
+    way = f"{on_claims_side(claim, made).sum()} of {len(made)}"
+    return f"{way}, {worst.difference:+.2f}{half} in {metric_name(worst.metric)} on {worst.dataset}"
+
+
+def printed_page(papers: Iterable[str] = tuple(SETTINGS)) -> str:
+    "The verdict on each claim of some papers from their printed numbers, as Markdown."
+    rows, open_ones = [], []
+    for paper in papers:
+        printed = printed_numbers(paper)
+        for claim in read_claims(paper):
+            verdict, name = on_printed(claim, printed), claim["id"]
+            if verdict.word != CANNOT:
+                enough = could_decide(claim, printed, printed).rpartition("; ")[2].partition(" seeds")[0]
+                shown = closest(claim, printed) or verdict.why.partition("; ")[0]
+                few = enough.replace("not even", "over")
+                rows.append(f"| {name} | {claim['says']} | **{verdict}** | {shown} | {few} |")
+            else:
+                way = closest(claim, printed).partition(",")[0]
+                why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
+                open_ones.append((why, f"{name} ({way})" if way else name))
+    columns = "| claim | it says | verdict | go its way; closest to failing | seeds |\n|---|---|---|---|---|"
+    table = "\n".join([columns, *rows])
+    parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
+    of = len(rows) + len(open_ones)
+    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets how many comparisons go their way):"
+    return "\n".join([table, "", head, "", *(part for part in parts if not part.endswith(": "))])
 
 # %% ../../nbs/tables/05_claims.ipynb #54751411
 def paper_updates(paper: str) -> int:
@@ -459,9 +705,9 @@ def rests_on(
         return f"Claims are not judged on our runs: none has {FEWEST_UPDATES:,} updates."
     scale = SCALES[run.scale.iloc[0]]
     whole = paper_updates(run.paper.iloc[0])
-    tuned = "tuned as the paper does" if scale.tuning_seeds else "taken as printed, not tuned again"
-    made = f"{run.updates.max():,} of the paper's {whole:,} updates"
-    return f"{footnote(cells)} Judged after {made}, at most {run.seeds.max()} seeds; rivals' hyperparameters {tuned}."
+    made = f"{span(run.updates)} of the paper's {whole:,} steps" if run.updates.min() < whole else f"{whole:,} steps"
+    how = tuned(run.paper.iloc[0], run.model.unique(), scale.name)
+    return f"{footnote(cells)} Judged at {made}, with at most {run.seeds.max()} seeds; {how}."
 
 # %% ../../nbs/tables/05_claims.ipynb #0827deda
 def write_ledger(

@@ -32,8 +32,8 @@ from ..scores.dci import dci
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
-__all__ = ['evaluation_rows', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions', 'plot_interventions',
-           'swaps', 'value_counts']
+__all__ = ['evaluation_rows', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions', 'move_sheet',
+           'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/tables/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -144,6 +144,18 @@ def interventions(
     values = low + torch.linspace(0, 1, steps, device=low.device)[:, None] * (high - low)
     code.diagonal(dim1=1, dim2=2).copy_(values)
     return decode_all(model, code.flatten(0, 1)).unflatten(0, (steps, n_latents))
+
+# %% ../../nbs/tables/01_evaluate.ipynb #4669ec86
+def move_sheet(
+    model: Autoencoder,
+    images: UInt8[Tensor, "n height width channels"],
+    latents: Float[Tensor, "many latents"],  # of many samples, for the ranges
+    steps: int = 10,
+) -> UInt8[Tensor, "rows columns channels"]:
+    "Each latent of each image moved through its range: `n * steps` rows of images, one column for each latent."
+    moved = torch.cat([interventions(model, image, latents, steps) for image in images])
+    rows, columns, height, width, channels = moved.shape
+    return moved.movedim(2, 1).reshape(rows * height, columns * width, channels)
 
 # %% ../../nbs/tables/01_evaluate.ipynb #4efc54f7
 def plot_interventions(

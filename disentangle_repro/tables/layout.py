@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from disentangle_repro.tables.plan import (
 from ..train.store import RunSpec, Store
 
 # %% auto #0
-__all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval',
-           'scores_by_seed', 'seed_scores', 'table_cells', 'trainings_behind', 'devices', 'number', 'lay_out',
-           'footnote', 'write_table', 'page']
+__all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'LOWER_IS_BETTER', 'BOLD', 'reported_numbers', 'printed_as',
+           'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores', 'table_cells', 'updates_behind',
+           'trainings_behind', 'devices', 'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell',
+           'our_cell', 'emphasised', 'as_html', 'footnote', 'write_table', 'page']
 
 # %% ../../nbs/tables/03_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -111,7 +113,7 @@ def table_cells(
             run_as = RUN_AS.get(model, model)
             runs = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
-            how = {"updates": made, "scale": request.scale.name, "source": request.source}
+            how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
@@ -122,6 +124,12 @@ def table_cells(
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a paired comparison needs
                 rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/03_layout.ipynb #9afe25dd
+def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
+    "The updates that the shortest of some runs has made; those that are planned where there is none."
+    made = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
+    return min(filter(None, made), default=planned)
 
 # %% ../../nbs/tables/03_layout.ipynb #f33f2825
 def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
@@ -237,31 +245,83 @@ def number(value: float, half_width: float, decimals: int, missing: str) -> str:
     interval = "" if math.isnan(half_width) else f" ± {half_width:.{decimals}f}"
     return f"{value:.{decimals}f}{interval}"
 
+# %% ../../nbs/tables/03_layout.ipynb #bf001f5f
+LOWER_IS_BETTER = {"mse", "mse_e4", "rfid", "cfid", "interaction", "contrast", "aggregate_ratio", "slot_count_mae"}
+
+
+def overlap_best(values: Sequence[float], half_widths: Sequence[float], lower: bool = False) -> np.ndarray:
+    "Which intervals overlap with the one of the highest (lowest) end; none where fewer than two are known."
+    values, half = np.asarray(values, float) * (-1 if lower else 1), np.asarray(half_widths, float)
+    known = np.isfinite(values) & np.isfinite(half)
+    if known.sum() < 2:
+        return np.zeros(len(values), bool)
+    best = np.nanargmax(np.where(known, values + half, np.nan))
+    return known & (values + half >= values[best] - half[best] - 1e-9)
+
+
+def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cells`, in their order
+    "Which numbers, `reported` or `ours`, cannot be told from the best of their data set and metric."
+    known = cells[f"{who}_ci95"].where((cells.seeds >= 3) | (who == "reported"))
+    kinds = [cells.dataset, cells.metric, cells.model.str.contains("gan")]  # InfoGANs are bolded separately
+    found = pd.Series(False, index=cells.index)
+    for (_, metric, _), of in cells.groupby(kinds, sort=False):
+        found[of.index] = overlap_best(of[who], known[of.index], metric in LOWER_IS_BETTER)
+    return found.to_numpy()
+
 # %% ../../nbs/tables/03_layout.ipynb #862d69f0
 def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
     "Cells as a table to read: a row a data set and model, and for each metric the paper's number beside ours."
-    rows = {}
+    rows, bold = {}, {who: set(cells.index[not_told_from_best(cells, who)]) for who in ("reported", "ours")}
     for (dataset, model), row in cells.groupby(["dataset", "model"], sort=False):
+        most = row.seeds.max()
         rows[dataset, MODEL_NAMES[model]] = {
-            (METRIC_NAMES[cell.metric], who): number(value, half, DECIMALS.get(cell.metric, 2), missing)
+            (METRIC_NAMES[cell.metric], shown): emphasised(text, cell.Index in bold[who])
             for cell in row.itertuples()
-            for who, value, half, missing in (
-                ("paper", cell.reported, cell.reported_ci95, "not printed"),
-                ("ours", cell.ours, cell.ours_ci95, "not run"),
+            for shown, who, text in (
+                ("paper", "reported", printed_cell(cell)),
+                ("ours", "ours", our_cell(cell, most)),
             )
-        } | {("", "seeds"): str(row.seeds.max())}
+        } | {("", "seeds"): str(most)}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["data set", "model"])
 
+
+def printed_cell(cell: Any) -> str:
+    "The paper's number with its interval."
+    return number(cell.reported, cell.reported_ci95, DECIMALS.get(cell.metric, 2), "not printed")
+
+
+def our_cell(cell: Any, most: int) -> str:
+    "Ours with its interval, and with its seeds where these are fewer than the row's `most`, or only one."
+    text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), "not run")
+    few = not math.isnan(cell.ours) and (cell.seeds == 1 or cell.seeds < most)
+    return f"{text} ({cell.seeds} seed{'s' * (cell.seeds != 1)})" if few else text
+
+
+def emphasised(text: str, bold: bool) -> str:
+    "Text as Markdown, bold or not."
+    return f"**{text}**" if bold else text
+
+# %% ../../nbs/tables/03_layout.ipynb #a1e36fe9
+def as_html(laid_out: pd.DataFrame) -> str:
+    "A laid-out table as HTML, with its bold numbers bold."
+    return re.sub(r"\*\*([^*<]+)\*\*", r"<b>\1</b>", laid_out.to_html(border=0, index_names=False))
+
+
 # %% ../../nbs/tables/03_layout.ipynb #d2c719c7
+BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over at least three seeds (trainings)."
+
+
 def footnote(cells: pd.DataFrame) -> str:
     "Scale, source and device of our numbers, and what they are good for."
     if not cells.updates.any():
         return "Ours: none."
     cell, used = cells.iloc[0], ", ".join(sorted({name for text in cells.device for name in text.split(", ") if name}))
     data = "the published files" if cell.source == "official" else "our renderings, a stand-in for the published files"
-    scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}), {cell.updates:,} updates"
+    run = cells if cells.ours.isna().all() else cells[cells.ours.notna()]
+    updates = " to ".join(f"{n:,}" for n in sorted({run.updates.min(), run.updates.max()}))
+    scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}), {updates} updates"
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
-    return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}."
+    return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD}"
 
 # %% ../../nbs/tables/03_layout.ipynb #61862e9e
 def write_table(
@@ -277,7 +337,7 @@ def write_table(
     stem = folder / f"{table.paper}_table_{table.number}"
     texts = {
         ".md": f"# {title}\n\n{flat.to_markdown(index=False, disable_numparse=True)}\n\n{note}\n",
-        ".html": page(title, laid_out.to_html(border=0, index_names=False), note),
+        ".html": page(title, as_html(laid_out), note),
         ".csv": cells.to_csv(index=False),
     }
     for suffix, text in texts.items():

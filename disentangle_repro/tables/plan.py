@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, NamedTuple
 
 from ..asymmetry import settings as asymmetry_settings
@@ -26,9 +27,10 @@ __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES
            'BY_TREES', 'FACTORQVAE_TABLES', 'ASYMMETRY_MODELS', 'WITH_ATTENTION', 'OBJECTS', 'BY_JACOBIAN',
            'ASYMMETRY_TABLES', 'PSA_MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'ON_PHOTOGRAPHS', 'USED',
            'PSA_TABLES', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'SETTINGS', 'LIKE', 'OWN', 'MEASUREMENTS', 'ALONE',
-           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'revision', 'run_spec', 'tuning_specs',
-           'passing', 'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'is_older', 'time_specs',
-           'mixture_spec', 'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol', 'Wanted', 'wanted']
+           'TRAININGS', 'Table', 'qlae_table', 'Request', 'like', 'setting', 'revision', 'run_spec', 'around',
+           'tuning_specs', 'passing', 'best_entry', 'best_strengths', 'table_specs', 'once', 'rounds', 'is_older',
+           'time_specs', 'mixture_spec', 'agreement_specs', 'measurement_specs', 'paper_tables', 'with_protocol',
+           'Wanted', 'wanted']
 
 # %% ../../nbs/tables/02_plan.ipynb #520bef76
 AGGREGATED = "aggregated"
@@ -189,7 +191,9 @@ def run_spec(
 ) -> RunSpec:
     "One run of a paper's model."
     scale, protocol, model = request.scale, request.protocol, RUN_AS.get(model, model)
-    lent = SETTINGS[paper].hyperparameters(like(paper, model), like(paper, dataset), protocol, strength)
+    settings, size = SETTINGS[paper].hyperparameters, scale.image_size
+    sized = {"image_size": size} if size and "image_size" in signature(settings).parameters else {}
+    lent = settings(like(paper, model), like(paper, dataset), protocol, strength, **sized)
     hyperparameters = at_scale(merged(lent, OWN.get((paper, model), {})), scale, request.updates)
     data = hyperparameters["data"]
     if data["images"] is not None:
@@ -198,21 +202,44 @@ def run_spec(
     return RunSpec(*where, hyperparameters, revision(paper, model))
 
 # %% ../../nbs/tables/02_plan.ipynb #473ac41c
+def around(
+    grid: Sequence[Hashable],  # numbers, or tuples of one for each strength
+    chosen: Hashable,  # an entry
+    n: int | None,  # how many; all of the grid when left out
+) -> list[Hashable]:
+    "The `n` entries nearest to the chosen one: the grid's own neighbours, for a pair both strengths moved together."
+    if n is None:
+        return list(grid)
+    strengths = {entry: entry if isinstance(entry, tuple) else (entry,) for entry in grid}
+    columns = [sorted(set(column)) for column in zip(*strengths.values(), strict=True)]
+    place = {entry: [c.index(x) for c, x in zip(columns, of, strict=True)] for entry, of in strengths.items()}
+    moved = {entry: {a - b for a, b in zip(at, place[chosen], strict=True)} for entry, at in place.items()}
+    line = sorted((entry for entry in grid if len(moved[entry]) == 1), key=place.__getitem__)
+    first = max(0, min(line.index(chosen) - n // 2, len(line) - n))
+    return line[first : first + n]
+
+# %% ../../nbs/tables/02_plan.ipynb #54b3f73b
 def tuning_specs(
     table: Table, request: Request
 ) -> dict[tuple[str, str], dict[Hashable, list[RunSpec]]]:  # for each model and data set: the runs of each strength
-    "The runs that choose strengths; none below scale `paper`."
+    "The runs that choose strengths, by seeds that do not count; none where the scale takes strengths as given."
+    scale, paper = request.scale, table.paper
+    shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
+    if rounds := request.updates or scale.updates:
+        shorter = replace(request, updates=max(1, rounds // scale.tuning_divisor))
+
+    def tried(model: str, dataset: str) -> list[Hashable]:
+        how, datasets = setting(paper, model), list(SETTINGS[paper].DATASETS)
+        return around(how.grid, how.strengths[datasets.index(like(paper, dataset))], scale.tuning_values)
+
     return {
         (model, dataset): {
-            strength: [
-                run_spec(table.paper, model, dataset, request, seed, strength)
-                for seed in range(request.scale.tuning_seeds)
-            ]
-            for strength in setting(table.paper, model).grid
+            strength: [run_spec(paper, model, dataset, shorter, seed, strength) for seed in range(scale.tuning_seeds)]
+            for strength in tried(model, dataset)
         }
         for model in dict.fromkeys(RUN_AS.get(model, model) for model in table.models)
         for dataset in table.run_on
-        if request.scale.tuning_seeds and not table.needs and len(setting(table.paper, model).grid) > 1
+        if scale.tuning_seeds and not table.needs and len(setting(paper, model).grid) > 1
     }
 
 # %% ../../nbs/tables/02_plan.ipynb #1a19660b

@@ -19,17 +19,20 @@ from tqdm import tqdm
 from ..core.engine import bar_line, check_engine, executor
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
+from ..core.kernels import forked_kernels, how_kernels_start
 from ..core.files import project_root, put_aside, written_whole
 from ..core.scale import SCALES, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
 from .claims import written_summaries
 from .plan import ALONE, MEASUREMENTS, TABLES, TRAININGS, Request, wanted, with_protocol
+from .spot_check import spot_check
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0
-__all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',
-           'do_runs', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request', 'asked_papers', 'main']
+__all__ = ['WHOLE', 'Do', 'HELD', 'IMPORTED', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt',
+           'outcome', 'do_runs', 'write_tables', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request',
+           'asked_papers', 'is_study', 'lay_out_study', 'main']
 
 # %% ../../nbs/tables/04_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -62,7 +65,7 @@ def execute(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=ERROR"]  # the kernel: its warnings about itself are of no use here
-        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet}
+        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
         papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
 
 # %% ../../nbs/tables/04_runner.ipynb #316d56bd
@@ -150,7 +153,26 @@ def do_runs(
                     failures[spec.id] = problem
     return failures
 
+# %% ../../nbs/tables/04_runner.ipynb #ffa30e02
+def write_tables(papers: Sequence[str], request: Request) -> None:
+    "Lay out the tables of some papers from the records that there are, and print them with the claims."
+    name = request.scale.name
+    how = name if request.protocol == "paper" else f"{name}_{request.protocol}"
+    folder = project_root() / "paper_tables" / "tables" / how
+    asked = asdict(request) | {"scale": name, "folder": str(folder)}
+    for paper in papers:
+        own = (project_root() / "nbs" / "tables" / f"{paper}.ipynb").exists()
+        notebook, whose = (f"{paper}.ipynb", {}) if own else ("paper.ipynb", {"paper": paper})
+        execute(notebook, folder / f"{paper}.ipynb", **asked, **whose)
+        for text in sorted(folder.glob(f"{paper}_*.md")):
+            tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
+    if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
+        tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
+
 # %% ../../nbs/tables/04_runner.ipynb #18bf2938
+IMPORTED = ("disentangle_repro.tables.assemble", "matplotlib.pyplot", "sklearn.ensemble")  # before a kernel starts
+
+
 def make_tables(
     papers: Sequence[str],
     request: Request,
@@ -159,11 +181,9 @@ def make_tables(
     engine: str = "local",  # where runs are done
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
-    store, name = project_store(), request.scale.name
-    how = name if request.protocol == "paper" else f"{name}_{request.protocol}"
-    folder = project_root() / "paper_tables" / "tables" / how
+    store = project_store()
     put_damage_aside(store)
-    with executor(engine) as pool:
+    with executor(engine) as pool, forked_kernels(IMPORTED):
         tuning = wanted(papers, request, store, models, datasets).tuning
         failures = do_runs(tuning, store, pool) if tuning else {}
         todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
@@ -174,15 +194,8 @@ def make_tables(
     for spec in (spec for spec in todo.measurements if spec.model in ALONE):
         with executor(quiet, at_once=1) as pool:
             failures |= do_runs([spec], store, pool)
-    asked = asdict(request) | {"scale": name, "folder": str(folder)}
-    for paper in papers:
-        own = (project_root() / "nbs" / "tables" / f"{paper}.ipynb").exists()
-        notebook, whose = (f"{paper}.ipynb", {}) if own else ("paper.ipynb", {"paper": paper})
-        execute(notebook, folder / f"{paper}.ipynb", **asked, **whose)
-        for text in sorted(folder.glob(f"{paper}_*.md")):
-            tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
-    if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
-        tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
+    with forked_kernels(IMPORTED):
+        write_tables(papers, request)
     return failures
 
 # %% ../../nbs/tables/04_runner.ipynb #c8233d15
@@ -231,6 +244,28 @@ def asked_papers(options: argparse.Namespace) -> list[str]:
         tqdm.write(f"{paper} has no protocol {options.protocol!r}: no code was released, so it is left out.")
     return having
 
+# %% ../../nbs/tables/04_runner.ipynb #c33b8f4d
+def is_study(options: argparse.Namespace) -> bool:
+    "Whether the kept records are what is asked for: no scale named, no GPU, and nothing else that changes a run."
+    changed = (options.scale, options.seeds, options.updates, options.models, options.datasets)
+    plain = options.source == "rendered" and options.protocol == "paper" and not any(changed)
+    return plain and pick_scale().name == "cpu"
+
+
+def lay_out_study(papers: Sequence[str], request: Request) -> None:
+    "Write the tables from the kept records, with a spot check; nothing else is trained."
+    store = project_store()
+    put_damage_aside(store)
+    tqdm.write(str(spot_check(store)))
+    write_tables(papers, request)
+    runs = wanted(papers, request, store).trainings
+    missing = sum(store.record(spec) is None for spec in runs)
+    if missing:
+        tqdm.write(
+            f"{missing} of {len(runs)} runs of the study are not done. 'make tables SCALE=cpu' trains them, 'make plan"
+            " SCALE=cpu' says how long that takes, and 'make tables SCALE=smoke' tries every cell in minutes."
+        )
+
 # %% ../../nbs/tables/04_runner.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_tables`, which `make tables` calls; the exit status is 1 after a failure."
@@ -240,8 +275,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(str(error))
     options = parser().parse_args(arguments)
     try:
-        only = options.models or (), options.datasets or ()
-        failures = make_tables(asked_papers(options), asked_request(options), *only, options.engine)
+        papers, request = asked_papers(options), asked_request(options)
+        if is_study(options):
+            lay_out_study(papers, request)
+            return 0
+        failures = make_tables(papers, request, options.models or (), options.datasets or (), options.engine)
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")
         return 1

@@ -5,6 +5,7 @@
 # %% ../../nbs/tables/14_verdicts.ipynb #14242246
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,10 +15,11 @@ from numpy import ndarray as Array
 from scipy import stats
 
 # %% auto #0
-__all__ = ['ROUNDING', 'TINY', 'LEVEL', 'FEWEST_SEEDS', 'SUPPORTED', 'CONTRADICTED', 'EQUIVALENT', 'UNDECIDED', 'Difference',
-           'paired_difference', 'welch_difference', 'seed_difference', 'printed_error', 'interval', 'p_greater',
-           'p_less', 'p_within', 'p_at_least', 'verdicts', 'verdict_of', 'Probabilities', 'three_probabilities',
-           'hierarchical_probabilities', 'power', 'seeds_needed', 'simulate']
+__all__ = ['ROUNDING', 'TINY', 'LEVEL', 'FEWEST_SEEDS', 'SUPPORTED', 'CONTRADICTED', 'EQUIVALENT', 'UNDECIDED', 'QUANTILES',
+           'Difference', 'paired_difference', 'welch_difference', 'seed_difference', 'printed_error', 'interval',
+           'p_greater', 'p_less', 'p_within', 'p_at_least', 'verdicts', 'verdict_of', 'Probabilities',
+           'three_probabilities', 'hierarchical_probabilities', 'detection', 'n_successes', 'claims_power',
+           'deciding_seeds', 'of_spreads', 'power', 'seeds_needed', 'simulate']
 
 # %% ../../nbs/tables/14_verdicts.ipynb #1447fe80
 class Difference(NamedTuple):
@@ -174,16 +176,80 @@ def hierarchical_probabilities(
     return Probabilities(ahead, 1 - ahead - behind, behind)
 
 # %% ../../nbs/tables/14_verdicts.ipynb #1c19bb11
+QUANTILES = (np.arange(400) + 0.5) / 400
+
+
+def detection(
+    difference: Difference,  # known from some seeds; its error and degrees of freedom count
+    effect: float,  # the true difference
+    seeds: int,
+    level: float = LEVEL,
+    tolerance: float | None = None,  # of a claim of likeness
+) -> float:
+    "The probability that a comparison with so many seeds has a p-value of at most `level` in its favour."
+    error = max(float(difference.error) * np.sqrt(difference.seeds / seeds), TINY)
+    freedom = max(float(difference.freedom) * (seeds - 1) / max(difference.seeds - 1, 1), 1)
+    reach = stats.t.isf(level, freedom) * error * np.sqrt(stats.chi2.ppf(QUANTILES, freedom) / freedom)
+    low, high = (reach, np.inf) if tolerance is None else (reach - tolerance, tolerance - reach)
+    inside = stats.norm.cdf((high - effect) / error) - stats.norm.cdf((low - effect) / error)
+    return float(np.maximum(inside, 0).mean())
+
+
+def n_successes(chances: Sequence[float]) -> Float[Array, "one_more"]:
+    "The distribution of how many of some independent events happen."
+    found = np.ones(1)
+    for chance in chances:
+        found = np.convolve(found, [1 - chance, chance])
+    return found
+
+
+def claims_power(
+    settings: Sequence[Sequence[tuple[Difference, float]]],  # comparisons with effects; all of a setting have to go
+    seeds: int,
+    needed: int | None = None,  # how many settings the claim needs; left out: all
+    tolerance: float | None = None,
+) -> float:
+    "The probability that a claim is supported if the effects are the true ones."
+    needed = len(settings) if needed is None else needed
+    level = LEVEL / (len(settings) - needed + 1)
+    chances = [np.prod([detection(*one, seeds, level, tolerance) for one in of]) for of in settings]
+    return float(n_successes(chances)[needed:].sum())
+
+
+def deciding_seeds(
+    settings: Sequence[Sequence[tuple[Difference, float]]],
+    needed: int | None = None,
+    tolerance: float | None = None,
+    wanted: float = 0.8,
+    most: int = 100,
+) -> int | None:  # None where more than `most` would be needed
+    "The fewest seeds with which a claim is supported with probability `wanted`, if the effects are the true ones."
+
+    def enough(seeds: int) -> bool:
+        return claims_power(settings, seeds, needed, tolerance) >= wanted
+
+    if not enough(most):
+        return None
+    return FEWEST_SEEDS + bisect_left(range(FEWEST_SEEDS, most), True, key=enough)
+
+# %% ../../nbs/tables/14_verdicts.ipynb #c27d6d6c
+def of_spreads(
+    effect: Float[Array, "comparisons"],
+    spreads: tuple[Float[Array, "comparisons"], Float[Array, "comparisons"]],  # standard deviations over seeds
+) -> list[list[tuple[Difference, float]]]:
+    "Comparisons whose effects and spreads are known, of models with seeds of their own."
+    a, b = (np.square(spread) for spread in spreads)
+    parts = zip(np.sqrt(a + b), (a + b) ** 2 / (a**2 + b**2), effect, strict=True)
+    return [[(Difference(0.0, error / np.sqrt(2), freedom, 2), delta)] for error, freedom, delta in parts]
+
+
 def power(
     effect: Float[Array, "comparisons"],  # expected differences
     spreads: tuple[Float[Array, "comparisons"], Float[Array, "comparisons"]],  # standard deviations over seeds
     seeds: int,
 ) -> float:
-    "The probability that a claim is supported which needs all of its comparisons."
-    a, b = (np.square(spread) / seeds for spread in spreads)
-    freedom = (a + b) ** 2 * (seeds - 1) / (a**2 + b**2)
-    single = stats.nct.sf(stats.t.isf(LEVEL, freedom), freedom, np.asarray(effect) / np.sqrt(a + b))
-    return float(np.prod(single))
+    "The probability that a claim is supported which needs all of its comparisons, each of models with their own seeds."
+    return claims_power(of_spreads(effect, spreads), seeds)
 
 
 def seeds_needed(
@@ -192,9 +258,8 @@ def seeds_needed(
     wanted: float = 0.8,
     most: int = 200,
 ) -> int | None:  # None where more than `most` would be needed
-    "The fewest seeds with which a claim is supported with probability `wanted`, if the effect is the stated one."
-    enough = (n for n in range(FEWEST_SEEDS, most + 1) if power(effect, spreads, n) >= wanted)
-    return next(enough, None)
+    "The fewest seeds with which such a claim is supported with probability `wanted`."
+    return deciding_seeds(of_spreads(effect, spreads), wanted=wanted, most=most)
 
 # %% ../../nbs/tables/14_verdicts.ipynb #ee90a8ac
 def simulate(
@@ -204,12 +269,15 @@ def simulate(
     papers: int = 4_000,
     margin: float = 0.02,
     paired: bool = False,
+    common: float = 0.0,  # the share of the variance over seeds that both models have in common
     seed: int = 0,
 ) -> dict[str, float]:  # verdict -> how often
     "How often each verdict comes out when as many papers of known truth are judged."
     random, shape = np.random.default_rng([seed, seeds]), (papers, len(effect))
+    shared = np.sqrt(common) * random.standard_normal((*shape, seeds))
     a, b = (
-        mean + random.choice(spreads, (*shape, 1)) * random.standard_normal((*shape, seeds))
+        mean
+        + random.choice(spreads, (*shape, 1)) * (shared + np.sqrt(1 - common) * random.standard_normal((*shape, seeds)))
         for mean in (np.asarray(effect)[:, None], 0.0)
     )
     found = paired_difference(a, b) if paired else seed_difference(a, b)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from ..core.device import device_name
 from ..core.extensions import LOADED
 from ..core.errors import DataError
 from ..core.hyperparameters import Hyperparameters, check_parts, with_defaults, without_defaults
-from ..core.files import project_root, put_aside, remove_unfinished, write_text
+from ..core.files import project_root, put_aside, remove_unfinished, write_text, written_whole
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'fingerprint', 'RunSpec', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held',
@@ -151,9 +152,13 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def kept(self, run: str) -> Path:
+        "Where the record of the run of that id is kept."
+        return self.results / f"{run}.json"
+
     def records(self, spec: RunSpec) -> list[Path]:
         "The files that hold the run's record."
-        places = (self.runs / spec.id / "run.json", self.results / f"{spec.id}.json")
+        places = (self.runs / spec.id / "run.json", self.kept(spec.id))
         return [path for path in places if path.exists()]
 
     def record(self, spec: RunSpec) -> dict[str, Any] | None:
@@ -201,9 +206,35 @@ class Store:
         path = self.folder(spec) / "run.json"
         (path.parent / "failure.json").unlink(missing_ok=True)
         if spec.scale != "smoke":
-            write_record(self.results / f"{spec.id}.json", record)
+            write_record(self.kept(spec.id), record)
         write_record(path, record)
         return path
+
+    def keep(self, spec: RunSpec, name: str) -> Path:
+        "Copy a file of the run's folder to where files outlive it: `results/<what it is>/<run>`."
+        kept = self.results / Path(name).stem / f"{spec.id}{Path(name).suffix}"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(kept) as part:
+            shutil.copyfile(self.runs / spec.id / name, part)
+        return kept
+
+    def find(self, run: str, name: str) -> Path:
+        "A file of the run of that id, in its folder or kept; `DataError` where it is neither."
+        places = (self.runs / run / name, self.results / Path(name).stem / f"{run}{Path(name).suffix}")
+        if found := next((path for path in places if path.exists()), None):
+            return found
+        raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
+
+    def take(self, other: Store) -> tuple[list[str], list[DataError]]:  # ids that are new, and what is wrong there
+        "Copy kept records of another store that are not here, with the files that are kept of their runs."
+        believed, faults = other.everything()
+        new = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and not self.kept(r["id"]).exists()}
+        for path in (path for path in other.results.glob("*/*") if path.stem in new):
+            with written_whole(self.results / path.relative_to(other.results)) as part:
+                shutil.copyfile(path, part)
+        for run, record in new.items():
+            write_record(self.kept(run), record)
+        return list(new), faults
 
     def fail(self, spec: RunSpec, error: str) -> Path:
         "Write `failure.json`: that the run was tried, when, and what came of it."
