@@ -108,7 +108,7 @@ def source_areas(
     if protocol == "code":
         scores = LogisticRegression().fit(*train).predict_proba(rest[0])
     else:
-        fits = [LogisticRegression().fit(train[0], train[1] == value) for value in values]
+        fits = [LogisticRegression(max_iter=1000).fit(train[0], train[1] == value) for value in values]
         scores = np.stack([fit.decision_function(rest[0]) for fit in fits], axis=1)
     return area_under_curve(scores, rest[1][:, None] == values)
 

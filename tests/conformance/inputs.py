@@ -24,6 +24,7 @@ def corners():
     n = len(sources)
     edges = np.linspace(0, 1, 21)
     grid = np.stack(np.meshgrid(np.arange(4), np.arange(5), np.arange(3), indexing="ij"), -1).reshape(-1, 3)
+    wide = np.stack(np.meshgrid(*map(np.arange, (3, 5, 7, 11)), indexing="ij"), -1).reshape(-1, 4)
     return {
         "a constant latent": with_column(sources, latents, np.full(n, 3.7)),
         "a constant latent of 1e-300": with_column(sources, latents, np.full(n, 1e-300)),
@@ -45,6 +46,7 @@ def corners():
         "sources as floats": (sources.astype(float), latents),
         "a full grid, each source in a latent": (grid, grid),
         "a full grid, and a latent of nothing": (grid, np.column_stack([grid, np.tile([0.0, 1.0], 30)])),
+        "a full grid, a latent independent of all": (wide[:, :3], wide[:, [3, 0, 3]]),
         "a full grid, duplicates": (grid, grid[:, [0, 0, 1, 2, 2]]),
         "fewer samples than bins": (sources[:12], latents[:12]),
         "two sources": (sources[:, :2], latents),
