@@ -24,7 +24,7 @@ def corners():
     n = len(sources)
     edges = np.linspace(0, 1, 21)
     grid = np.stack(np.meshgrid(np.arange(4), np.arange(5), np.arange(3), indexing="ij"), -1).reshape(-1, 3)
-    wide = np.stack(np.meshgrid(*map(np.arange, (3, 5, 7, 11)), indexing="ij"), -1).reshape(-1, 4)
+    wide = np.stack(np.meshgrid(*map(np.arange, (2, 3, 4, 3)), indexing="ij"), -1).reshape(-1, 4)
     return {
         "a constant latent": with_column(sources, latents, np.full(n, 3.7)),
         "a constant latent of 1e-300": with_column(sources, latents, np.full(n, 1e-300)),
