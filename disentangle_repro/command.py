@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'PAGE', 'LISTINGS', 'read_numpy', 'read_csv', 'read_parquet',
-           'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Scored', 'score', 'score_rows', 'doubt', 'heat_map',
-           'cells', 'page', 'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser',
+           'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores',
+           'predictor_scores', 'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'cells',
+           'page', 'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser',
            'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
@@ -105,6 +106,15 @@ def read_pair(latents: Path, sources: Path | None) -> tuple[np.ndarray, np.ndarr
 DCI_SAMPLES = 2_000
 
 
+class Other(NamedTuple):
+    "One more score."
+
+    name: str
+    meaning: str
+    value: float
+    samples: int  # 0: drawn as needed
+
+
 class Scored(NamedTuple):
     "The scores of a representation."
 
@@ -112,6 +122,7 @@ class Scored(NamedTuple):
     dci: DCI
     samples: int
     dci_samples: int
+    others: tuple[Other, ...] = ()  # scores beside these
 
 
 def score(
@@ -123,15 +134,84 @@ def score(
     protocol: str = "paper",  # or "code"
     dci_samples: int = DCI_SAMPLES,  # for the forests, drawn at random; 0: all
     seed: int = 0,  # of the metrics, and of the samples for DCI
+    models: Sequence[Num[np.ndarray, "samples latents"]] = (),  # latents of other trained models, of the same images
 ) -> Scored:
-    "InfoMEC of all samples and DCI of some; `ValueError` as `infomec` and `dci` raise it."
+    """InfoMEC of all samples, DCI of some, and every other score that the input allows.
+
+    `ValueError` as `infomec`, `dci` and `udr` raise it.
+    """
     from disentangle_repro.qlae.infomec import infomec
     from disentangle_repro.scores.dci import dci
 
     kind = {"discrete": discrete, "categorical": categorical}
     info = infomec(sources, latents, **kind, protocol=protocol, seed=seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(sources))[: dci_samples or None])
-    return Scored(info, dci(sources[rows], latents[rows], protocol=protocol, seed=seed), len(sources), len(rows))
+    trees = dci(sources[rows], latents[rows], protocol=protocol, seed=seed)
+    others = (
+        *histogram_scores(sources, latents, categorical),
+        *(() if categorical else predictor_scores(sources[rows], latents[rows], protocol, seed)),
+        *(() if categorical else intervention_scores(sources, latents, seed)),
+        *label_free_scores([latents, *models]),
+    )
+    return Scored(info, trees, len(sources), len(rows), others)
+
+# %% ../nbs/command.ipynb #a3c15e02
+def histogram_scores(sources: np.ndarray, latents: np.ndarray, categorical: bool) -> list[Other]:
+    "Scores of mutual information, in 20 bins or, of indices, in one for each."
+    from disentangle_repro.scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
+
+    bins = 20
+    if categorical:
+        latents = np.stack([np.unique(z, return_inverse=True)[1] for z in latents.T], axis=1)
+        bins = max(2, int(latents.max()) + 1)
+    functions = {
+        "MIG": ("one latent per source", mig),
+        "MIG-sup": ("one source per latent", mig_sup),
+        "modularity": ("one source per latent", modularity_score),
+        "DCIMIG": ("a latent of its own", dcimig),
+        "JEMMIG": ("and nothing beside", jemmig),
+    }
+    return [Other(name, says, f(sources, latents, bins), len(sources)) for name, (says, f) in functions.items()]
+
+
+def predictor_scores(sources: np.ndarray, latents: np.ndarray, protocol: str, seed: int) -> list[Other]:
+    "SAP, explicitness, and what DCI-ES adds to DCI."
+    from disentangle_repro.scores.predictability import dci_es, explicitness_score, sap
+
+    extended = dci_es(sources, latents, seed=seed)
+    found = {
+        "SAP": ("predicted by one latent", sap(sources, latents, seed=seed)),
+        "explicitness": ("predicted by lines", explicitness_score(sources, latents, protocol=protocol, seed=seed)),
+        "E": ("by small trees (DCI-ES)", extended.e),
+        "S": ("sources / latents (DCI-ES)", extended.s),
+    }
+    return [Other(name, says, value, len(sources)) for name, (says, value) in found.items()]
+
+
+def intervention_scores(sources: np.ndarray, latents: np.ndarray, seed: int) -> list[Other]:
+    "IRS, and those of a generator where the sources are a complete grid."
+    from disentangle_repro.scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
+
+    found = [Other("IRS", "unmoved by other sources", irs(sources, latents), len(sources))]
+    try:
+        generator, counts = lookup_generator(sources, latents)
+    except ValueError:
+        return found
+    for name, says, f in (
+        ("beta-VAE", "held source is classified", beta_vae_score),
+        ("FactorVAE", "held source stills a latent", factor_vae_score),
+    ):
+        found.append(Other(name, says, f(generator, counts, seed=seed), 0))
+    return found
+
+
+def label_free_scores(models: Sequence[np.ndarray]) -> list[Other]:
+    "UDR of the first model, where there are others."
+    from disentangle_repro.scores.label_free import udr
+
+    if len(models) < 2:
+        return []
+    return [Other("UDR", "like the other models", float(udr(models)[0]), len(models[0]))]
 
 # %% ../nbs/command.ipynb #9b86b373
 MEANINGS = {
@@ -143,11 +223,12 @@ MEANINGS = {
 def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
     "Score, meaning, value and number of samples, as text."
     samples = {"infomec": f"{scored.samples:,}", "dci": f"{scored.dci_samples:,}"}
-    return [
+    rows = [
         (name, meaning, f"{getattr(getattr(scored, metric), name.lower()):.3f}", samples[metric])
         for metric, meanings in MEANINGS.items()
         for name, meaning in meanings.items()
     ]
+    return rows + [(o.name, o.meaning, f"{o.value:.3f}", f"{o.samples:,}" if o.samples else "") for o in scored.others]
 
 
 HEADERS = ("score", "what it says", "value", "samples")
@@ -288,7 +369,7 @@ def parser() -> argparse.ArgumentParser:
         "Score a representation, or list what there is to train, load, tabulate and prove."
     ))
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    of = subcommands.add_parser("score", help="InfoMEC and DCI of latents in a file")
+    of = subcommands.add_parser("score", help="every score that latents in a file allow")
     of.add_argument("latents", type=Path, metavar="LATENTS", help="npz, npy, csv or parquet, a row a sample")
     of.add_argument("--sources", type=Path, metavar="FILE", help="where the sources are, if not beside the latents")
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
@@ -296,6 +377,9 @@ def parser() -> argparse.ArgumentParser:
     of.add_argument("--protocol", choices=("paper", "code"), default="paper", help="the text or its released code")
     of.add_argument("--dci-samples", type=int, default=DCI_SAMPLES, metavar="N", help=(
         "samples that DCI is measured on, 0 for all (%(default)s)"
+    ))
+    of.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
+        "latents of other trained models, of the same images in the same order, for UDR"
     ))
     of.add_argument("--seed", type=int, default=0)
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
@@ -316,8 +400,9 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     sources, latents = read_pair(given.latents, given.sources)
     given.discrete = given.discrete or given.categorical
     choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
+    models = [pick(path, "latents", True) for path in given.models]
     try:
-        scored = score(sources, latents, **choices)
+        scored = score(sources, latents, **choices, models=models)
     except ValueError as error:
         raise DataError(given.latents, str(error)) from error
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"

@@ -4,16 +4,24 @@
 
 # %% auto #0
 __all__ = ['infomec', 'nmi_matrix', 'dci', 'disentanglement', 'completeness', 'psnr', 'ari', 'fg_ari', 'mbo', 'slot_jacobian',
-           'j_ari', 'jis', 'smcc', 'slot_r2', 'sis', 'compositional_contrast']
+           'j_ari', 'jis', 'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score',
+           'dcimig', 'jemmig', 'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score',
+           'lookup_generator', 'udr']
 
 # %% ../nbs/metrics.ipynb #1e269271
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
 from .psa.slot_metrics import compositional_contrast, sis, slot_r2, smcc
 from .qlae.infomec import infomec, nmi_matrix
 from .scores.dci import completeness, dci, disentanglement
+from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
+from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
+from .scores.label_free import udr
+from .scores.predictability import dci_es, explicitness_score, sap
 from .scores.reconstruction import psnr
 from .scores.segmentation import ari, fg_ari, mbo
 _all_ = [
     "infomec", "nmi_matrix", "dci", "disentanglement", "completeness", "psnr",
     "ari", "fg_ari", "mbo", "slot_jacobian", "j_ari", "jis", "smcc", "slot_r2", "sis", "compositional_contrast",
+    "mig", "mig_sup", "modularity_score", "dcimig", "jemmig", "sap", "explicitness_score", "dci_es",
+    "irs", "beta_vae_score", "factor_vae_score", "lookup_generator", "udr",
 ]

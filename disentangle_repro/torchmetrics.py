@@ -5,9 +5,10 @@
 # %% ../nbs/torchmetrics.ipynb #97417b06
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -17,9 +18,14 @@ from .core.errors import extra
 from .psa.slot_metrics import smcc
 from .qlae.infomec import infomec
 from .scores.dci import dci
+from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
+from .scores.interventions import irs
+from .scores.label_free import udr
+from .scores.predictability import dci_es, explicitness_score, sap
 
 # %% auto #0
-__all__ = ['WholeSample', 'keep', 'InfoMEC', 'DCI', 'SMCC', 'JARI', 'JIS']
+__all__ = ['WholeSample', 'keep', 'InfoMEC', 'DCI', 'OfLatents', 'Binned', 'MIG', 'MIGSup', 'Modularity', 'DCIMIG', 'JEMMIG',
+           'SAP', 'Explicitness', 'IRS', 'DCIES', 'UDR', 'SMCC', 'JARI', 'JIS']
 
 # %% ../nbs/torchmetrics.ipynb #114761e7
 with extra("torchmetrics"):
@@ -125,6 +131,126 @@ class DCI(WholeSample):
     def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> dict[str, float]:
         found = dci(sources, latents, **self.choices)
         return {"d": found.d, "c": found.c, "i": found.i}
+
+# %% ../nbs/torchmetrics.ipynb #7d2a91c5
+class OfLatents(WholeSample):
+    "A metric of sources and latents; a class made of it names its `function`, and puts options into `choices`."
+
+    arguments = ("sources", "latents")
+    function: Callable[..., float]
+    choices: dict[str, Any] = {}
+
+    def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
+        "Keep a batch."
+        keep(self, sources, latents)
+
+    def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> float:
+        return type(self).function(sources, latents, **self.choices)
+
+
+class Binned(OfLatents):
+    "A metric of binned latents."
+
+    def __init__(self, *, bins: int = 20, **options: Any):
+        super().__init__(**options)
+        self.choices = {"bins": bins}
+
+# %% ../nbs/torchmetrics.ipynb #7d2a91c7
+class MIG(Binned):
+    "`mig` of all batches (Chen et al. 2018, equation 6)."
+
+    function = staticmethod(mig)
+
+
+class MIGSup(Binned):
+    "`mig_sup` of all batches (Li et al. 2020, section 4)."
+
+    function = staticmethod(mig_sup)
+
+
+class Modularity(Binned):
+    "`modularity_score` of all batches (Ridgeway & Mozer 2018, section 3)."
+
+    function = staticmethod(modularity_score)
+
+
+class DCIMIG(Binned):
+    "`dcimig` of all batches (Sepliarskaia et al. 2019)."
+
+    function = staticmethod(dcimig)
+
+
+class JEMMIG(Binned):
+    "`jemmig` of all batches (Do & Tran 2020, section 4.3)."
+
+    function = staticmethod(jemmig)
+
+# %% ../nbs/torchmetrics.ipynb #7d2a91ca
+class SAP(OfLatents):
+    "`sap` of all batches (Kumar et al. 2018, section 3)."
+
+    function = staticmethod(sap)
+
+    def __init__(self, *, continuous: bool = False, held_out: float = 1 / 3, seed: int = 0, **options: Any):
+        super().__init__(**options)
+        self.choices = {"continuous": continuous, "held_out": held_out, "seed": seed}
+
+
+class Explicitness(OfLatents):
+    "`explicitness_score` of all batches (Ridgeway & Mozer 2018, section 3)."
+
+    function = staticmethod(explicitness_score)
+
+    def __init__(self, *, protocol: str = "paper", held_out: float = 1 / 3, seed: int = 0, **options: Any):
+        super().__init__(**options)
+        self.choices = {"protocol": protocol, "held_out": held_out, "seed": seed}
+
+
+class IRS(OfLatents):
+    "`irs` of all batches (Suter et al. 2019, section 4)."
+
+    function = staticmethod(irs)
+
+    def __init__(self, *, quantile: float = 0.99, bins: int | None = 20, **options: Any):
+        super().__init__(**options)
+        self.choices = {"quantile": quantile, "bins": bins}
+
+
+class DCIES(OfLatents):
+    "`dci_es` of all batches: a dictionary of `d`, `c`, `i`, `e` and `s` (Eastwood et al. 2023)."
+
+    def __init__(self, *, max_depth: int = 20, seed: int = 0, **options: Any):
+        super().__init__(**options)
+        self.choices = {"max_depth": max_depth, "seed": seed}
+
+    def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> dict[str, float]:
+        found = dci_es(sources, latents, **self.choices)
+        return {name: getattr(found, name) for name in "dcies"}
+
+# %% ../nbs/torchmetrics.ipynb #7d2a91cd
+class UDR(WholeSample):
+    "`udr` of all batches: a score for each model (Duan et al. 2020, section 4)."
+
+    def __init__(
+        self,
+        *,
+        models: int,  # that are compared
+        correlation: str = "lasso",
+        protocol: str = "paper",
+        **options: Any,
+    ):
+        self.arguments = tuple(f"latents_{i}" for i in range(models))
+        super().__init__(**options)
+        self.choices = {"correlation": correlation, "protocol": protocol}
+
+    def update(self, *latents: Float[Tensor, "batch latents"]) -> None:
+        "Keep a batch: the latents of each model; `ValueError` for another number of them."
+        if len(latents) != len(self.arguments):
+            raise ValueError(f"update got latents of {len(latents)} models but needs those of {len(self.arguments)}.")
+        keep(self, *latents)
+
+    def score(self, *latents: Float[Tensor, "n latents"]) -> Float[np.ndarray, " models"]:
+        return udr(latents, **self.choices)
 
 # %% ../nbs/torchmetrics.ipynb #6f74f853
 class SMCC(WholeSample):

@@ -1,6 +1,7 @@
 "The command disentangle-repro: what it reads, prints, writes and refuses."
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from disentangle_repro.command import DCI_SAMPLES, LISTINGS, main, read_arrays, read_pair, score
+from disentangle_repro import metrics
+from disentangle_repro.command import DCI_SAMPLES, LISTINGS, intervention_scores, main, read_arrays, read_pair, score
 from disentangle_repro.metrics import dci, infomec
 
 SMALL = ["--dci-samples", "60"]
+EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
+         "SAP", "explicitness", "E", "S", "IRS", "beta-VAE", "FactorVAE"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +97,8 @@ def test_the_table_says_scores_and_samples(files, both, capsys):
     main(["score", "both.npz", *SMALL])
     printed = capsys.readouterr().out
     info = infomec(both[0], both[1], discrete=False)
-    assert [line.split()[0] for line in printed.splitlines()[2:8]] == ["InfoM", "InfoE", "InfoC", "D", "I", "C"]
-    assert f"modularity       {info.infom:.3f}    200" in printed
+    assert [line.split()[0] for line in printed.splitlines()[2 : 2 + len(EVERY)]] == EVERY
+    assert re.search(f"InfoM +modularity +{info.infom:.3f} +200\n", printed)
     assert printed.splitlines()[5].split()[-1] == "60"
     assert "2 sources; 3 continuous latents, 3 active; paper protocol" in printed and "--discrete" not in printed
 
@@ -104,7 +108,51 @@ def test_options_reach_the_metrics(files, both, capsys):
     main(["score", "rounded.npz", "--discrete", "--protocol", "code", *SMALL])
     printed = capsys.readouterr().out
     info = infomec(both[0], both[1].round(), discrete=True, protocol="code")
-    assert f"explicitness     {info.infoe:.3f}" in printed and "discrete latents" in printed
+    assert re.search(f"InfoE +explicitness +{info.infoe:.3f} ", printed) and "discrete latents" in printed
+
+
+def test_every_score_is_that_of_its_function(both):
+    sources, latents = both
+    models = [latents[:, ::-1], latents**3]
+    found = {o.name: o for o in score(sources, latents, dci_samples=60, seed=2, protocol="code", models=models).others}
+    rows = np.sort(np.random.default_rng(2).permutation(200)[:60])
+    of_all = {"MIG": metrics.mig, "MIG-sup": metrics.mig_sup, "modularity": metrics.modularity_score,
+              "DCIMIG": metrics.dcimig, "JEMMIG": metrics.jemmig, "IRS": metrics.irs}  # fmt: skip
+    for name, function in of_all.items():
+        assert found[name].value == function(sources, latents) and found[name].samples == 200
+    some = sources[rows], latents[rows]
+    assert found["SAP"].value == metrics.sap(*some, seed=2) and found["SAP"].samples == 60
+    assert found["explicitness"].value == metrics.explicitness_score(*some, protocol="code", seed=2)
+    assert found["E"].value == metrics.dci_es(*some, seed=2).e and found["S"].value == 2 / 3
+    assert found["UDR"].value == metrics.udr([latents, *models])[0]
+
+
+def test_scores_of_generators_need_a_complete_grid(both):
+    sources, latents = both
+    assert [o.name for o in intervention_scores(sources, latents, 0)] == ["IRS", "beta-VAE", "FactorVAE"]
+    some = sources.any(axis=1)
+    assert [o.name for o in intervention_scores(sources[some], latents[some], 0)] == ["IRS"]
+
+
+def test_indices_in_no_order_have_the_scores_of_counts_alone(both):
+    sources, latents = both
+    indices = np.digitize(latents, [-1, 0, 1])
+    found = {o.name: o.value for o in score(sources, indices, discrete=True, categorical=True, dci_samples=60).others}
+    assert list(found) == ["MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG"]
+    renamed = np.array([100, -5, 3, 7])[indices]
+    again = {o.name: o.value for o in score(sources, renamed, discrete=True, categorical=True, dci_samples=60).others}
+    assert again == pytest.approx(found)
+
+
+def test_other_models_come_as_files(files, both, capsys):
+    _, latents = both
+    np.save("second.npy", latents[:, ::-1])
+    np.savez("third.npz", latents=latents[:, :2])
+    main(["score", "both.npz", "--models", "second.npy", "third.npz", *SMALL])
+    value = metrics.udr([latents, latents[:, ::-1], latents[:, :2]])[0]
+    assert re.search(f"UDR +like the other models +{value:.3f} +200\n", capsys.readouterr().out)
+    np.save("short.npy", latents[:9])
+    assert "has 9 rows and the first has 200" in refused(capsys, "score", "both.npz", "--models", "short.npy", *SMALL)
 
 
 def test_a_doubtful_kind_of_latent_is_remarked(files, both, capsys):
@@ -119,7 +167,7 @@ def test_the_page_needs_no_other_file(files):
     main(["score", "both.npz", "--html", "deep/out.html", *SMALL])
     text = Path("deep/out.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
-    assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 24
+    assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 4 * len(EVERY)
     assert 'src="' not in text and "<link" not in text and "<script" not in text
 
 

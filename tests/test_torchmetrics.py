@@ -8,9 +8,10 @@ import torch
 
 pytest.importorskip("torchmetrics", reason="torchmetrics is missing: pip install 'disentangle_repro[torchmetrics]'")
 
+from disentangle_repro import metrics, torchmetrics  # noqa: E402
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis  # noqa: E402
 from disentangle_repro.metrics import dci, infomec, smcc  # noqa: E402
-from disentangle_repro.torchmetrics import DCI, JARI, JIS, SMCC, InfoMEC, keep  # noqa: E402
+from disentangle_repro.torchmetrics import DCI, DCIES, JARI, JIS, SMCC, UDR, InfoMEC, keep  # noqa: E402
 
 N, BATCHES = 600, 20
 
@@ -70,6 +71,41 @@ def test_the_others_over_batches():
     assert values(fed(JARI(background=1), jacobian, masks).compute()) == j_ari(jacobian, masks, 1)
     assert values(fed(JIS(), jacobian, masks > 1).compute()) == jis(jacobian, masks > 1)
     assert values(fed(JIS(rescale=False), jacobian).compute()) == jis(jacobian, rescale=False)
+
+
+OF_ARRAYS = {
+    "MIG": ("mig", {"bins": 7}),
+    "MIGSup": ("mig_sup", {}),
+    "Modularity": ("modularity_score", {"bins": 9}),
+    "DCIMIG": ("dcimig", {}),
+    "JEMMIG": ("jemmig", {}),
+    "SAP": ("sap", {"continuous": True}),
+    "Explicitness": ("explicitness_score", {"protocol": "code", "seed": 1}),
+    "IRS": ("irs", {"quantile": 0.9, "bins": None}),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_of_arrays_over_batches(name, dtype):
+    sources, latents = representation(dtype)
+    function, options = OF_ARRAYS[name]
+    whole = getattr(metrics, function)(sources, latents, **options)
+    metric = fed(getattr(torchmetrics, name)(**options), sources, latents, batches=7)
+    assert values(metric.compute()) == whole
+    assert values(pickle.loads(pickle.dumps(metric)).compute()) == whole
+
+
+def test_dci_es_and_udr_over_batches():
+    sources, latents = representation()
+    whole = metrics.dci_es(sources, latents, max_depth=3)
+    found = values(fed(DCIES(max_depth=3), sources, latents).compute())
+    assert found == {name: getattr(whole, name) for name in "dcies"}
+    models = [latents, latents[:, ::-1] ** 3, latents[:, :4]]
+    of_models = fed(UDR(models=3, correlation="spearman"), *models)
+    assert of_models.compute().tolist() == metrics.udr(models, correlation="spearman").tolist()
+    with pytest.raises(ValueError, match="update got latents of 2 models but needs those of 3"):
+        of_models.update(latents, latents)
 
 
 def test_reset_forgets_and_compute_can_be_repeated():

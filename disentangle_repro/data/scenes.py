@@ -60,7 +60,7 @@ class Scene:
         return self.draw(self.values(sources).float(), self.image_size, samples, repeats=True)
 
     def pictures(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
-        "Pictures as files hold them."
+        "Images as files hold them."
         drawn = self.generate(sources)
         return to_bytes(drawn.round() if self.binary else drawn)
 

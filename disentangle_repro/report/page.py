@@ -84,6 +84,7 @@ NAVIGATION = {
     "index.html#tables": "Tables",
     "index.html#compare": "Compare",
     "across.html": "Across papers",
+    "whose_mig.html": "Whose MIG?",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }

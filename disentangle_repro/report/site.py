@@ -31,6 +31,7 @@ from disentangle_repro.report.proofs_and_differences import (
 from .run_pages import write_run_pages
 from .state import Survey, survey, table_name, table_path
 from .table_pages import write_table_pages
+from .whose_mig import write_whose_mig
 from ..train.store import Store, held, project_store
 
 # %% auto #0
@@ -116,6 +117,7 @@ def page_steps(
         "runs": lambda: write_run_pages(found.seen, site, shown_in(found)),
         "comparisons": lambda: compared.update(write_comparisons(found.seen, site)),
         "across papers": lambda: write_across(found, site),
+        "whose MIG": lambda: write_whose_mig(site),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),
     }

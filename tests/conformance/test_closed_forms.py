@@ -1,0 +1,210 @@
+"Cases with an answer on paper, and what a score must not depend on."
+
+import numpy as np
+import pytest
+import torch
+
+from disentangle_repro.metrics import (
+    dci_es,
+    dcimig,
+    explicitness_score,
+    irs,
+    jemmig,
+    mig,
+    mig_sup,
+    modularity_score,
+    sap,
+    udr,
+)
+from disentangle_repro.scores.predictability import area_under_curve, curve_explicitness
+
+GRID = np.stack(np.meshgrid(np.arange(4), np.arange(5), np.arange(3), indexing="ij"), -1).reshape(-1, 3)
+PAIR = np.column_stack([5 * GRID[:, 0] + GRID[:, 1], GRID[:, 2]])  # two sources in a latent
+LOG = np.log([4, 5, 3])
+OF_INFORMATION = {"mig": mig, "mig_sup": mig_sup, "modularity": modularity_score, "dcimig": dcimig, "jemmig": jemmig}
+
+# by hand: mutual information is log V of a source that a latent holds, and zero of one that it does not
+CLOSED = {
+    "identity": (GRID, {"mig": 1, "mig_sup": 1, "modularity": 1, "dcimig": 1, "jemmig": 1}),
+    "duplicates": (
+        GRID[:, [0, 0, 1, 1, 2, 2]],
+        {"mig": 0, "mig_sup": 1, "modularity": 1, "dcimig": 1, "jemmig": np.mean(1 - LOG / (LOG + np.log(20)))},
+    ),
+    "two sources in a latent": (
+        PAIR,
+        {
+            "mig": 1,
+            "mig_sup": (0 + 1) / 2,
+            "modularity": (1 - (LOG[0] / LOG[1]) ** 2 / 2 + 1) / 2,
+            "dcimig": (LOG[1] - LOG[0] + LOG[2]) / LOG.sum(),
+            "jemmig": np.mean([1 - LOG[1] / (LOG[0] + np.log(20)), 1 - LOG[0] / (LOG[1] + np.log(20)), 1]),
+        },
+    ),
+    "nothing": (np.zeros((60, 2)), {"mig": 0, "mig_sup": 0, "modularity": 0, "dcimig": 0}),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED)
+def test_by_hand(case):
+    latents, expected = CLOSED[case]
+    for name, value in expected.items():
+        assert OF_INFORMATION[name](GRID, latents) == pytest.approx(value, abs=1e-12), name
+
+
+def test_noise_of_a_binary_channel():
+    "A bit that a latent tells with probability 3/4: I = log 2 - H(1/4), whatever stands for the bits."
+    source = np.repeat([[0], [1]], 4, axis=0)
+    latent = np.array([0, 0, 0, 1, 1, 1, 1, 0]) * 3.0 - 7
+    entropy = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    assert mig(source, np.column_stack([latent, np.ones(8)])) == pytest.approx(1 - entropy / np.log(2), abs=1e-12)
+
+
+def test_sap_by_hand():
+    random = np.random.default_rng(0)
+    sources = random.normal(size=(200_000, 2))
+    latents = np.column_stack([sources[:, 0], sources[:, 0] + sources[:, 1]])
+    # R2 of the first source: 1 and 1/2; of the second: 0 and 1/2
+    assert sap(sources, latents, continuous=True) == pytest.approx(1 / 2, abs=0.01)
+    assert sap(GRID, GRID, continuous=True) == pytest.approx(1, abs=1e-12)
+
+
+def test_area_and_curve_by_hand():
+    scores = np.array([[0.0], [1.0], [2.0], [2.0]])
+    positive = np.array([[False], [True], [False], [True]])
+    assert area_under_curve(scores, positive)[0] == (1 + 0 + 1 + 0.5) / 4
+    assert np.isnan(area_under_curve(scores, positive * False)[0])
+    assert curve_explicitness([1, 2, 4], np.array([0.6, 0.2, 0.2]), 0.6) == pytest.approx(1 - 0.2 / 0.6)
+
+
+def test_irs_by_hand():
+    "Of two bits and their sum: fixing one moves the sum by 1/2 at most, of 1 at most."
+    bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    assert irs(bits, bits, quantile=1) == 1
+    assert irs(bits, bits.sum(axis=1, keepdims=True), quantile=1) == pytest.approx(1 / 2)
+    both = np.column_stack([bits.sum(axis=1), 10 * bits[:, 0]])
+    assert irs(bits, both, quantile=1) == pytest.approx((1 * 0.5 + 5 * 1) / 6), "weights are the largest deviations"
+
+
+def test_explicitness_and_dci_es_of_a_bit():
+    random = np.random.default_rng(0)
+    sources = random.integers(2, size=(400, 2))
+    for protocol in ("paper", "code"):
+        assert explicitness_score(sources, sources, protocol=protocol) == 1
+    found = dci_es(sources, np.column_stack([sources, sources]), max_depth=6)
+    assert (found.i, found.e, found.s) == (1, 1, 0.5), "a bit is told by the first split"
+
+
+def test_udr_by_hand():
+    random = np.random.default_rng(0)
+    first = random.normal(size=(50_000, 2))
+    turned = np.column_stack([first[:, 0], first.sum(axis=1) / np.sqrt(2)])
+    # Spearman of two normals with correlation r is 6/pi asin(r/2); r is 1 and 0, then 0.7071 both
+    r = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)
+    table = np.array([[1, r], [0, r]])
+    expected = np.mean([(t.max(axis=0) ** 2 / t.sum(axis=0)).mean() for t in (table, table.T)])
+    assert udr([first, turned], correlation="spearman")[0] == pytest.approx(expected, abs=0.02)
+    assert udr([first, first, first], correlation="spearman") == pytest.approx(np.ones(3), abs=0.02)
+
+
+# invariance
+
+
+def representation(n=800):
+    random = np.random.default_rng(3)
+    sources = random.integers([3, 4, 5], size=(n, 3))
+    return sources, sources @ random.normal(size=(3, 4)) + 0.3 * random.normal(size=(n, 4))
+
+
+SCORES = {
+    **OF_INFORMATION,
+    "sap": sap,
+    "sap, continuous": lambda s, z: sap(s, z, continuous=True),
+    "explicitness": explicitness_score,
+    "irs": irs,
+}
+RENAMES = {name: score for name, score in SCORES.items() if name not in ("sap, continuous", "irs")}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_the_order_of_latents_and_sources_does_not_matter(name):
+    sources, latents = representation()
+    score = SCORES[name]
+    assert score(sources, latents[:, [2, 0, 3, 1]]) == pytest.approx(score(sources, latents), abs=1e-6)
+    assert score(sources[:, [1, 2, 0]], latents) == pytest.approx(score(sources, latents), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in SCORES if name != "sap"])  # its machines are not
+def test_scale_and_origin_of_latents_do_not_matter(name):
+    sources, latents = representation()
+    moved = latents * [2.0, 0.5, 4.0, 8.0] + [1, 2, 0, -4]
+    moved = latents * 4.0 if name == "irs" else moved  # which weights latents by their size
+    assert SCORES[name](sources, moved) == pytest.approx(SCORES[name](sources, latents), abs=2e-3)
+
+
+@pytest.mark.parametrize("name", RENAMES)
+def test_names_of_values_do_not_matter(name):
+    sources, latents = representation()
+    renamed = np.array([7, -3, 100, 2, 5])[sources]
+    assert RENAMES[name](renamed, latents) == pytest.approx(RENAMES[name](sources, latents), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_numpy_and_torch_and_lists_are_one(name):
+    sources, latents = representation(200)
+    expected = SCORES[name](sources, latents)
+    assert SCORES[name](torch.tensor(sources), torch.tensor(latents, requires_grad=True)) == expected
+    assert SCORES[name](sources.tolist(), latents.tolist()) == expected
+
+
+@pytest.mark.parametrize("name", [*OF_INFORMATION, "sap, continuous"])
+def test_the_order_of_samples_does_not_matter(name):
+    sources, latents = representation()
+    rows = np.random.default_rng(0).permutation(len(sources))
+    assert SCORES[name](sources[rows], latents[rows]) == pytest.approx(SCORES[name](sources, latents), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_stay_in_their_range(name, seed):
+    random = np.random.default_rng(seed)
+    sources = np.concatenate([random.integers([2, 3], size=(38, 2)), [[0, 0], [1, 2]]])
+    latents = random.standard_cauchy(size=(40, 3)).round(seed)
+    assert -1e-12 <= SCORES[name](sources, latents) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    ("sources", "latents", "message"),
+    [
+        (np.eye(4)[:, :2], np.ones((3, 2)), "latents has 3 rows but sources has 4"),
+        (np.eye(4)[:, :2], np.full((4, 2), np.nan), r"latents\[0, 0\] is nan"),
+        (np.ones((4, 2)), np.ones((4, 2)), "sources has one value only in column 0"),
+        (np.eye(4)[:, :2], np.ones(4), r"latents has shape \(4,\)"),
+    ],
+)
+def test_what_every_score_refuses(name, sources, latents, message):
+    with pytest.raises(ValueError, match=message):
+        SCORES[name](sources, latents)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s, z: mig(s, z, bins=1), "bins is 1 but must be an integer of at least 2"),
+        (lambda s, z: modularity_score(s, z, bins=2.5), "bins is 2.5 but must be an integer"),
+        (lambda s, z: sap(s, z[:, :1]), "latents has 1 column: SAP needs at least 2"),
+        (lambda s, z: jemmig(s, z[:, :1]), "latents has 1 column: JEMMIG needs at least 2"),
+        (lambda s, z: mig_sup(s[:, :1], z), "sources has 1 column: MIG-sup needs at least 2"),
+        (lambda s, z: dcimig(s[:, :1], z), "sources has 1 column: DCIMIG needs at least 2"),
+        (lambda s, z: mig(s + 0.5, z), r"sources\[0, 0\] is .*needed are values coded as integers"),
+        (lambda s, z: explicitness_score(s, z, protocol="papers"), "protocol is 'papers' but must be one of"),
+        (lambda s, z: sap(s[:8], z[:8]), "sources has 8 rows: needed are at least 10"),
+        (lambda s, z: irs(s, z, quantile=1.5), "quantile is 1.5 but must be above 0 and at most 1"),
+        (lambda s, z: irs(s, z, bins=1), "bins is 1 but must be an integer of at least 2"),
+        (lambda s, z: dci_es(s, z, max_depth=1), "max_depth is 1 but must be at least 2"),
+        (lambda s, z: dci_es(s, z[:, :1]), "sources has 3 columns and latents has 1: both need at least two"),
+    ],
+)
+def test_what_single_scores_refuse(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*representation(50))

@@ -1,0 +1,153 @@
+"IRS and UDR are disentanglement_lib's; the scores of generators are, given the same draws."
+
+import definitions
+import numpy as np
+import pytest
+import torch
+from inputs import corners, mixed
+
+from disentangle_repro.metrics import beta_vae_score, factor_vae_score, irs, lookup_generator, udr
+from disentangle_repro.scores.interventions import absolute_differences, groups, stillest
+from disentangle_repro.scores.label_free import one_to_one
+
+CORNERS = corners()
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_irs_in_the_corners(corner):
+    sources, latents = CORNERS[corner]
+    latents = latents.astype(np.float64)
+    if corner == "a constant latent":  # of a variance that is not zero but rounding: 0/0 in the definition
+        latents = latents[:, np.ptp(latents, axis=0) > 0]
+    assert irs(*CORNERS[corner]) == pytest.approx(definitions.irs(sources, latents), abs=1e-9)
+
+
+@pytest.mark.parametrize(("quantile", "bins"), [(0.5, 20), (0.9, 4), (1.0, 1000)])
+def test_irs_of_other_quantiles_and_bins(quantile, bins):
+    sources, latents = mixed(6, counts=(3, 40, 7))
+    theirs = definitions.irs(sources, latents, quantile, bins)
+    assert irs(sources, latents, quantile=quantile, bins=bins) == pytest.approx(theirs, abs=1e-12)
+    if bins == 1000:
+        assert irs(torch.tensor(sources), torch.tensor(latents), quantile=1, bins=None) == pytest.approx(theirs)
+
+
+def test_differences_and_votes_of_the_same_draws():
+    random = np.random.default_rng(0)
+    latents = random.normal(size=(20, 16, 5)) * [1, 2, 0.5, 3, 1]
+    theirs = [definitions.beta_vae_feature(group[:8], group[8:]) for group in latents]
+    np.testing.assert_allclose(absolute_differences(latents), theirs)
+    variances = np.array([1.0, 4, 0.25, 9, 1])
+    assert stillest(latents, variances).tolist() == [definitions.factor_vae_vote(group, variances) for group in latents]
+
+
+def test_groups_hold_one_source_and_draw_the_others():
+    random, counts = np.random.default_rng(0), np.array([3, 4, 50])
+    parts = groups(lambda s: s, counts, 400, 64, False, random)
+    drawn = [both for fixed, z in parts for both in zip(fixed, z, strict=True)]
+    assert len(drawn) == 400 and {k for k, _ in drawn} == {0, 1, 2}
+    for k, group in drawn:
+        moving = [len(np.unique(column)) > 1 for column in group.T]
+        assert moving == [i != k for i in range(3)]
+    everything = np.concatenate([group for _, group in drawn])
+    for column, count in zip(everything.T, counts, strict=True):
+        shares = np.bincount(column.astype(int), minlength=count) / len(column)
+        assert abs(shares - 1 / count).max() < 0.05, "values are drawn uniformly"
+
+
+def test_scores_of_generators_agree_with_a_loop():
+    "The same scores computed group by group with other draws: equal up to chance (2,000 groups, a tenth of noise)."
+    counts, random = np.array([4, 5, 3]), np.random.default_rng(1)
+
+    def generator(sources):
+        mixed_up = sources @ np.array([[1, 0.5, 0, 0], [0, 1, 1, 0], [0, 0, 0.7, 0]])
+        return mixed_up + 0.5 * random.normal(size=mixed_up.shape)
+
+    variances = generator(random.integers(counts, size=(10_000, 3))).var(axis=0, ddof=1)
+    table = np.zeros((2, 3, 4))
+    for half in (0, 1):
+        for _ in range(2000):
+            k, sources = random.integers(3), random.integers(counts, size=(16, 3))
+            sources[:, k] = sources[0, k]
+            table[half, k, definitions.factor_vae_vote(generator(sources), variances)] += 1
+    theirs = table[1][table[0].argmax(axis=0), range(4)].sum() / 2000
+    assert factor_vae_score(generator, counts, size=16, train=2000, test=2000) == pytest.approx(theirs, abs=0.04)
+    assert beta_vae_score(generator, counts, pairs=16, train=500, test=500) > theirs
+
+
+def test_dead_latents_are_pruned_and_a_table_is_a_generator():
+    grid = np.stack(np.meshgrid(np.arange(4), np.arange(5), indexing="ij"), -1).reshape(-1, 2)
+    still = np.column_stack([1e-3 * grid[:, 0], grid, np.ones(20)])
+    generator, counts = lookup_generator(grid, torch.tensor(still))
+    few = {"train": 300, "test": 300, "size": 16}
+    assert factor_vae_score(generator, counts, **few) == 1
+    assert factor_vae_score(lambda s: 0.001 * s, counts, **few) == 0
+    assert factor_vae_score(lambda s: 0.001 * s, counts, threshold=0, **few) == 1
+    with pytest.raises(ValueError, match="19 of 20 combinations"):
+        lookup_generator(grid[:-1], still[:-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"value_counts": [5]}, "value_counts is \\[5\\] but must be two integers or more"),
+        ({"value_counts": [5, 1]}, "each at least 2"),
+        ({"train": 0}, "train is 0 but must be at least 1"),
+        ({"generator": lambda s: s[:3]}, "generator's result has 3 rows"),
+        ({"generator": lambda s: s / 0 * 0.0}, "generator's result\\[0, 0\\] is nan"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+@pytest.mark.parametrize("score", [beta_vae_score, factor_vae_score])
+def test_what_generators_are_refused(score, options, message):
+    with pytest.raises(ValueError, match=message):
+        score(**{"generator": lambda s: s, "value_counts": [5, 4], **options})
+
+
+def models(seed=0):
+    random = np.random.default_rng(seed)
+    sources = random.normal(size=(300, 3))
+    mix = [np.eye(5, 3)[random.permutation(5)] + 0.3 * random.normal(size=(5, 3)) for _ in range(4)]
+    latents = [sources @ m.T + 0.2 * random.normal(size=(300, 5)) for m in mix]
+    return latents, [random.random(5) * (random.random(5) < 0.7) for _ in range(4)]
+
+
+@pytest.mark.parametrize("method", ["lasso", "spearman"])
+@pytest.mark.parametrize("seed", range(3))
+def test_udr(method, seed):
+    latents, kl = models(seed)
+    theirs = definitions.udr(latents, kl, method)
+    np.testing.assert_allclose(udr(latents, correlation=method, kl=kl, protocol="code"), theirs, atol=1e-6)
+    tensors = [torch.tensor(z) for z in latents]
+    np.testing.assert_allclose(udr(tensors, correlation=method, kl=kl, protocol="code"), theirs, atol=1e-6)
+
+
+def test_both_protocols_of_udr_are_one_where_models_have_as_many_latents():
+    latents, _ = models()
+    np.testing.assert_allclose(udr(latents), udr(latents, protocol="code"), rtol=1e-12)
+    random = np.random.default_rng(0).random((4, 4))
+    assert one_to_one(random) == pytest.approx(definitions.udr_pair(random))
+    assert one_to_one(random[:2]) != pytest.approx(definitions.udr_pair(random[:2]))
+
+
+def test_a_constant_latent_and_a_dead_model():
+    latents, _ = models()
+    padded = [np.column_stack([z, np.ones(300)]) for z in latents]
+    np.testing.assert_allclose(udr(padded), udr(latents))
+    assert udr([*latents, np.ones((300, 2))])[-1] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (([np.eye(3)],), "representations holds 1: needed are those of at least two models"),
+        (([np.eye(3), np.eye(4)],), r"representations\[1\] has 4 rows and the first has 3"),
+        (([np.eye(3), np.full((3, 3), np.nan)],), r"representations\[1\]\[0, 0\] is nan"),
+        (([np.eye(3)] * 2, {"kl": [np.ones(3)]}), "kl has 1 entries but there are 2 models"),
+        (([np.eye(3)] * 2, {"kl": [np.ones(2)] * 2}), "kl has an entry of shape \\(2,\\) but its model has 3"),
+        (([np.eye(3)] * 2, {"correlation": "pearson"}), "correlation is 'pearson' but must be one of"),
+    ],
+)
+def test_what_udr_refuses(given, message):
+    representations, options = (*given, {})[:2]
+    with pytest.raises(ValueError, match=message):
+        udr(representations, **options)
