@@ -1,0 +1,123 @@
+"The study: its stages, what outlives a machine, and that records are taken in from another checkout."
+
+import pytest
+
+from disentangle_repro.asymmetry import settings as asymmetry
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.study import design
+from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
+from disentangle_repro.tables.plan import run_spec
+from disentangle_repro.tables.runner import is_study, parser
+from disentangle_repro.train.store import Store
+
+
+def store_in(folder):
+    return Store(folder / "paper_tables" / "runs", folder / "paper_tables" / "results")
+
+
+def test_stages_come_in_the_stated_order_and_every_counted_cell_has_three_seeds(tmp_path):
+    names, runs = zip(*stages(store_in(tmp_path)), strict=True)
+    counted = [name for name in names if " on " in name and ":" not in name]
+    assert counted == [f"{part.paper} on {part.dataset}" for part in PARTS]
+    assert names[0] == "pilot" and names.index("precision") < names.index(counted[1])
+    of = dict(zip(names, runs, strict=True))
+    for part in PARTS:
+        cells = [(spec.model, spec.seed) for spec in of[f"{part.paper} on {part.dataset}"]]
+        assert len(cells) == len(set(cells)) == 3 * len({model for model, _ in cells})
+
+
+def test_no_seed_of_the_pilot_or_of_tuning_counts(tmp_path):
+    for part in PARTS:
+        tuning, counted = trainings(part, store_in(tmp_path))
+        seeds = {spec.seed for spec in counted}
+        assert seeds.isdisjoint({spec.seed for spec in [*tuning, *pilot()]}), part
+
+
+def test_no_counted_run_is_tuned_with_the_updates_that_count(tmp_path):
+    tuning, counted = trainings(PARTS[0], store_in(tmp_path))
+    steps = {spec.model: spec.part("training")["steps"] for spec in counted}
+    assert all(spec.part("training")["steps"] == steps[spec.model] // 4 for spec in tuning)
+
+
+def finished(store, spec, files):
+    for name, content in files.items():
+        path = store.folder(spec) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    store.finish(spec, {"scores": {}})
+    keep(spec, store)
+
+
+FILES = {
+    "latents.npz": b"latents",
+    "run.ipynb": b"notebook",
+    "moves.jpg": b"moves",
+    "model/model.safetensors": b"weights",
+    "model/card.json": b"card",
+    "checkpoint.pt": b"much",
+}
+
+
+@pytest.mark.parametrize(
+    "model, seed, kept",
+    [
+        ("qlae", 1, {"latents", "run", "moves", "model", "card"}),
+        ("vqvae", 1, {"latents", "run", "moves"}),
+        ("qlae", 2, {"latents"}),
+    ],
+)
+def test_what_is_kept_of_a_run(tmp_path, model, seed, kept):
+    store, spec = store_in(tmp_path), run_spec("qlae", model, "shapes3d", REQUEST, seed)
+    finished(store, spec, FILES)
+    assert {path.parent.name for path in store.results.glob("*/*")} == kept
+
+
+def test_a_file_that_is_too_large_is_not_kept(tmp_path):
+    store, spec = store_in(tmp_path), run_spec("qlae", "ae", "shapes3d", REQUEST, 2)
+    finished(store, spec, {"latents.npz": bytes(design.LARGEST + 1)})
+    assert not list(store.results.glob("*/*")) and store.record(spec)
+
+
+def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys):
+    here, there = store_in(tmp_path / "here"), store_in(tmp_path / "there")
+    spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 1)
+    finished(there, spec, FILES)
+    assert take(here, tmp_path / "there") == 0 and "1 records are new" in capsys.readouterr().out
+    assert here.record(spec) == there.record(spec)
+    assert here.find(spec.id, "latents.npz").read_bytes() == b"latents"
+    path = there.results / f"{spec.id}.json"
+    path.write_text(path.read_text().replace("rendered", "official", 1))
+    (there.runs / spec.id / "run.json").unlink()
+    assert take(here, tmp_path / "there") == 1 and "has" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "given, study",
+    [([], True), (["--papers", "qlae"], True), (["--scale", "cpu"], False), (["--seeds", "5"], False),
+     (["--protocol", "code"], False), (["--models", "ae"], False)],
+)  # fmt: skip
+def test_make_tables_lays_out_the_study_unless_something_else_is_asked_for(given, study, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert is_study(parser().parse_args(given)) is study
+
+
+def test_with_a_gpu_nothing_is_laid_out_unasked(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert not is_study(parser().parse_args([]))
+
+
+def test_fewer_pixels_do_not_change_the_balance_of_a_sum_over_pixels():
+    of = {
+        size: asymmetry.hyperparameters("transformer-transformer-rec_kl", "sprites", image_size=size)
+        for size in (32, 64)
+    }
+    weight = {size: how["model"]["reconstruction"] for size, how in of.items()}
+    assert weight[32] * 32**2 == weight[64] * 64**2 == 5.0 * 64**2
+
+
+def test_scale_cpu_changes_nothing_else_than_it_says():
+    scale, spec = SCALES["cpu"], run_spec("qlae", "qlae", "shapes3d", REQUEST)
+    assert spec.part("data") | {"images": 20_000, "image_size": 32} == spec.part("data")
+    assert spec.part("training")["batch_size"] == 16 and spec.part("training")["precision"] == "bf16"
+    assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 4, 3)
+    assert spec.part("optimizer")["learning_rate"] == 1e-3 and spec.part("model")["n_values"] == 10
