@@ -214,7 +214,7 @@ def reconstruction_error(model: MixtureAutoencoder, points: Float[Tensor, "sets 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #5ef56f23
 def weight_difference(one: nn.Module, other: nn.Module) -> float:
     "The largest difference of a parameter between two networks, relative to the largest parameter."
-    a, b = (nn.utils.parameters_to_vector(network.parameters()).detach() for network in (one, other))
+    a, b = (torch.cat([p.detach().flatten() for p in network.parameters()]) for network in (one, other))
     return ((a - b).abs().max() / a.abs().max()).item()
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #be33fe31
