@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.tables.plan import MEASUREMENTS, Request, rounds, run_spec, setting
 from disentangle_repro.train.store import RunSpec, fingerprint, project_store, read_record
@@ -12,9 +13,12 @@ KEPT = sorted(project_store().results.glob("*.json"))
 
 
 def planned(spec):
-    "What the plan asks for today in the place of a run."
+    "What the plan asks for today in the place of a run, with each strength that may be tuned, and in its precision."
     request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
-    return run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed)
+    precision = {"training": {"precision": spec.part("training")["precision"]}}
+    for strength in (None, *setting(spec.paper, spec.model).grid):
+        plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, strength)
+        yield replace(plan, hyperparameters=merged(plan.hyperparameters, precision), revision=spec.revision)
 
 
 def test_there_are_kept_records():
@@ -25,11 +29,11 @@ def test_there_are_kept_records():
 def test_every_kept_record_is_found_by_the_plan_that_made_it(path):
     record = read_record(path, path.stem)
     spec = RunSpec(**record["spec"])
-    if spec.model in MEASUREMENTS:
+    if spec.model in MEASUREMENTS or spec.model == "spot_check":
         return
     today = getattr(setting(spec.paper, spec.model), "revision", 1)
     assert spec.revision <= today
-    assert replace(planned(spec), revision=spec.revision).id == path.stem
+    assert path.stem in {plan.id for plan in planned(spec)}
 
 
 def test_a_new_default_and_the_order_of_keys_change_no_name_but_a_revision_does():
