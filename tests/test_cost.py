@@ -90,8 +90,8 @@ def test_what_is_done_is_not_done_again(store):
     (store.folder(specs[6]) / "checkpoint.pt").write_bytes(b"half a file")
     runs = every_paper(SMOKE, store).set_index("id").loc[[spec.id for spec in specs]]
     assert runs.done.tolist() == [True] * 5 + [False] * 30
-    assert runs.left.tolist() == [0] * 5 + [30] + [40] * 29
-    assert runs.training.sum() == pytest.approx(29 + 30 / 40)
+    assert runs.left.tolist() == [0] * 5 + [10] + [20] * 29
+    assert runs.training.sum() == pytest.approx(29 + 10 / 20)
     assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 2 * 10 + cost.NOTEBOOK).all()
     row = summary(runs).iloc[-1]
     assert (row["runs"], row["done"], row["training, h"]) == (35, 5, "30")

@@ -68,7 +68,7 @@ def test_every_model_takes_a_step_in_bf16(kind, name):
         losses.append((found["loss"].item(), right["loss"].item(), sum(abs(t.item()) for t in right.values())))
         assert all(p.grad is None or p.grad.dtype == torch.float32 for p in training.model.parameters())
     assert any(found != right for found, right, _ in losses)
-    tolerance = 0.08 if "wgan" in name else 0.02  # the critic's slope is steep at images that are nearly of one colour
+    tolerance = 0.1 if "wgan" in name else 0.02  # the critic's slope is steep at images that are nearly of one colour
     for found, right, size in losses:
         assert abs(found - right) < tolerance * size, f"{found} in bf16, {right} in fp32"
     for network in training.model.networks:

@@ -120,5 +120,5 @@ def test_what_the_layer_refuses():
         ProbabilisticSlotAttention(3, 8, iterations=0)
     with pytest.raises(ValueError, match="queries is 'drawn'"):
         ProbabilisticSlotAttention(3, 8, queries="drawn")
-    with pytest.raises(ValueError, match="features have 7 numbers a position but the layer takes 8"):
+    with pytest.raises(ValueError, match="features have 7 dimensions per position but the layer takes 8"):
         ProbabilisticSlotAttention(3, 8)(torch.zeros(1, 4, 7))

@@ -125,7 +125,7 @@ def test_what_is_refused():
         (lambda: sj.slot_jacobian(lambda s: s, torch.ones(2, 3, 0)), r"slots has shape \(2, 3, 0\)"),
         (
             lambda: sj.slot_jacobian(lambda s: s[:1, None], torch.ones(9, 3, 1)),
-            r"decoder made \(1, 1, 3, 1\) of 9 images",
+            r"decoder made \(1, 1, 3, 1\) from 9 images",
         ),
     ):
         with pytest.raises(ValueError, match=words):

@@ -221,7 +221,7 @@ def test_models_are_saved_with_their_warmth():
         (lambda: transformer_vae(**SIZES, decoder="broadcast"), "decoder is 'broadcast'"),
         (lambda: transformer_vae(**SIZES, protocol="mine"), "protocol is 'mine'"),
         (lambda: transformer_vae(**SIZES, decoder="spatial_broadcast"), "interaction is 0.05 but must be 0"),
-        (lambda: transformer_vae(**SIZES, warm_up=0.0), "warm_up is 0.0 but must be a share"),
+        (lambda: transformer_vae(**SIZES, warm_up=0.0), "warm_up is 0.0 but must be a fraction"),
         (lambda: transformer_vae(**{**SIZES, "slot_dim": 7}, kl=0.0), "heads is 4 but must divide 7"),
         (lambda: MultiHeadAttention(8, 8, heads=3, inner=8), "heads is 3 but must divide 8"),
         (lambda: per_head(10, 4, 1.0), "heads is 4 but must divide 10"),
