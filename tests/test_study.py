@@ -1,11 +1,15 @@
 "The study: its stages, what outlives a machine, and that records are taken in from another checkout."
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from disentangle_repro.asymmetry import settings as asymmetry
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.study import design
 from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
+from disentangle_repro.tables import plan
 from disentangle_repro.tables.plan import run_spec
 from disentangle_repro.tables.runner import is_study, parser
 from disentangle_repro.train.store import Store
@@ -18,7 +22,11 @@ def store_in(folder):
 def test_stages_come_in_the_stated_order_and_every_counted_cell_has_three_seeds(tmp_path):
     names, runs = zip(*stages(store_in(tmp_path)), strict=True)
     counted = [name for name in names if " on " in name and ":" not in name]
-    assert counted == [f"{part.paper} on {part.dataset}" for part in PARTS]
+    assert counted == [
+        "qlae on shapes3d", "asymmetry on sprites", "psa on objects_room", "tripod on shapes3d",
+        "factorqvae on shapes3d", "psa on sprites", "qlae on mpi3d",
+    ]  # fmt: skip
+    assert [len(part.models) for part in PARTS] == [12, 6, 7, 7, 13, 7, 12]
     assert names[0] == "pilot" and names.index("precision") < names.index(counted[1])
     of = dict(zip(names, runs, strict=True))
     for part in PARTS:
@@ -37,6 +45,16 @@ def test_no_counted_run_is_tuned_with_the_updates_that_count(tmp_path):
     tuning, counted = trainings(PARTS[0], store_in(tmp_path))
     steps = {spec.model: spec.part("training")["steps"] for spec in counted}
     assert all(spec.part("training")["steps"] == steps[spec.model] // 4 for spec in tuning)
+
+
+@pytest.mark.parametrize("scale, tried", [("cpu", [2.0, 3.0, 4.0]), ("paper", [1.0, 2.0, 3.0, 4.0, 5.0])])
+def test_a_grid_without_strengths_of_its_own_is_tuned_around_its_middle(monkeypatch, scale, tried):
+    "A paper that somebody added has grids, and need not have chosen from them."
+    bare = SimpleNamespace(grid=(1.0, 2.0, 3.0, 4.0, 5.0), tuned_as="", revision=1)
+    monkeypatch.setattr(plan, "setting", lambda paper, model: bare)
+    table = replace(plan.TABLES["qlae"][0], models=("beta_vae",), datasets=("shapes3d",))
+    (grid,) = plan.tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
+    assert list(grid) == tried
 
 
 def finished(store, spec, files):

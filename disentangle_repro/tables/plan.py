@@ -205,11 +205,9 @@ def run_spec(
 def around(
     grid: Sequence[Hashable],  # numbers, or tuples of one for each strength
     chosen: Hashable,  # an entry
-    n: int | None,  # how many; all of the grid when left out
+    n: int,  # how many
 ) -> list[Hashable]:
     "The `n` entries nearest to the chosen one: the grid's own neighbours, for a pair both strengths moved together."
-    if n is None:
-        return list(grid)
     strengths = {entry: entry if isinstance(entry, tuple) else (entry,) for entry in grid}
     columns = [sorted(set(column)) for column in zip(*strengths.values(), strict=True)]
     place = {entry: [c.index(x) for c, x in zip(columns, of, strict=True)] for entry, of in strengths.items()}
@@ -229,8 +227,12 @@ def tuning_specs(
         shorter = replace(request, updates=max(1, rounds // scale.tuning_divisor))
 
     def tried(model: str, dataset: str) -> list[Hashable]:
-        how, datasets = setting(paper, model), list(SETTINGS[paper].DATASETS)
-        return around(how.grid, how.strengths[datasets.index(like(paper, dataset))], scale.tuning_values)
+        how = setting(paper, model)
+        if scale.tuning_values is None:
+            return list(how.grid)
+        chosen = getattr(how, "strengths", None)  # for each data set; a paper that was added may have none
+        place = list(SETTINGS[paper].DATASETS).index(like(paper, dataset))
+        return around(how.grid, chosen[place] if chosen else how.grid[len(how.grid) // 2], scale.tuning_values)
 
     return {
         (model, dataset): {
