@@ -329,7 +329,7 @@ def tables_table() -> pd.DataFrame:
     "The papers' tables that `make tables` fills."
     import pandas as pd
 
-    from disentangle_repro.tables.plan import TABLES
+    from disentangle_repro.plan.specs import TABLES
 
     rows = [
         (t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets)) for tables in TABLES.values() for t in tables

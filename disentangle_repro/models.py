@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any
 
 from .asymmetry.transformer_vae import TABLE_1
-from .base.autoencoder import Autoencoder, plain_autoencoder
-from .base.bioae import bioae
-from .base.factorvae import factorvae
-from .base.infogan import infogan
-from .base.monet import MONet
-from .base.slot_attention import additive_autoencoder, slot_autoencoder
-from .base.variational import beta_tcvae, beta_vae
-from .base.vqvae import vqvae
+from .baselines.autoencoder import Autoencoder, plain_autoencoder
+from .baselines.bioae import bioae
+from .baselines.factorvae import factorvae
+from .baselines.infogan import infogan
+from .baselines.monet import MONet
+from .baselines.slot_attention import additive_autoencoder, slot_autoencoder
+from .baselines.variational import beta_tcvae, beta_vae
+from .baselines.vqvae import vqvae
 from .core.device import seeded
 from .core.errors import check_choice
 from .core.extensions import check_new

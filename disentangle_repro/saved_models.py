@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from .base.autoencoder import Autoencoder
+from .baselines.autoencoder import Autoencoder
 from .core.errors import DataError
 from .core.files import written_whole
 from .models import create_model

@@ -14,10 +14,10 @@ from disentangle_repro.core.engine import runs_at_once
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
-from disentangle_repro.tables.assemble import assemble
-from disentangle_repro.tables.cost import probe_training
-from disentangle_repro.tables.plan import TABLES, Request, run_spec
-from disentangle_repro.tables.slots import training_scenes
+from disentangle_repro.plan.cost import probe_training
+from disentangle_repro.plan.specs import TABLES, Request, run_spec
+from disentangle_repro.runs.assemble import assemble
+from disentangle_repro.runs.slots import training_scenes
 from disentangle_repro.train.loop import fit
 from disentangle_repro.train.speed import keep_freed_memory
 

@@ -5,7 +5,7 @@ from statistics import median
 
 import torch
 
-from disentangle_repro.base.slot_attention import SlotAttention
+from disentangle_repro.baselines.slot_attention import SlotAttention
 from disentangle_repro.core.device import device_name, generator, pick_device, seeded
 from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 

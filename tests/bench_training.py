@@ -36,9 +36,9 @@ def family_training(name, precision):
     """A training of that family as the tables make it, at 32x32 pixels, on noise."""
     from disentangle_repro.core.hyperparameters import merged
     from disentangle_repro.core.scale import SCALES
-    from disentangle_repro.tables.assemble import assemble
-    from disentangle_repro.tables.cost import noise
-    from disentangle_repro.tables.plan import Request, run_spec
+    from disentangle_repro.plan.cost import noise
+    from disentangle_repro.plan.specs import Request, run_spec
+    from disentangle_repro.runs.assemble import assemble
 
     paper, model, dataset, width, batch = FAMILIES[name]
     spec = run_spec(paper, model, dataset, Request(replace(SCALES["cpu"], width=width, batch_size=batch)))

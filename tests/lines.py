@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "disentangle_repro"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
-SHARED = ("data", "nets", "scores", "base", "train", "metrics", "torchmetrics", "models", "saved_models")
+SHARED = ("data", "nets", "scores", "baselines", "train", "metrics", "torchmetrics", "models", "saved_models")
 
 
 def kind(path: Path) -> str:

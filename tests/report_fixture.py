@@ -12,8 +12,8 @@ from PIL import Image
 
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS
+from disentangle_repro.plan.specs import MEASUREMENTS, TABLES, Request, once, run_spec, wanted
 from disentangle_repro.report.site import make_report
-from disentangle_repro.tables.plan import MEASUREMENTS, TABLES, Request, once, run_spec, wanted
 from disentangle_repro.train.store import RunSpec, Store
 
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from disentangle_repro.base.bioae import bioae
-from disentangle_repro.base.variational import GaussianLatent, TotalCorrelationLatent, beta_tcvae, beta_vae
-from disentangle_repro.base.vqvae import VectorQuantizer, vqvae
+from disentangle_repro.baselines.bioae import bioae
+from disentangle_repro.baselines.variational import GaussianLatent, TotalCorrelationLatent, beta_tcvae, beta_vae
+from disentangle_repro.baselines.vqvae import VectorQuantizer, vqvae
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 from disentangle_repro.train.optimizer import make_optimizer

@@ -11,9 +11,8 @@ import torch
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
-from disentangle_repro.tables import cost, runner
-from disentangle_repro.tables.assemble import assemble, pictures_needed
-from disentangle_repro.tables.cost import (
+from disentangle_repro.plan import cost
+from disentangle_repro.plan.cost import (
     Cost,
     Probe,
     checkpoint_bytes,
@@ -28,7 +27,9 @@ from disentangle_repro.tables.cost import (
     summary,
     with_samples,
 )
-from disentangle_repro.tables.plan import SETTINGS, TABLES, Request, run_spec, wanted
+from disentangle_repro.plan.specs import SETTINGS, TABLES, Request, run_spec, wanted
+from disentangle_repro.runs.assemble import assemble, pictures_needed
+from disentangle_repro.tables import make
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 
@@ -207,8 +208,8 @@ def test_a_damaged_record_of_tuning_is_named(store, capsys):
 
 def test_the_plan_and_the_tables_agree_on_what_is_wanted(store, monkeypatch):
     asked = []
-    monkeypatch.setattr(runner, "project_store", lambda: store)
-    monkeypatch.setattr(runner, "execute", lambda notebook, output, **parameters: output.parent)
-    monkeypatch.setattr(runner, "do_runs", lambda specs, *rest, **how: asked.extend(s.id for s in specs) or {})
-    runner.make_tables(["tripod", "psa"], SMOKE)
+    monkeypatch.setattr(make, "project_store", lambda: store)
+    monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: output.parent)
+    monkeypatch.setattr(make, "do_runs", lambda specs, *rest, **how: asked.extend(s.id for s in specs) or {})
+    make.make_tables(["tripod", "psa"], SMOKE)
     assert sorted(set(asked)) == sorted(runs_and_costs(["tripod", "psa"], SMOKE, store).id)

@@ -11,8 +11,8 @@ import pytest
 
 from disentangle_repro.core.engine import check_engine, executor
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.tables.plan import TABLES, Request, table_specs
-from disentangle_repro.tables.runner import do_runs
+from disentangle_repro.plan.specs import TABLES, Request, table_specs
+from disentangle_repro.runs.runner import do_runs
 from disentangle_repro.train.store import RunSpec, Store
 
 

@@ -9,8 +9,8 @@ import torch
 from disentangle_repro.core.device import seeded
 from disentangle_repro.data.load import Dataset, load_dataset
 from disentangle_repro.models import create_model
-from disentangle_repro.tables import evaluate as evaluation
-from disentangle_repro.tables import slots
+from disentangle_repro.runs import evaluate as evaluation
+from disentangle_repro.runs import slots
 
 
 def numbered_file(n=100):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from disentangle_repro import models
-from disentangle_repro.base.autoencoder import plain_autoencoder
+from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
 from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
@@ -25,16 +25,17 @@ from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.sprites import SPRITES
 from disentangle_repro.models import add_model, create_model
-from disentangle_repro.tables import layout, plan, runner
+from disentangle_repro.plan import specs as plan
+from disentangle_repro.plan.specs import Request, Table, run_spec, table_specs, tuning_specs
+from disentangle_repro.tables import layout, make
 from disentangle_repro.tables.claims import measured_numbers
 from disentangle_repro.tables.extend import add_paper, add_row, add_table
-from disentangle_repro.tables.plan import Request, Table, run_spec, table_specs, tuning_specs
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("disentangle_tables")
 TOY = """
-from disentangle_repro.base.autoencoder import plain_autoencoder
+from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.models import add_model
 from disentangle_repro.tables.extend import add_row
 
@@ -102,7 +103,7 @@ def test_an_extension_that_cannot_be_loaded_is_named(registries, checkout, monke
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(extensions.VARIABLE, "mine.py")
     with pytest.raises(SystemExit) as stopped:
-        runner.main(["--papers", "qlae", "--scale", "smoke"])
+        make.main(["--papers", "qlae", "--scale", "smoke"])
     printed = capsys.readouterr().err
     assert stopped.value.code == 2 and "DISENTANGLE_EXTENSIONS names 'mine.py'" in printed and said in printed
     assert not Path("paper_tables/runs").exists()

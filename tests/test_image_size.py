@@ -15,11 +15,11 @@ from disentangle_repro.data import load, load_dataset
 from disentangle_repro.data.averaging import averaged, averaged_file, majority
 from disentangle_repro.factorqvae.settings import hyperparameters
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model
+from disentangle_repro.plan.cost import noise, scoring_key, step_key
+from disentangle_repro.plan.specs import Request, run_spec
+from disentangle_repro.runs.assemble import assemble
+from disentangle_repro.runs.slots import held_out_scenes, training_scenes
 from disentangle_repro.saved_models import CARD, load_model, save_model
-from disentangle_repro.tables.assemble import assemble
-from disentangle_repro.tables.cost import noise, scoring_key, step_key
-from disentangle_repro.tables.plan import Request, run_spec
-from disentangle_repro.tables.slots import held_out_scenes, training_scenes
 
 # state dict names and shapes, sum of absolute weights, loss of the first step: before networks had a size
 BEFORE = {

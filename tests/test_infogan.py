@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from disentangle_repro.base.infogan import InfoGAN, UniformLatent, infogan
+from disentangle_repro.baselines.infogan import InfoGAN, UniformLatent, infogan
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 from disentangle_repro.qlae.quantized_infogan import ql_infogan

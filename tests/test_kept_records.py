@@ -6,7 +6,7 @@ import pytest
 
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.tables.plan import MEASUREMENTS, Request, rounds, run_spec, setting
+from disentangle_repro.plan.specs import MEASUREMENTS, Request, rounds, run_spec, setting
 from disentangle_repro.train.store import RunSpec, fingerprint, project_store, read_record
 
 KEPT = sorted(project_store().results.glob("*.json"))

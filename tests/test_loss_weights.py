@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from disentangle_repro.base.autoencoder import LatentOutput
+from disentangle_repro.baselines.autoencoder import LatentOutput
 from disentangle_repro.core.device import generator
 from disentangle_repro.factorqvae import settings as factorqvae
 from disentangle_repro.factorqvae.loss_weights import RELEASED, effective_weights, moved_at_random

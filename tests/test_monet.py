@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from disentangle_repro.base.autoencoder import decode_all, encode_all
-from disentangle_repro.base.monet import MONet, cut_out
+from disentangle_repro.baselines.autoencoder import decode_all, encode_all
+from disentangle_repro.baselines.monet import MONet, cut_out
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.train import Training, fit, make_optimizer
 

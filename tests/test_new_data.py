@@ -16,7 +16,7 @@ from scipy.ndimage import label
 from scipy.stats import chisquare
 from small_scenes import SMALL, SPOTS
 
-from disentangle_repro.base.autoencoder import encode_all
+from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import add_dataset, joint, list_datasets, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
@@ -26,9 +26,9 @@ from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.models import create_model
-from disentangle_repro.tables.assemble import assemble, joint_given, score, watch
-from disentangle_repro.tables.cost import files_needed
-from disentangle_repro.tables.evaluate import evaluate, interventions
+from disentangle_repro.plan.cost import files_needed
+from disentangle_repro.runs.assemble import assemble, joint_given, score, watch
+from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.train.store import RunSpec
 
@@ -329,7 +329,7 @@ def test_specifications_without_a_joint_distribution_keep_their_names():
 
 
 def cell_of(notebook, text):
-    cells = json.loads((NOTEBOOKS / "tables" / notebook).read_text())["cells"]
+    cells = json.loads((NOTEBOOKS / "runs" / notebook).read_text())["cells"]
     (cell,) = ("".join(c["source"]) for c in cells if c["cell_type"] == "code" and text in "".join(c["source"]))
     return cell
 

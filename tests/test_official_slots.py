@@ -18,8 +18,8 @@ from disentangle_repro.data.objects_room import OBJECTS_ROOM
 from disentangle_repro.data.official import PUBLISHED, write_hdf5_objects, write_npz_objects
 from disentangle_repro.data.sprites import SPRITES
 from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
-from disentangle_repro.tables import slots as scoring
-from disentangle_repro.tables.assemble import (
+from disentangle_repro.runs import slots as scoring
+from disentangle_repro.runs.assemble import (
     assemble,
     joint_given,
     pictures_needed,
@@ -28,7 +28,7 @@ from disentangle_repro.tables.assemble import (
     watch,
     worth_keeping,
 )
-from disentangle_repro.tables.slots import held_out_scenes, reconstruction_scores, training_scenes
+from disentangle_repro.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
 from disentangle_repro.train.loop import fit, load
 from disentangle_repro.train.store import RunSpec
 
@@ -182,7 +182,7 @@ class Plot:
 
 @pytest.mark.parametrize("paper", ["psa", "asymmetry"])
 def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
-    notebook = json.loads((Path(__file__).parent.parent / "nbs" / "tables" / "slots.ipynb").read_text())
+    notebook = json.loads((Path(__file__).parent.parent / "nbs" / "runs" / "slots.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from disentangle_repro.models import create_model
-from disentangle_repro.tables import slots as chapter
-from disentangle_repro.tables.slots import contrast_score, held_out_scenes, relevance_scores
+from disentangle_repro.runs import slots as chapter
+from disentangle_repro.runs.slots import contrast_score, held_out_scenes, relevance_scores
 
 
 def listed(module, call):

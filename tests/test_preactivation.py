@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from disentangle_repro.base.autoencoder import Autoencoder
+from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import seeded
 from disentangle_repro.nets.preactivation import (
     PREACTIVATION_VARIANTS,

@@ -8,7 +8,7 @@ from torch import nn
 
 from disentangle_repro.core.device import generator
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
-from disentangle_repro.tables.assemble import assemble
+from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import RunSpec, Training, fit, make_optimizer
 from disentangle_repro.train import precision as chapter
 

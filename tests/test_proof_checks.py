@@ -23,7 +23,8 @@ CHAPTERS = {
     "data": ["12_interaction"],
     "nets": ["00_attention", "03_slots"],
     "scores": ["02_dci", "03_segmentation"],
-    "base": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet", "08_factorvae"],
+    "baselines": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet",
+                  "08_factorvae"],  # fmt: skip
     "qlae": ["01_latent_quantization", "02_infomec", "05_quantized_infogan"],
     "tripod": [
         "01_finite_scalar_quantization",

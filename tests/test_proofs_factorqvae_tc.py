@@ -3,8 +3,8 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.base.autoencoder import LatentOutput
-from disentangle_repro.base.factorvae import Discriminator
+from disentangle_repro.baselines.autoencoder import LatentOutput
+from disentangle_repro.baselines.factorvae import Discriminator
 
 density_ratio = Chapter("factorqvae/02_total_correlation")
 factorqvae = Chapter("factorqvae/03_factorqvae")

@@ -4,8 +4,8 @@ import torch
 from mutations import Chapter, proof_tests
 from torch.nn import functional as F
 
-from disentangle_repro.base.autoencoder import Step
-from disentangle_repro.base.infogan import InfoGAN
+from disentangle_repro.baselines.autoencoder import Step
+from disentangle_repro.baselines.infogan import InfoGAN
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 
 infogan = Chapter("base/05_infogan")

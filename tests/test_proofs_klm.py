@@ -3,7 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.base.variational import log_density
+from disentangle_repro.baselines.variational import log_density
 
 klm = Chapter("tripod/02_kernel_multiinformation")
 

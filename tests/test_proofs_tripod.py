@@ -3,7 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.base.autoencoder import LatentOutput
+from disentangle_repro.baselines.autoencoder import LatentOutput
 from disentangle_repro.tripod.tripod import FiniteScalarQuantizer, LatentQuantizer, NaiveTripod, Tripod
 
 tripod = Chapter("tripod/05_tripod")

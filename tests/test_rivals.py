@@ -13,13 +13,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from disentangle_repro.base.monet import MONet
-from disentangle_repro.base.slot_attention import slot_autoencoder
+from disentangle_repro.baselines.monet import MONet
+from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.models import create_model
+from disentangle_repro.plan.specs import SETTINGS, Table
 from disentangle_repro.report.overview import as_claims_name
 from disentangle_repro.tables.layout import reported_cell
-from disentangle_repro.tables.plan import SETTINGS, Table
 from disentangle_repro.train.loop import Training, load, save
 from disentangle_repro.train.optimizer import SCHEDULES, make_optimizer, warmed_up
 

@@ -7,8 +7,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "disentangle_repro"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
-ROOMS = ("core", "data", "nets", "scores", "base", *PAPERS, "train", "metrics", "torchmetrics", "models",
-         "saved_models", "tables", "study", "report", "command")  # fmt: skip
+ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "train", "metrics", "torchmetrics", "models",
+         "saved_models", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in ROOMS)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from disentangle_repro.base.autoencoder import Autoencoder
+from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.train.loop import load
 

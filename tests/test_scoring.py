@@ -17,19 +17,19 @@ from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.base.autoencoder import Autoencoder, encode_all
-from disentangle_repro.base.variational import GaussianLatent
-from disentangle_repro.base.vqvae import VectorQuantizer
+from disentangle_repro.baselines.autoencoder import Autoencoder, encode_all
+from disentangle_repro.baselines.variational import GaussianLatent
+from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.command import main
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import Dataset
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
 from disentangle_repro.models import create_model
+from disentangle_repro.plan.specs import Request, run_spec
 from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, normalized_v_information
-from disentangle_repro.tables import assemble
-from disentangle_repro.tables import evaluate as evaluation
-from disentangle_repro.tables.evaluate import evaluate, info_probe
-from disentangle_repro.tables.plan import Request, run_spec
+from disentangle_repro.runs import assemble
+from disentangle_repro.runs import evaluate as evaluation
+from disentangle_repro.runs.evaluate import evaluate, info_probe
 
 # ---- the released files, each in plain scikit-learn
 

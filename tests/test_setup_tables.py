@@ -9,8 +9,8 @@ import pytest
 
 from disentangle_repro.models import MODELS
 from disentangle_repro.qlae import settings
-from disentangle_repro.tables import setup
-from disentangle_repro.tables.setup import our_setup, read_entry, reported_setup, setup_tables, write_setup
+from disentangle_repro.tables import settings as setup
+from disentangle_repro.tables.settings import our_setup, read_entry, reported_setup, setup_tables, write_setup
 from disentangle_repro.tripod import settings as tripod_settings
 
 PAPERS = ("qlae", "tripod", "factorqvae")

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from disentangle_repro.base.autoencoder import decode_all, encode_all
-from disentangle_repro.base.slot_attention import (
+from disentangle_repro.baselines.autoencoder import decode_all, encode_all
+from disentangle_repro.baselines.slot_attention import (
     DirectSlots,
     SlotAttention,
     SlotAutoencoder,

@@ -7,7 +7,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score
 
 from disentangle_repro.asymmetry import slot_jacobian as sj
-from disentangle_repro.base.slot_attention import slot_autoencoder
+from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.data.sprites import SPRITES
 from disentangle_repro.nets.slots import SlotPicture, SpatialBroadcastDecoder, TransformerDecoder

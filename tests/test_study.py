@@ -7,11 +7,11 @@ import pytest
 
 from disentangle_repro.asymmetry import settings as asymmetry
 from disentangle_repro.core.scale import SCALES
+from disentangle_repro.plan import specs as plan
+from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.study import design
 from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
-from disentangle_repro.tables import plan
-from disentangle_repro.tables.plan import run_spec
-from disentangle_repro.tables.runner import is_study, parser
+from disentangle_repro.tables.make import is_study, parser
 from disentangle_repro.train.store import Store
 
 

@@ -7,9 +7,7 @@ import pytest
 
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
-from disentangle_repro.tables import runner
-from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
-from disentangle_repro.tables.plan import (
+from disentangle_repro.plan.specs import (
     RUN_AS,
     SETTINGS,
     TABLES,
@@ -21,6 +19,8 @@ from disentangle_repro.tables.plan import (
     table_specs,
     tuning_specs,
 )
+from disentangle_repro.tables import make
+from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])
@@ -31,8 +31,8 @@ EVERY_TABLE = [table for tables in TABLES.values() for table in tables]
 def checkout(tmp_path, monkeypatch):
     "A store of its own, and the notebooks that lay out tables not executed."
     store = Store(tmp_path / "runs", tmp_path / "results")
-    monkeypatch.setattr(runner, "project_store", lambda: store)
-    monkeypatch.setattr(runner, "execute", lambda notebook, output, **parameters: output.parent)
+    monkeypatch.setattr(make, "project_store", lambda: store)
+    monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: output.parent)
     return store
 
 
@@ -52,12 +52,12 @@ def failing(spec, store):
 
 
 def perform(monkeypatch, do):
-    monkeypatch.setattr(runner.do_runs, "__defaults__", (do,))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (do,))
 
 
 def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatch, capsys):
     perform(monkeypatch, failing)
-    assert runner.main(["--papers", "qlae", "--scale", "smoke"]) == 1
+    assert make.main(["--papers", "qlae", "--scale", "smoke"]) == 1
     printed = capsys.readouterr().out
     assert "FAILED qlae-ae-" in printed and "out of memory" in printed and "run.ipynb" in printed
     unfinished = [spec.model for spec in specs_of(checkout) if not checkout.record(spec)]
@@ -67,8 +67,8 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatc
 def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
-    assert runner.main(["--scale", "smoke"]) == 0
-    assert runner.main(["--scale", "smoke"]) == 0
+    assert make.main(["--scale", "smoke"]) == 0
+    assert make.main(["--scale", "smoke"]) == 0
     trained = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 35}
     measured = {"tripod": 2, "psa": 15}
     assert len(asked) == len({spec.id for spec in asked}) == sum(trained.values()) + sum(measured.values())
@@ -77,7 +77,7 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
 def test_a_part_of_a_table_can_be_asked_for(checkout, monkeypatch):
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
-    assert runner.main("--papers qlae --scale smoke --models ae qlae --datasets mpi3d --seeds 2".split()) == 0
+    assert make.main("--papers qlae --scale smoke --models ae qlae --datasets mpi3d --seeds 2".split()) == 0
     assert sorted((spec.model, spec.dataset, spec.seed) for spec in asked) == [
         (model, "mpi3d", seed) for model in ("ae", "qlae") for seed in (0, 1)
     ]
@@ -93,7 +93,7 @@ def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
         store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
 
     perform(monkeypatch, tune)
-    assert runner.main("--scale paper --models qlae --datasets shapes3d --papers qlae".split()) == 0
+    assert make.main("--scale paper --models qlae --datasets shapes3d --papers qlae".split()) == 0
     decays = [spec.part("optimizer")["weight_decay"] for spec in asked]
     assert sorted(decays[:8]) == sorted(2 * SETTINGS["qlae"].SETTINGS["qlae"].grid)
     assert decays[8:] == [0.01] * 5 and {spec.seed for spec in asked[8:]} == {2, 3, 4, 5, 6}
@@ -124,7 +124,7 @@ def test_tripods_threshold_filters_where_it_is_reached(checkout):
 def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(checkout, monkeypatch, capsys):
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
-    assert runner.main("--scale smoke --protocol code".split()) == 0
+    assert make.main("--scale smoke --protocol code".split()) == 0
     assert "psa has no protocol 'code'" in capsys.readouterr().out
     assert {spec.paper for spec in asked} == {*TABLES} - {"psa"}
     assert {spec.protocol for spec in asked if spec.model != "iteration_times"} == {"code"}
@@ -133,7 +133,7 @@ def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(check
 @pytest.mark.parametrize("option", [["--seeds", "0"], ["--updates", "-5"], ["--updates", "many"]])
 def test_a_wrong_number_is_refused_by_name(option, capsys):
     with pytest.raises(SystemExit):
-        runner.main(option)
+        make.main(option)
     assert f"argument {option[0]}: invalid positive value: '{option[1]}'" in capsys.readouterr().err
 
 
@@ -142,13 +142,13 @@ def test_a_wrong_number_is_refused_by_name(option, capsys):
 )
 def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
     with pytest.raises(SystemExit):
-        runner.main(option)
+        make.main(option)
     assert "choose from" in capsys.readouterr().err
 
 
 def test_a_wrong_engine_is_refused_with_what_there_is(capsys):
     with pytest.raises(SystemExit):
-        runner.main(["--engine", "tcp://nowhere"])
+        make.main(["--engine", "tcp://nowhere"])
     assert "argument --engine: engine is 'tcp://nowhere' but must be 'local', 'local:N'" in capsys.readouterr().err
 
 
@@ -156,10 +156,10 @@ def test_a_damaged_record_is_put_aside_and_its_run_done_again(checkout, monkeypa
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     part = "--papers qlae --scale smoke --models ae qlae --datasets mpi3d".split()
-    assert runner.main(part) == 0
+    assert make.main(part) == 0
     path = checkout.folder(asked[0]) / "run.json"
     path.write_text(path.read_text().replace("0.1", "0.9"))
-    assert runner.main(part) == 0 and asked[2:] == [asked[0]]
+    assert make.main(part) == 0 and asked[2:] == [asked[0]]
     printed = capsys.readouterr().out
     assert str(path) in printed and "has been altered" in printed and "run.json.damaged" in printed
     assert path.with_name("run.json.damaged").exists() and checkout.record(asked[0])

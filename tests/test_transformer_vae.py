@@ -8,7 +8,7 @@ from torch import nn
 
 from disentangle_repro.asymmetry.cross_attention import interaction_loss
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1, TransformerVAE, transformer_vae
-from disentangle_repro.base.autoencoder import decode_all, encode_all
+from disentangle_repro.baselines.autoencoder import decode_all, encode_all
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.nets.attention import MultiHeadAttention, Transformer, per_head
 from disentangle_repro.train import Training, fit, make_optimizer

@@ -56,7 +56,7 @@ from disentangle_repro.asymmetry.slot_jacobian import (
     slot_jacobian,
 )
 from .transformer_vae import SlotPosterior, TransformerSlots, transformer_vae
-from ..base.slot_attention import SlotsOutput
+from ..baselines.slot_attention import SlotsOutput
 from ..core.device import generator, seeded
 from ..core.proofs import proof_check
 from ..nets.attention import Transformer

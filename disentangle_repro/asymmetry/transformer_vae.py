@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from .cross_attention import interaction_loss
-from ..base.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotsOutput
-from ..base.variational import draw, gaussian_kl
+from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotsOutput
+from ..baselines.variational import draw, gaussian_kl
 from ..core.errors import check_choice
 from ..nets.attention import Transformer, per_head
 from ..nets.slots import CHANNELS, SlotEncoder, SpatialBroadcastDecoder, TransformerDecoder

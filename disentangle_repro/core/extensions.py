@@ -81,7 +81,7 @@ def check_new(
     return given
 
 # %% ../../nbs/core/07_extensions.ipynb #e0fbecf7
-COPIED = ("settings.ini", "nbs/tables", "paper_tables/reported", "paper_tables/claims.yaml")
+COPIED = ("settings.ini", "nbs/runs", "nbs/tables", "paper_tables/reported", "paper_tables/claims.yaml")
 
 
 def rehearse(folder: Path) -> None:

@@ -6,7 +6,7 @@
 __all__ = ['FactorQVAE', 'FactordVAE', 'ScalarQuantizer', 'exact_total_correlation', 'total_correlation']
 
 # %% ../../nbs/factorqvae/index.ipynb #285ecb8d
-from ..base.factorvae import total_correlation
+from ..baselines.factorvae import total_correlation
 from .density_ratio import exact_total_correlation
 from .factorqvae import FactordVAE, FactorQVAE
 from .scalar_codes import ScalarQuantizer

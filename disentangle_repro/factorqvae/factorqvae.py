@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.autoencoder import Autoencoder, networks_around
-from ..base.factorvae import Discriminator, Factorised
+from ..baselines.autoencoder import Autoencoder, networks_around
+from ..baselines.factorvae import Discriminator, Factorised
 from .scalar_codes import LogitQuantizer, ScalarQuantizer
 
 # %% auto #0

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from ..base.autoencoder import PIXEL_VALUES, PIXELS, Autoencoder, PlainLatent
-from ..base.bioae import BiologicalLatent
-from ..base.infogan import InfoGAN
-from ..base.variational import GaussianLatent, mean_and_scale
-from ..base.vqvae import VectorQuantizer
+from ..baselines.autoencoder import PIXEL_VALUES, PIXELS, Autoencoder, PlainLatent
+from ..baselines.bioae import BiologicalLatent
+from ..baselines.infogan import InfoGAN
+from ..baselines.variational import GaussianLatent, mean_and_scale
+from ..baselines.vqvae import VectorQuantizer
 from ..core.device import generator
 from ..core.errors import check_choice
 from .scalar_codes import CategoricalLatent

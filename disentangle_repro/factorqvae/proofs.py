@@ -19,10 +19,10 @@ from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..base.autoencoder import Autoencoder, parts_reached
-from ..base.factorvae import discriminator_loss, permute, reorder, total_correlation
-from ..base.proofs import trained_discriminator
-from ..base.vqvae import nearest_vector
+from ..baselines.autoencoder import Autoencoder, parts_reached
+from ..baselines.factorvae import discriminator_loss, permute, reorder, total_correlation
+from ..baselines.proofs import trained_discriminator
+from ..baselines.vqvae import nearest_vector
 from ..core.device import generator, seeded
 from ..core.proofs import proof_check
 from .density_ratio import exact_total_correlation, factorial

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..base.autoencoder import LatentOutput, PlainLatent
-from ..base.vqvae import nearest_vector
+from ..baselines.autoencoder import LatentOutput, PlainLatent
+from ..baselines.vqvae import nearest_vector
 from ..core.errors import check_choice
 
 # %% auto #0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..base.autoencoder import PIXEL_VALUES, pixel_values
+from ..baselines.autoencoder import PIXEL_VALUES, pixel_values
 from ..core.errors import check_choice
 from ..core.hyperparameters import Hyperparameters, merged
 from ..qlae.infomec import PROCEDURES

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base.variational import draw
+from ..baselines.variational import draw
 from .mixture import LocalMixture, log_joint, statistics
 
 # %% auto #0

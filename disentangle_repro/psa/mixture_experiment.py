@@ -20,7 +20,7 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from ..base.variational import draw
+from ..baselines.variational import draw
 from ..core.device import fixed_threads, generator, seeded
 from ..core.errors import check_choice
 from ..data.gmm2d import MIXTURE, PointSets, sample_sets

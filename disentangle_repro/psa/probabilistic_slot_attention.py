@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ..base.slot_attention import SlotAutoencoder, slot_networks
-from ..base.variational import draw
+from ..baselines.slot_attention import SlotAutoencoder, slot_networks
+from ..baselines.variational import draw
 from ..core.device import generator
 from ..core.errors import check_choice
 from disentangle_repro.psa.mixture import (

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..base.slot_attention import SlotAttention
+from ..baselines.slot_attention import SlotAttention
 from ..core.device import generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check

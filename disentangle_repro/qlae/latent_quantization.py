@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from disentangle_repro.base.autoencoder import (
+from disentangle_repro.baselines.autoencoder import (
     Autoencoder,
     LatentOutput,
     PlainLatent,

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base.autoencoder import Autoencoder, Step
-from ..base.infogan import InfoGAN
+from ..baselines.autoencoder import Autoencoder, Step
+from ..baselines.infogan import InfoGAN
 from ..core.errors import check_choice
 from .latent_quantization import QLAE
 from .quantized_infogan import ql_infogan

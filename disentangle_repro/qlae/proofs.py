@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from ..base.autoencoder import parts_reached, straight_through
-from ..base.infogan import InfoGAN
-from ..base.proofs import small_networks, who_learns
+from ..baselines.autoencoder import parts_reached, straight_through
+from ..baselines.infogan import InfoGAN
+from ..baselines.proofs import small_networks, who_learns
 from ..core.device import generator
 from ..core.proofs import proof_check
 from disentangle_repro.qlae.infomec import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..base.autoencoder import networks_around
-from ..base.infogan import InfoGAN, style_critic
+from ..baselines.autoencoder import networks_around
+from ..baselines.infogan import InfoGAN, style_critic
 from .latent_quantization import LatentQuantizer
 
 # %% auto #0

@@ -23,7 +23,7 @@ from .page import SMOKE_NOTE, badge, chooser, href, run_path, scroll, smoke, wri
 from .state import Basis, Survey, means_nothing
 from .table_pages import INK, inline_svg
 from ..tables.layout import MODEL_NAMES, number, reported_cell, reported_numbers
-from ..tables.plan import AGGREGATED, SETTINGS, TABLES, Table
+from ..plan.specs import AGGREGATED, SETTINGS, TABLES, Table
 
 # %% auto #0
 __all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'MARKERS', 'Line', 'USUAL', 'OF_TRAINING', 'STYLE', 'WHY', 'LIMITS',

@@ -15,7 +15,7 @@ from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .run_pages import FIGURES, is_rehearsal, png_size
 from .state import Run, Snapshot, basis_of
 from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES
-from ..tables.plan import MEASUREMENTS, TABLES
+from ..plan.specs import MEASUREMENTS, TABLES
 
 # %% auto #0
 __all__ = ['COMPARED', 'SCRIPT', 'STYLE', 'LEAD', 'Entry', 'setting_of', 'first_seeds', 'entries', 'marks', 'caption', 'image',

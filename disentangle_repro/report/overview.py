@@ -44,7 +44,7 @@ from disentangle_repro.tables.claims import (
     sweep_numbers,
 )
 from ..tables.layout import printed_as
-from ..tables.plan import TABLES, is_older
+from ..plan.specs import TABLES, is_older
 from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
 
 # %% auto #0

@@ -24,7 +24,7 @@ from ..core.scale import SCALES
 from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .state import Run, Snapshot, basis_of
 from ..tables.layout import METRIC_NAMES, MODEL_NAMES
-from ..tables.plan import MEASUREMENTS, is_older
+from ..plan.specs import MEASUREMENTS, is_older
 from ..train.store import RunSpec, fingerprint
 
 # %% auto #0

@@ -17,9 +17,9 @@ import pandas as pd
 
 from ..core.errors import DataError
 from ..core.scale import SCALES
-from ..tables.iteration_times import TIMED
+from ..runs.iteration_times import TIMED
 from ..tables.layout import reported_numbers, table_cells
-from disentangle_repro.tables.plan import (
+from disentangle_repro.plan.specs import (
     MEASUREMENTS,
     MIXTURE_TABLE,
     RUN_AS,
@@ -35,7 +35,7 @@ from disentangle_repro.tables.plan import (
     time_specs,
     wanted,
 )
-from ..tables.slots import pair_records
+from ..runs.slots import pair_records
 from ..train.store import RunSpec, Store
 
 # %% auto #0

@@ -35,7 +35,7 @@ from disentangle_repro.report.state import (
     table_path,
 )
 from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, number
-from ..tables.plan import AGGREGATED, TABLES, Table, rounds
+from ..plan.specs import AGGREGATED, TABLES, Table, rounds
 from ..train.store import RunSpec
 
 # %% auto #0

@@ -15,11 +15,12 @@ from tqdm import tqdm
 from ..core.engine import executor
 from ..core.hyperparameters import merged
 from ..core.scale import SCALES
-from disentangle_repro.tables.plan import (
+from disentangle_repro.plan.specs import (
     ALONE, ASYMMETRY_MODELS, FACTORQVAE_MODELS, PSA_MODELS, TRIPOD_MODELS, Request, measurement_specs,
     run_spec, wanted,
 )
-from ..tables.runner import do_runs, execute_run, known_engine, put_damage_aside
+from ..runs.runner import do_runs, execute_run, put_damage_aside
+from ..tables.make import known_engine
 from ..train.store import RunSpec, Store, project_store
 
 # %% auto #0

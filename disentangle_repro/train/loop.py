@@ -23,7 +23,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 from tqdm import tqdm
 
-from ..base.autoencoder import Autoencoder, Step
+from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import generator
 from ..core.errors import DataError, check_choice
 from ..core.files import put_aside, written_whole

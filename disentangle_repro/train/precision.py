@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from ..base.autoencoder import Autoencoder
+from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
 
 # %% auto #0

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..base.autoencoder import Autoencoder, LatentOutput
-from ..base.factorvae import Discriminator, Factorised
+from ..baselines.autoencoder import Autoencoder, LatentOutput
+from ..baselines.factorvae import Discriminator, Factorised
 from ..core.device import seeded
 from ..core.proofs import proof_check
 from ..factorqvae.scalar_codes import ScalarQuantizer

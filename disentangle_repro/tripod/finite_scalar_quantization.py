@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base.autoencoder import LatentOutput, PlainLatent, straight_through
+from ..baselines.autoencoder import LatentOutput, PlainLatent, straight_through
 
 # %% auto #0
 __all__ = ['quantize', 'FiniteScalarQuantizer']

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..base.variational import aggregate_log_densities
+from ..baselines.variational import aggregate_log_densities
 from ..core.errors import check_choice
 
 # %% auto #0

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from ..base.autoencoder import Autoencoder, straight_through
+from ..baselines.autoencoder import Autoencoder, straight_through
 from ..core.device import generator, seeded
 from ..core.proofs import proof_check
 from ..nets.style import to_network

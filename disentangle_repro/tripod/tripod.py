@@ -14,7 +14,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..base.autoencoder import Autoencoder, PlainLatent, networks_around
+from ..baselines.autoencoder import Autoencoder, PlainLatent, networks_around
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer

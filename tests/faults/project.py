@@ -16,7 +16,7 @@ from disentangle_repro.train import Store
 from disentangle_repro.train.loop import read_state
 
 ROOT = Path(__file__).parents[2]
-MAIN = "import sys; from disentangle_repro.tables.runner import main; sys.exit(main())"
+MAIN = "import sys; from disentangle_repro.tables.make import main; sys.exit(main())"
 
 
 class Project:
@@ -25,7 +25,8 @@ class Project:
     def __init__(self, folder: Path, models: tuple[str, ...] = ("ae", "qlae"), updates: int = 150):
         self.folder, self.tables, self.of = folder, folder / "paper_tables", (models, updates)
         self.store = Store(self.tables / "runs", self.tables / "results")
-        shutil.copytree(ROOT / "nbs" / "tables", folder / "nbs" / "tables")
+        for room in ("runs", "tables"):
+            shutil.copytree(ROOT / "nbs" / room, folder / "nbs" / room)
         shutil.copytree(ROOT / "paper_tables" / "reported", self.tables / "reported")
         shutil.copy(ROOT / "paper_tables" / "claims.yaml", self.tables)
         shutil.copy(ROOT / "settings.ini", folder)
@@ -38,7 +39,7 @@ class Project:
 
     def add_cell(self, notebook: str, code: str, after: str) -> None:
         "Put a cell behind the one that ends so, in this checkout only."
-        path = self.folder / "nbs" / "tables" / notebook
+        path = self.folder / "nbs" / "runs" / notebook
         book = nbformat.read(path, as_version=4)
         (place,) = [n for n, cell in enumerate(book.cells, 1) if cell.source.endswith(after)]
         book.cells.insert(place, nbformat.v4.new_code_cell(code))

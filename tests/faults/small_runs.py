@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from disentangle_repro.base.autoencoder import Autoencoder
+from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import generator, seeded
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import RunSpec, Store, Training, fit, make_optimizer

@@ -8,17 +8,17 @@ import threading
 from pathlib import Path
 
 import pytest
+from disentangle_repro.runs.runner import do_runs
 from small_runs import at, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
-from disentangle_repro.tables.runner import do_runs
 
 DRIVER = """
 import sys
 from pathlib import Path
 from small_runs import specs, store_in, train
 from disentangle_repro.core.engine import executor
-from disentangle_repro.tables.runner import do_runs
+from disentangle_repro.runs.runner import do_runs
 with executor("local", at_once=1) as pool:
     assert do_runs(specs(6), store_in(Path(sys.argv[1])), pool, train) == {}
 """

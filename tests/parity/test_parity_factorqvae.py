@@ -8,17 +8,17 @@ import math
 import numpy as np
 import pytest
 import torch
+from disentangle_repro.baselines.factorvae import discriminator_loss, permute
 from parity_factorqvae import DISCRETE, METRICS, MODELS, SIZES, attribute_codes, bytes_of
 from parity_torch import changes, check, double_precision, draw_weights, gradients, read, same_noise, values_of
 
-from disentangle_repro.base.autoencoder import PIXEL_VALUES
-from disentangle_repro.base.factorvae import discriminator_loss, permute
+from disentangle_repro.baselines.autoencoder import PIXEL_VALUES
 from disentangle_repro.factorqvae.scalar_codes import temperature_at
 from disentangle_repro.factorqvae.settings import DATASETS, hyperparameters
 from disentangle_repro.models import MODELS as OURS
 from disentangle_repro.qlae.infomec import infomec, procedure
+from disentangle_repro.runs.evaluate import scored_latents
 from disentangle_repro.scores.dci import completeness, disentanglement, fit_boosting
-from disentangle_repro.tables.evaluate import scored_latents
 from disentangle_repro.train import make_optimizer
 from disentangle_repro.train.optimizer import SCHEDULES
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from parity_ours import Draws, batches_of, give_weights, gradients, in_double, network_images, summaries, take_steps
 
-from disentangle_repro.base.variational import beta_tcvae
+from disentangle_repro.baselines.variational import beta_tcvae
 from disentangle_repro.qlae.infomec import infomec
 from disentangle_repro.scores.dci import completeness, dci, disentanglement
 from disentangle_repro.tripod.finite_scalar_quantization import FiniteScalarQuantizer
