@@ -10,11 +10,12 @@ import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS
 from disentangle_repro.plan.specs import MEASUREMENTS, TABLES, Request, once, run_spec, wanted
 from disentangle_repro.report.site import make_report
-from disentangle_repro.train.store import RunSpec, Store
+from disentangle_repro.train.store import Store
 
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting
 AGREEMENTS = 2  # comparisons of trainings that are there

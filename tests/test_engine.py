@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from disentangle_repro.core.engine import check_engine, executor
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.plan.specs import TABLES, Request, table_specs
 from disentangle_repro.runs.runner import do_runs
-from disentangle_repro.train.store import RunSpec, Store
+from disentangle_repro.train.store import Store
 
 
 def specs(n: int) -> list[RunSpec]:

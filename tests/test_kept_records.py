@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from disentangle_repro.core.hyperparameters import merged
+from disentangle_repro.core.run_spec import RunSpec, fingerprint
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.plan.specs import MEASUREMENTS, Request, rounds, run_spec, setting
-from disentangle_repro.train.store import RunSpec, fingerprint, project_store, read_record
+from disentangle_repro.train.store import project_store, read_record
 
 KEPT = sorted(project_store().results.glob("*.json"))
 

@@ -42,7 +42,8 @@ from ..tables.make import asked_papers, asked_request, parser, positive
 from ..runs.slots import HELD_OUT_SEEDS
 from ..train.loop import Replayed, Training, read_state, run_updates, state_of
 from ..train.speed import elapsed, keep_freed_memory
-from ..train.store import RunSpec, Store, project_store
+from ..core.run_spec import RunSpec
+from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['SAMPLES', 'FEW_SCENES', 'NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'image_size', 'step_key', 'noise',

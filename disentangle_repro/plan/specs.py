@@ -19,7 +19,8 @@ from ..factorqvae import settings as factorqvae_settings
 from ..psa import settings as psa_settings
 from ..qlae import settings as qlae_settings
 from ..tripod import settings as tripod_settings
-from ..train.store import RunSpec, Store
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
 __all__ = ['AGGREGATED', 'QLAE_MODELS', 'QLAE_ABLATIONS', 'ALL_OF_QLAE', 'SCORES', 'APPENDIX', 'EVERYWHERE', 'QLAE_TABLES',

@@ -20,7 +20,7 @@ from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
 from ..train.loop import Training, most_modular, reconstructs
 from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
-from ..train.store import RunSpec
+from ..core.run_spec import RunSpec
 
 # %% auto #0
 __all__ = ['assemble', 'joint_given', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']

@@ -21,7 +21,7 @@ from .assemble import assemble
 from ..tables.layout import MODEL_NAMES, page, reported_numbers
 from ..train.loop import Replayed, Training
 from ..train.speed import elapsed, step_operations
-from ..train.store import RunSpec
+from ..core.run_spec import RunSpec
 from ..tripod.settings import hyperparameters
 
 # %% auto #0

@@ -20,7 +20,8 @@ from ..core.errors import DataError
 from ..core.files import project_root, put_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..plan.specs import MEASUREMENTS, TRAININGS
-from ..train.store import RunSpec, Store
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
 __all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',

@@ -21,7 +21,8 @@ from disentangle_repro.plan.specs import (
 )
 from ..runs.runner import do_runs, execute_run, put_damage_aside
 from ..tables.make import known_engine
-from ..train.store import RunSpec, Store, project_store
+from ..core.run_spec import RunSpec
+from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',

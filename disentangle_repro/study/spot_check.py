@@ -19,7 +19,8 @@ from ..data.load import load_dataset
 from ..runs.assemble import assemble
 from ..plan.specs import Request, run_spec
 from ..train.loop import Replayed, run_updates
-from ..train.store import RunSpec, Store, environment
+from ..core.run_spec import RunSpec
+from ..train.store import Store, environment
 
 # %% auto #0
 __all__ = ['UPDATES', 'SINGLE', 'IN_MEAN', 'spot_spec', 'first_losses', 'SpotCheck', 'spot_check']

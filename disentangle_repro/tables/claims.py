@@ -61,7 +61,7 @@ from disentangle_repro.tables.verdicts import (
     verdicts,
     welch_difference,
 )
-from ..train.store import RunSpec
+from ..core.run_spec import RunSpec
 
 # %% auto #0
 __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES', 'LOST',

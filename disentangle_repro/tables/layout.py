@@ -29,7 +29,8 @@ from disentangle_repro.plan.specs import (
     rounds,
     table_specs,
 )
-from ..train.store import RunSpec, Store
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
 __all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'LOWER_IS_BETTER', 'BOLD', 'reported_numbers', 'printed_as',
