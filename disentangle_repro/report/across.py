@@ -22,31 +22,37 @@ from ..core.scale import SCALES
 from .page import SMOKE_NOTE, badge, chooser, href, run_path, scroll, smoke, write_page
 from .state import Basis, Survey, means_nothing
 from .table_pages import INK, inline_svg
-from ..tables.layout import MODEL_NAMES, number, reported_cell, reported_numbers
-from ..plan.specs import AGGREGATED, SETTINGS, TABLES, Table
+from ..papers import MODEL_NAMES
+from ..tables.layout import number, reported_cell, reported_numbers
+from ..core.paper import AGGREGATED, Table
+from ..papers import PAPERS
 
 # %% auto #0
-__all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'MARKERS', 'Line', 'USUAL', 'OF_TRAINING', 'STYLE', 'WHY', 'LIMITS',
-           'CAPTION', 'main_table', 'shared', 'Number', 'reported', 'printed', 'apart', 'most_first', 'stands_on',
-           'cell_of', 'ours', 'printed_html', 'our_html', 'row_data', 'difference_html', 'row', 'comparison_head',
-           'comparison_controls', 'comparison_table', 'lines_across', 'draw_line', 'name_papers', 'set_out',
-           'draw_across', 'by_name', 'trainings_differ', 'said', 'training_row', 'training_table', 'why', 'across_page',
-           'write_across']
+__all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'SHAPES', 'MARKERS', 'Line', 'USUAL', 'OF_TRAINING', 'STYLE', 'LIMITS',
+           'SHOWN', 'CAPTION', 'main_table', 'shared', 'Number', 'reported', 'printed', 'apart', 'most_first',
+           'stands_on', 'cell_of', 'ours', 'printed_html', 'our_html', 'row_data', 'difference_html', 'row',
+           'comparison_head', 'comparison_controls', 'comparison_table', 'lines_across', 'draw_line', 'name_papers',
+           'set_out', 'draw_across', 'by_name', 'trainings_differ', 'said', 'training_row', 'training_table', 'why',
+           'across_page', 'write_across']
 
 # %% ../../nbs/report/07_across_papers.ipynb #dd658b07
-SAME = {"qlae": "", "tripod": "", "factorqvae": "_forest"}  # what D, I and C by forests end in
+SAME = {key: of.elsewhere for key, of in PAPERS.items() if of.scoring == "latents"}  # what their scores are called
 COMPARED: dict[str, dict[str, str]] = {  # by its name here: what a metric is called in each paper's tables
     "InfoM": dict.fromkeys(SAME, "infom"),
     "InfoE": dict.fromkeys(SAME, "infoe"),
     "InfoC": dict.fromkeys(SAME, "infoc"),
-    **{f"{m.upper()} (forests)": {paper: m + end for paper, end in SAME.items()} for m in "dic"},
-    **{f"{m.upper()} (boosted trees)": {"factorqvae": m} for m in "dic"},
+    **{f"{m.upper()} (forests)": {paper: names.get(m, m) for paper, names in SAME.items()} for m in "dic"},
+    **{
+        f"{m.upper()} (boosted trees)": {paper: of[boosted] for paper, of in SAME.items() if boosted in of}
+        for m in "dic"
+        for boosted in [f"{m}_boosting"]
+    },
 }
 
 # %% ../../nbs/report/07_across_papers.ipynb #d5fbf0b2
 def main_table(paper: str) -> Table:
     "The table in which a paper compares models."
-    return TABLES[paper][0]
+    return PAPERS[paper].tables[0]
 
 # %% ../../nbs/report/07_across_papers.ipynb #a51bd917
 def shared() -> list[tuple[str, str, tuple[str, ...]]]:
@@ -204,7 +210,8 @@ def comparison_table(found: Survey, path: str) -> str:
     return f'{comparison_controls()}{scroll(table, "The same model in several papers")}'
 
 # %% ../../nbs/report/07_across_papers.ipynb #0c72df8a
-MARKERS = {"qlae": "o", "tripod": "s", "factorqvae": "D"}
+SHAPES = {"o": "dots", "s": "squares", "D": "diamonds", "^": "triangles", "v": "triangles upside down", "P": "crosses"}
+MARKERS = dict(zip(SAME, SHAPES, strict=False))
 
 # %% ../../nbs/report/07_across_papers.ipynb #8d8732ec
 Line = tuple[dict[str, Number], str]  # what papers print, and of what
@@ -221,14 +228,15 @@ def draw_line(axis: Axes, height: int, cells: Mapping[str, Number]) -> None:
     values = [cell.value for cell in cells.values()]
     axis.plot([min(values), max(values)], [height, height], color=INK, lw=1, alpha=0.4)
     for paper, cell in cells.items():
-        face = INK if paper == "qlae" else "none"
+        face = INK if paper == next(iter(SAME)) else "none"
         axis.scatter(cell.value, height, marker=MARKERS[paper], s=26, facecolor=face, edgecolor=INK, zorder=3)
 
 # %% ../../nbs/report/07_across_papers.ipynb #99e7fbff
 def name_papers(axis: Axes, height: float, cells: Mapping[str, Number]) -> None:
-    "Write each of three papers' names above its number."
+    "Write each paper's name above its number."
     ordered = sorted(cells.items(), key=lambda line: line[1].value)
-    for (paper, cell), side in zip(ordered, ("right", "center", "left"), strict=True):
+    sides = ("right", *["center"] * (len(ordered) - 2), "left")
+    for (paper, cell), side in zip(ordered, sides, strict=True):
         axis.annotate(paper, (cell.value, height), ha=side, fontsize=9, color=INK)
 
 # %% ../../nbs/report/07_across_papers.ipynb #cdaabb18
@@ -278,7 +286,7 @@ def by_name(hyperparameters: Hyperparameters) -> dict[str, Any]:
 
 def trainings_differ(model: str, dataset: str, papers: Sequence[str]) -> pd.DataFrame:  # a row a hyperparameter
     "What is not the same in the trainings of a model by the text of some papers."
-    how = {paper: USUAL | by_name(SETTINGS[paper].hyperparameters(model, dataset)) for paper in papers}
+    how = {paper: USUAL | by_name(PAPERS[paper].hyperparameters(model, dataset)) for paper in papers}
     seen = {paper: {**of, "pictures": of["steps"] * of["batch_size"]} for paper, of in how.items()}
     every = pd.DataFrame(seen, dtype=object).reindex(list(OF_TRAINING)).dropna(how="all")
     return every[every.astype(str).nunique(axis=1) > 1].rename(OF_TRAINING)
@@ -312,22 +320,6 @@ STYLE = """
 figure svg text{font-family:system-ui,sans-serif!important}
 """
 
-# %% ../../nbs/report/07_across_papers.ipynb #6e07afb9
-WHY = """
-<p>The model, the data set and the metric of a row have the same names in all papers. Its numbers differ all the
-same, for reasons that lie in the training and in the scoring:</p>
-<ul>
-<li><strong>Training.</strong> Weight decay, updates, batch size and networks are each paper’s own (the tables further
-below). QLAE owes much of its modularity to a strong weight decay: without it qlae itself reports an InfoM of
-{without:.2f} on shapes3d in place of {decayed:.2f}, near the {factorqvae:.2f} of factorqvae, which names none.</li>
-<li><strong>What is scored.</strong> tripod scores the most modular moment of a training that reconstructs well
-enough; the others do not say which moment. Strengths are tuned by grids that differ. qlae trains five seeds, tripod
-three, and factorqvae prints one number without an interval.</li>
-<li><strong>Trees.</strong> D, I and C are those of random forests in qlae and tripod and of boosted trees in
-factorqvae. On the same latents boosted trees give the higher numbers, so the two have rows of their own.</li>
-</ul>
-"""
-
 # %% ../../nbs/report/07_across_papers.ipynb #532d0a66
 LIMITS = f"""
 <em>Alike</em>: within the printed intervals, or within {ROUNDING}. <em>Far apart</em>: by more than {FAR}. Ours are
@@ -336,13 +328,15 @@ trained as the paper in the heading says, at the largest scale that has been run
 # %% ../../nbs/report/07_across_papers.ipynb #0a16b8ba
 def why() -> str:
     "Why the numbers differ, with the printed numbers that show it."
-    without, _ = reported_cell(reported("qlae"), TABLES["qlae"][1], "qlae_no_weight_decay", "shapes3d", "infom")
-    cells = printed(tuple(SAME), "qlae", "shapes3d", "InfoM")
-    return WHY.format(without=without, decayed=cells["qlae"].value, factorqvae=cells["factorqvae"].value)
+    model, dataset, papers = shared()[0]
+    of = [cell.value for cell in printed(papers, model, dataset, "InfoM").values()]
+    ablations = PAPERS[papers[0]].tables[1]
+    without, _ = reported_cell(reported(papers[0]), ablations, f"{model}_no_weight_decay", dataset, "infom")
+    return "".join(paper.beside for paper in PAPERS.values()).format(without=without, first=of[0], last=of[-1])
 
 # %% ../../nbs/report/07_across_papers.ipynb #5dced314
-CAPTION = """InfoM of the same model on the same data, as printed. The papers’ names stand above the widest line: dots
-are qlae, squares tripod, diamonds factorqvae."""
+SHOWN = ", ".join(f"{SHAPES[marker]} {paper}" for paper, marker in MARKERS.items())
+CAPTION = f"InfoM of the same model on the same data, as printed. The papers’ names stand above the widest line: {SHOWN}."
 
 # %% ../../nbs/report/07_across_papers.ipynb #7a59b7bb
 def across_page(found: Survey, path: str) -> str:

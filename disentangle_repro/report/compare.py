@@ -14,8 +14,9 @@ from ..core.scale import SCALES
 from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .run_pages import FIGURES, is_rehearsal, png_size
 from .state import Run, Snapshot, basis_of
-from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES
-from ..plan.specs import MEASUREMENTS, TABLES
+from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES
+from ..papers import PAPERS
+from ..plan.specs import is_measurement
 
 # %% auto #0
 __all__ = ['COMPARED', 'SCRIPT', 'STYLE', 'LEAD', 'Entry', 'setting_of', 'first_seeds', 'entries', 'marks', 'caption', 'image',
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
 # %% ../../nbs/report/06_compare.ipynb #5663a27c
 def setting_of(run: Run) -> str:
     "What a run stands on, in words; nothing for one that cannot be compared."
-    basis = basis_of(run.spec) if run.record and run.spec and run.spec.model not in MEASUREMENTS else None
+    basis = basis_of(run.spec) if run.record and run.spec and not is_measurement(run.spec) else None
     if basis is None:
         return ""
     shortened = f", {basis.updates:,} updates" if basis.updates else ""
@@ -63,7 +64,7 @@ def first_seeds(seen: Snapshot) -> list[Entry]:
 # %% ../../nbs/report/06_compare.ipynb #e3aeb7ec
 def entries(seen: Snapshot) -> list[Entry]:
     "What can be compared, the first seed of each: the largest scale first, then as in the tables."
-    papers, models, scales = list(TABLES), list(MODEL_NAMES), list(SCALES)[::-1]
+    papers, models, scales = list(PAPERS), list(MODEL_NAMES), list(SCALES)[::-1]
     known = (entry for entry in first_seeds(seen) if entry.model in models)
     return sorted(known, key=lambda entry: (scales.index(entry.run.spec.scale), entry.setting,
                                             papers.index(entry.paper), models.index(entry.model)))  # fmt: skip

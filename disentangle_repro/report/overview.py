@@ -16,11 +16,11 @@ import pandas as pd
 from ..core.scale import SCALES
 from .page import SMOKE_BADGE, badge, href, run_path, scroll, write_page
 from disentangle_repro.report.state import (
-    IN_FULL,
     STATES,
     Basis,
     Run,
     Survey,
+    in_full,
     progress,
     reported_tables,
     strangers,
@@ -44,7 +44,8 @@ from disentangle_repro.tables.claims import (
     sweep_numbers,
 )
 from ..tables.layout import printed_as
-from ..plan.specs import TABLES, is_older
+from ..papers import PAPERS
+from ..plan.specs import is_older
 from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
 
 # %% auto #0
@@ -101,7 +102,7 @@ def progress_section(found: Survey) -> str:
     "How far every paper is, on every basis that the store has."
     rows = [progress_row(basis, found) for basis in found.needed]
     nothing = '<td colspan="11">nothing has been run</td>'
-    untouched = [paper for paper in TABLES if not found.of(paper)]
+    untouched = [paper for paper in PAPERS if not found.of(paper)]
     rows += [f'<tr><th scope="row">{paper}</th>{nothing}</tr>' for paper in untouched]
     head = f"<thead><tr>{heads(PROGRESS_COLUMNS, PROGRESS_NUMBERS)}</tr></thead>"
     table = f"<table class=\"wide\">{head}<tbody>{''.join(rows)}</tbody></table>"
@@ -114,7 +115,7 @@ NO_CELLS = pd.DataFrame(columns=["paper", "model", "dataset", "metric", "protoco
 def judged_cells(basis: Basis, found: Survey) -> pd.DataFrame:
     "The cells of a basis that have a number of ours which is large enough to judge by."
     tables = {table: cells.query("ours == ours") for table, cells in found.cells[basis].items()}
-    enough = [cells if table in IN_FULL else large_enough(cells) for table, cells in tables.items()]
+    enough = [cells if in_full(table) else large_enough(cells) for table, cells in tables.items()]
     return pd.concat([cells for cells in enough if len(cells)] or [NO_CELLS])
 
 # %% ../../nbs/report/03_overview.ipynb #3351a5ef
@@ -240,7 +241,7 @@ CLAIM_COLUMNS = ("Claim", "It says", "On the printed numbers", "Margin", "On our
 def claims_section(found: Survey, checks: pd.DataFrame) -> str:
     "The ledger of all papers, after how many claims of each have which verdict."
     rows, books = [], {}
-    for paper in TABLES:
+    for paper in PAPERS:
         printed, numbers = printed_numbers(paper), judged_numbers(paper, found)
         judged = [(claim, judge_ours(claim, numbers, checks)) for claim in read_claims(paper)]
         rows += [claim_row(claim, printed, ours) for claim, ours in judged]
@@ -283,7 +284,7 @@ def paper_links(paper: str) -> str:
 # %% ../../nbs/report/03_overview.ipynb #be34c6a6
 def tables_section() -> str:
     "Links to the tables of every paper."
-    return f'<h2 id="tables">Tables</h2><div class="columns">{"".join(map(paper_links, TABLES))}</div>'
+    return f'<h2 id="tables">Tables</h2><div class="columns">{"".join(map(paper_links, PAPERS))}</div>'
 
 # %% ../../nbs/report/03_overview.ipynb #fe50a202
 def compare_section(pages: Sequence[tuple[str, str]]) -> str:  # paths in the site and data sets

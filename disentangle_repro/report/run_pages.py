@@ -23,14 +23,16 @@ from ..core.hyperparameters import Hyperparameters, flat
 from ..core.scale import SCALES
 from .page import SMOKE_BADGE, href, run_path, scroll, smoke, write_page
 from .state import Run, Snapshot, basis_of
-from ..tables.layout import METRIC_NAMES, MODEL_NAMES
-from ..plan.specs import MEASUREMENTS, is_older
+from ..papers import METRIC_NAMES, MODEL_NAMES
+from ..core.paper import Measurement
+from ..papers import PAPERS
+from ..plan.specs import is_older
 from ..train.store import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'TEMPLATE', 'MEASURED', 'IN_FULL', 'ELSEWHERE', 'STYLE', 'Figure',
-           'figures_of', 'png_size', 'last_sentence', 'take_pictures', 'worth_showing', 'tidy', 'fit_tables',
-           'exporter', 'notebook_html', 'is_rehearsal', 'run_title', 'facts', 'fact_list', 'score_table', 'cell_of',
+__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'TEMPLATE', 'ELSEWHERE', 'STYLE', 'Figure', 'figures_of', 'png_size',
+           'last_sentence', 'take_pictures', 'worth_showing', 'tidy', 'fit_tables', 'exporter', 'notebook_html',
+           'measurement_of', 'is_in_full', 'is_rehearsal', 'run_title', 'facts', 'fact_list', 'score_table', 'cell_of',
            'link_list', 'command', 'trouble', 'shown_notebook', 'page_head', 'hyperparameter_table', 'code_of_pages',
            'is_made_of', 'write_run_page', 'write_style', 'links_of', 'write_run_pages']
 
@@ -183,20 +185,26 @@ def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
     return exporter().from_notebook_node(notebook)[0], pictures
 
 # %% ../../nbs/report/05_run_pages.ipynb #e0296cc8
-MEASURED = {"iteration_times": "Times of an update", "mixture": "A mixture in two dimensions", "agreement": "Agreement"}
-IN_FULL = ("iteration_times", "mixture")  # at every scale
+def measurement_of(spec: RunSpec) -> Measurement | None:
+    "The measurement that a run is, if it is one."
+    return PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
+
+
+def is_in_full(spec: RunSpec) -> bool:
+    "Whether a run is a measurement that is made in full at every scale."
+    return (measurement := measurement_of(spec)) is not None and measurement.table is not None
 
 
 def is_rehearsal(spec: RunSpec) -> bool:
     "Whether a run is a rehearsal."
-    return spec.scale == "smoke" and spec.model not in IN_FULL
+    return spec.scale == "smoke" and not is_in_full(spec)
 
 
 def run_title(run: Run) -> str:
     "A run in a line; its name where its specification cannot be read."
     if (spec := run.spec) is None:
         return run.id
-    name = MODEL_NAMES.get(spec.model) or MEASURED.get(spec.model, spec.model)
+    name = measured.title if (measured := measurement_of(spec)) else MODEL_NAMES.get(spec.model, spec.model)
     of = spec.part("measurement").get("of")
     between = f" of trainings of {MODEL_NAMES.get(of, of)}" if of else ""
     return f"{spec.paper}: {name}{between} on {spec.dataset}, seed {spec.seed}"
@@ -207,7 +215,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:  # HTML by w
     data = "the published files" if spec.source == "official" else "our renderings, a stand-in for the published files"
     data = "drawn as the text says" if spec.dataset == "gmm2d" else data
     purpose = SCALES[spec.scale].purpose if spec.scale in SCALES else ""
-    purpose = "but measured in full, as at every scale" if spec.model in IN_FULL else purpose
+    purpose = "but measured in full, as at every scale" if is_in_full(spec) else purpose
     around, seconds = record.get("environment", {}), record.get("seconds")
     said = {
         "scale": f"{spec.scale}: {purpose}" if purpose else spec.scale,
@@ -258,7 +266,7 @@ def command(spec: RunSpec | None) -> str:
     if spec is None:
         return "make tables"
     how = f"PAPERS={spec.paper} SCALE={spec.scale} SOURCE={spec.source} PROTOCOL={spec.protocol}"
-    part = "" if spec.model in MEASUREMENTS else f" MODELS={spec.model} DATASETS={spec.dataset}"
+    part = "" if measurement_of(spec) else f" MODELS={spec.model} DATASETS={spec.dataset}"
     basis = basis_of(spec)
     return f"make tables {how}{part}" + (f" UPDATES={basis.updates}" if basis and basis.updates else "")
 

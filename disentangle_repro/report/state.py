@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +16,19 @@ import pandas as pd
 
 from ..core.errors import DataError
 from ..core.scale import SCALES
-from ..runs.iteration_times import TIMED
+from ..core.paper import Table
+from ..core.run_spec import RunSpec
+from ..papers import PAPERS
+from ..plan.request import Request
+from ..plan.specs import once, rounds, run_spec, table_specs, wanted
 from ..tables.layout import reported_numbers, table_cells
-from disentangle_repro.plan.specs import (
-    MEASUREMENTS,
-    MIXTURE_TABLE,
-    RUN_AS,
-    TABLES,
-    Request,
-    Table,
-    agreement_specs,
-    mixture_spec,
-    once,
-    rounds,
-    run_spec,
-    table_specs,
-    time_specs,
-    wanted,
-)
-from ..runs.slots import pair_records
-from ..train.store import RunSpec, Store
+from ..tables.paper import measured_by
+from ..train.store import Store
 
 # %% auto #0
-__all__ = ['TIMES_TABLE', 'IN_FULL', 'Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of',
-           'bases', 'reported_tables', 'table_name', 'table_path', 'but_for_seed', 'trainings', 'by_pairs', 'needs',
-           'model_of', 'cell_state', 'every_need', 'every_run', 'progress', 'strangers', 'time_cells', 'basis_cells',
+__all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'bases', 'in_full',
+           'reported_tables', 'table_name', 'table_path', 'but_for_seed', 'trainings', 'needs', 'model_of',
+           'cell_state', 'every_need', 'every_run', 'progress', 'strangers', 'own_cells', 'basis_cells',
            'means_nothing', 'Survey', 'survey']
 
 # %% ../../nbs/report/02_state.ipynb #67e10bde
@@ -131,17 +118,17 @@ class Basis:
 
     @property
     def order(self) -> tuple:
-        "By paper as in `TABLES`, then the largest scale first."
+        "By paper as in `PAPERS`, then the largest scale first."
         scales = list(SCALES)
-        return list(TABLES).index(self.paper), -scales.index(self.scale), self.source, self.protocol, self.updates or 0
+        return list(PAPERS).index(self.paper), -scales.index(self.scale), self.source, self.protocol, self.updates or 0
 
 # %% ../../nbs/report/02_state.ipynb #21db8db6
 def basis_of(spec: RunSpec) -> Basis | None:
     "The basis of a run; nothing for one that no table asks for any more, and for comparisons of trainings."
-    if spec.scale not in SCALES or spec.paper not in TABLES or spec.model == "agreement":
+    if spec.scale not in SCALES or spec.paper not in PAPERS:
         return None
-    if spec.model in MEASUREMENTS:
-        return Basis(spec.paper, spec.scale, spec.source, "paper")
+    if measurement := PAPERS[spec.paper].measurement(spec.model):
+        return Basis(spec.paper, spec.scale, spec.source, "paper") if measurement.table else None
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
         made, usual = map(rounds, (spec, run_spec(spec.paper, spec.model, spec.dataset, basis.request)))
@@ -156,13 +143,14 @@ def bases(seen: Snapshot) -> list[Basis]:
     return sorted(found - {None}, key=lambda basis: basis.order)
 
 # %% ../../nbs/report/02_state.ipynb #90a1d244
-TIMES_TABLE = Table("tripod", "6", "Seconds of a training iteration", TIMED, ("shapes3d",), ("s", "s_ratio"), ("6",))
-IN_FULL = (MIXTURE_TABLE, TIMES_TABLE)
+def in_full(table: Table) -> bool:
+    "Whether a table is measured in full at every scale."
+    return (by := measured_by(table)) is not None and by.table is not None
 
 
 def reported_tables(paper: str) -> tuple[Table, ...]:
     "The tables of a paper that the report has pages for."
-    return (*TABLES[paper], *(table for table in IN_FULL if table.paper == paper))
+    return PAPERS[paper].every_table()
 
 # %% ../../nbs/report/02_state.ipynb #1a70f29f
 def table_name(table: Table) -> str:
@@ -191,23 +179,19 @@ def trainings(table: Table, basis: Basis, seen: Snapshot) -> list[RunSpec]:
 Needs = dict[tuple[str, str], list[RunSpec]]  # by model and data set, the runs of a cell
 
 
-def by_pairs(table: Table) -> bool:
-    "Whether a table's numbers are means over pairs of trainings."
-    return (table.paper, table.number) in (("psa", "2"), ("psa", "section_6"))
-
-
 def needs(table: Table, basis: Basis, seen: Snapshot) -> Needs:
     "The runs that each cell of a table needs; none for cells that need what cannot be had."
-    if table == MIXTURE_TABLE:
-        return {("psa", "gmm2d"): [mixture_spec(SCALES[basis.scale])]}
-    if table == TIMES_TABLE:
-        return {(model, "shapes3d"): time_specs(SCALES[basis.scale]) for model in TIMED}
-    specs = trainings(table, basis, seen)
-    if by_pairs(table):
-        every = once(spec for other in TABLES["psa"] for spec in trainings(other, basis, seen))
-        specs = agreement_specs(every) + specs
+    paper, by, whole = PAPERS[table.paper], measured_by(table), in_full(table)
+    specs = [] if whole else trainings(table, basis, seen)
+    if by:
+        every = () if whole else once(spec for other in paper.tables for spec in trainings(other, basis, seen))
+        specs = by.specs(SCALES[basis.scale], every) + specs
+
+    def about(spec: RunSpec) -> tuple[str, str]:
+        return model_of(spec), spec.dataset
+
     return {
-        (model, dataset): [s for s in specs if (model_of(s), s.dataset) == (RUN_AS.get(model, model), dataset)]
+        (model, dataset): [s for s in specs if about(s) in ((paper.run_as(model), dataset), (by and by.name, dataset))]
         for dataset in table.run_on
         for model in table.models
     }
@@ -256,35 +240,29 @@ def strangers(
     return [run for id, run in seen.found.items() if run.spec and id not in asked]
 
 # %% ../../nbs/report/02_state.ipynb #73596493
-def time_cells(basis: Basis, specs: Iterable[RunSpec], seen: Snapshot) -> pd.DataFrame:
-    "Cells of table 6 of tripod, with the columns of `table_cells`: seconds, and their ratio to QLAE."
-    printed = reported_numbers("tripod").query("table == '6'").set_index("model").value
-    where = {"paper": "tripod", "table": "6", "dataset": "shapes3d", "reported_ci95": math.nan, "ours_ci95": math.nan}
-    rows = []
-    for spec, model in product(specs, TIMED):
-        record = seen.record(spec) or {"scores": {}, "environment": {"device": ""}}
-        ours = pd.Series(record["scores"], index=TIMED, dtype=float)
-        how = {"seeds": int(bool(record["scores"])), "updates": 0, "scale": basis.scale, "source": basis.source}
-        how |= {"protocol": spec.protocol, "device": record["environment"]["device"]}
-        both = (("s", printed[model], ours[model]), ("s_ratio", printed[model] / printed.qlae, ours[model] / ours.qlae))
-        for metric, theirs, our in both:
-            rows.append({**where, "model": model, "metric": metric, "reported": theirs, "ours": our, **how})
-    return pd.DataFrame(rows)
+def own_cells(table: Table, basis: Basis, specs: Iterable[RunSpec], seen: Snapshot) -> pd.DataFrame:
+    "Cells of a table that a measurement has cells of its own for, with the columns of `table_cells`."
+    printed = reported_numbers(table.paper).query("table in @table.reported_in").set_index("model").value
+    where = {"paper": table.paper, "table": table.number, "dataset": table.run_on[0], "reported_ci95": math.nan}
+    where |= {"ours_ci95": math.nan, "updates": 0, "scale": basis.scale, "source": basis.source}
+    cells = measured_by(table).cells([(spec, seen.record(spec)) for spec in specs], printed)
+    return pd.DataFrame([where | cell for cell in cells])
 
 
 def basis_cells(table: Table, basis: Basis, needed: Needs, seen: Snapshot) -> pd.DataFrame:
     "Every cell of a table on a basis, as `table_cells` has them."
-    specs = once(spec for specs in needed.values() for spec in specs)
-    if table == TIMES_TABLE:
-        return time_cells(basis, specs, seen)
+    specs, by = once(spec for specs in needed.values() for spec in specs), measured_by(table)
+    if by and by.cells:
+        return own_cells(table, basis, specs, seen)
     records = [record for spec in specs if (record := seen.record(spec))]
-    pairs = pair_records(record for record in records if "pairs" in record)
-    return table_cells(table, basis.request, seen, pairs if by_pairs(table) else records)
+    if by:
+        records = by.as_runs(record for record in records if record["spec"]["model"] == by.name)
+    return table_cells(table, basis.request, seen, records)
 
 # %% ../../nbs/report/02_state.ipynb #2cc2aa3b
 def means_nothing(table: Table, basis: Basis) -> bool:
     "Whether the numbers of a table on this basis are those of a rehearsal."
-    return basis.scale == "smoke" and table not in IN_FULL
+    return basis.scale == "smoke" and not in_full(table)
 
 # %% ../../nbs/report/02_state.ipynb #82960801
 @dataclass(frozen=True)

@@ -19,36 +19,34 @@ from matplotlib.figure import Figure
 
 from .page import SMOKE_BADGE, SMOKE_NOTE, chooser, href, run_path, scroll, smoke, write_page
 from disentangle_repro.report.state import (
-    IN_FULL,
-    TIMES_TABLE,
     Basis,
     Needs,
     Snapshot,
     Survey,
     basis_cells,
-    by_pairs,
     cell_state,
+    in_full,
     means_nothing,
     needs,
     reported_tables,
     table_name,
     table_path,
 )
-from ..tables.layout import DECIMALS, METRIC_NAMES, MODEL_NAMES, number
-from ..plan.specs import AGGREGATED, TABLES, Table, rounds
+from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES
+from ..tables.layout import number
+from ..tables.paper import measured_by
+from ..core.paper import AGGREGATED, Table
+from ..papers import PAPERS
+from ..plan.specs import rounds
 from ..train.store import RunSpec
 
 # %% auto #0
-__all__ = ['TIME_NAMES', 'TIME_DECIMALS', 'NAMES', 'PLACES', 'RULE', 'SIGNS', 'TINTS', 'INK', 'RENDERED', 'BY_PAIRS',
-           'TIMED_HERE', 'BEFORE', 'AFTER', 'WHOSE', 'BY', 'agreement', 'sign', 'key', 'value_cell', 'linked',
-           'reported_half', 'missing_half', 'our_half', 'seeds_cell', 'halves', 'row_head', 'updates_of', 'behind',
-           'row_data', 'basis_row', 'bare_row', 'tried', 'laid_out', 'table_rows', 'inline_svg', 'comparable',
-           'name_furthest', 'in_ink', 'draw_agreement', 'agreement_figure', 'notes', 'both_rows', 'table_head',
-           'bases_with_rows', 'controls', 'table_page', 'write_table_page', 'write_table_pages']
-
-# %% ../../nbs/report/04_table_pages.ipynb #25e0141b
-TIME_NAMES, TIME_DECIMALS = {"s": "Seconds", "s_ratio": "Seconds / QLAE"}, {"s": 3}
-NAMES, PLACES = METRIC_NAMES | TIME_NAMES, DECIMALS | TIME_DECIMALS
+__all__ = ['RULE', 'SIGNS', 'TINTS', 'INK', 'RENDERED', 'BEFORE', 'AFTER', 'WHOSE', 'BY', 'agreement', 'sign', 'key',
+           'value_cell', 'linked', 'reported_half', 'missing_half', 'our_half', 'over_trainings', 'one_protocol',
+           'seeds_cell', 'halves', 'row_head', 'updates_of', 'behind', 'row_data', 'basis_row', 'bare_row', 'tried',
+           'laid_out', 'table_rows', 'inline_svg', 'comparable', 'name_furthest', 'in_ink', 'draw_agreement',
+           'agreement_figure', 'notes', 'both_rows', 'table_head', 'bases_with_rows', 'controls', 'table_page',
+           'write_table_page', 'write_table_pages']
 
 # %% ../../nbs/report/04_table_pages.ipynb #c43f73b9
 def agreement(
@@ -139,6 +137,16 @@ def our_half(
     how = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if cell.metric != "s" else ""
     return value_cell(f"{text} {sign(how)}", cell.ours, SIGNS[how][0]) if how else value_cell(text, cell.ours)
 
+# %% ../../nbs/report/04_table_pages.ipynb #6a03629d
+def over_trainings(table: Table) -> bool:
+    "Whether a table's numbers are of how trainings compare, so that the trainings are counted."
+    return (by := measured_by(table)) is not None and by.cells is None
+
+
+def one_protocol(table: Table) -> bool:
+    "Whether each cell of a table says of which protocol it is."
+    return (by := measured_by(table)) is not None and by.cells is not None
+
 # %% ../../nbs/report/04_table_pages.ipynb #ef94976f
 def seeds_cell(
     table: Table,
@@ -148,7 +156,7 @@ def seeds_cell(
 ) -> str:
     "How many seeds stand behind a row's numbers."
     planned = len(specs) or made  # a mean over data sets has no runs of its own
-    words = str(made) if by_pairs(table) or made == planned else f"{made} of {planned}"
+    words = str(made) if over_trainings(table) or made == planned else f"{made} of {planned}"
     path = table_path(table)
     links = "".join(f"<br>{linked(f'seed {spec.seed}: {state}', path, spec)}" for spec, state in troubled)
     return f'<td class="number" data-order="{made}">{words}{links}</td>'
@@ -159,7 +167,7 @@ def halves(table: Table, cells: pd.DataFrame, path: str, state: str, spec: RunSp
     return "".join(
         reported_half(cell, places) + our_half(cell, places, path, state, spec, rehearsal)
         for cell in cells.itertuples()
-        for places in [PLACES.get(cell.metric, 2)]
+        for places in [DECIMALS.get(cell.metric, 2)]
     )
 
 # %% ../../nbs/report/04_table_pages.ipynb #06cf7fda
@@ -230,7 +238,7 @@ def table_rows(table: Table, found: Survey) -> list[str]:
     for basis, needed, cells in laid_out(table, found):
         for (dataset, model, protocol), of_row in cells.groupby(["dataset", "model", "protocol"], sort=False):
             of_cell, where = needed.get((model, dataset), []), (dataset, model)
-            specs = [spec for spec in of_cell if table != TIMES_TABLE or spec.protocol == protocol]
+            specs = [spec for spec in of_cell if not one_protocol(table) or spec.protocol == protocol]
             made.setdefault(where, [])
             if tried(of_row, specs, found.seen):
                 made[where].append(basis_row(table, of_row, basis, specs, found.seen))
@@ -265,7 +273,7 @@ def comparable(table: Table, found: Survey) -> pd.DataFrame:
 def name_furthest(axis: Axes, cells: pd.DataFrame) -> None:
     "Write the name of the cell whose numbers are furthest apart beside its point."
     cell = cells.loc[(cells.ours - cells.reported).abs().idxmax()]
-    name = f"{MODEL_NAMES.get(cell.model, cell.model)} on {cell.dataset}, {NAMES[cell.metric]}"
+    name = f"{MODEL_NAMES.get(cell.model, cell.model)} on {cell.dataset}, {METRIC_NAMES[cell.metric]}"
     side, away = ("right", -5) if cell.reported > 0.5 else ("left", 5)
     at = (cell.reported, cell.ours)
     axis.annotate(name, at, (away, -3), textcoords="offset points", ha=side, fontsize=8, color=INK)
@@ -302,20 +310,17 @@ def agreement_figure(table: Table, found: Survey) -> str:
 
 # %% ../../nbs/report/04_table_pages.ipynb #11344a5d
 RENDERED = "Source rendered: our own renderings, a stand-in for the published files."
-BY_PAIRS = "Ours are means over all pairs of trainings, with jackknife intervals over trainings, which are counted."
-TIMED_HERE = "Seconds belong to a device and are not compared. Ratios are: the models took turns on the same device."
 
 # %% ../../nbs/report/04_table_pages.ipynb #91da0982
 def notes(table: Table, found: Survey) -> list[str]:
     "What a reader of the table should know, a sentence or two each."
-    of_paper = found.of(table.paper)
+    of_paper, by = found.of(table.paper), measured_by(table)
     said = {
         f"Nothing is run: needed are {table.needs}.": bool(table.needs),
         SMOKE_NOTE: any(means_nothing(table, basis) for basis in of_paper) and not table.needs,
-        "Measured in full at every scale.": table in IN_FULL,
-        BY_PAIRS: by_pairs(table),
-        TIMED_HERE: table == TIMES_TABLE,
-        RENDERED: any(basis.source == "rendered" for basis in of_paper) and table not in IN_FULL,
+        "Measured in full at every scale.": in_full(table),
+        (by.note if by else ""): bool(by and by.note),
+        RENDERED: any(basis.source == "rendered" for basis in of_paper) and not in_full(table),
     }
     return [sentence for sentence, holds in said.items() if holds]
 
@@ -332,7 +337,7 @@ def both_rows(names: Sequence[str]) -> str:
 def table_head(table: Table) -> str:
     "Two rows of headings: metrics, and below each whose number it is."
     over_two = '<th scope="colgroup" colspan="2" data-dt-order="disable">'
-    metrics = "".join(f"{over_two}{escape(NAMES[metric])}</th>" for metric in table.metrics)
+    metrics = "".join(f"{over_two}{escape(METRIC_NAMES[metric])}</th>" for metric in table.metrics)
     halves = WHOSE * len(table.metrics)
     return f"<thead><tr>{both_rows(BEFORE)}{metrics}{both_rows(AFTER)}</tr><tr>{halves}</tr></thead>"
 
@@ -376,4 +381,4 @@ def write_table_page(
 # %% ../../nbs/report/04_table_pages.ipynb #9838059e
 def write_table_pages(found: Survey, site: Path) -> list[Path]:
     "Write a page for each table of each paper."
-    return [write_table_page(table, found, site) for paper in TABLES for table in reported_tables(paper)]
+    return [write_table_page(table, found, site) for paper in PAPERS for table in reported_tables(paper)]

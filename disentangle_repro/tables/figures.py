@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..data.load import GRIDS
-from ..qlae.infomec import plot_nmi
-from .layout import MODEL_NAMES
+from ..metrics import plot_nmi
+from ..papers import MODEL_NAMES
 from ..core.run_spec import RunSpec
 from ..train.store import Store
 
