@@ -1030,7 +1030,7 @@ def _():
     for place, order in ((1, 2), (0, 3)):
         bend = torch.zeros(4).double().index_fill(0, torch.tensor([place]), 1.0)
         bent = interaction_order(lambda z, bend=bend: one_product(z + bend * z[:2].sum().sin()), points, HALVES)
-        assert bent == order, f"order {bent} after a bend of latent {place}"
+        assert bent == order, f"order {bent} after a nonlinear map of latent {place}"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #9bad3e62
 def heard_by(
@@ -1278,7 +1278,7 @@ def _():
         sizes.append(automatic_derivative(moved, queries, key, value)[0].norm(dim=(1, 2)))
         assert sizes[-1][0] <= weights[0, 0] * bound, f"above the bound where the logit has fallen by {fallen}"
     assert weights[0, 0] < 1e-12 and sizes[-1][0] < 1e-10 * sizes[0][0], "the weight or the derivative is left"
-    assert sizes[-1][1:].max() > 1e-2, "the other slots are not heard either"
+    assert sizes[-1][1:].max() > 1e-2, "no other slot affects it either"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #ea1e8cb2
 def loudness(
@@ -1302,7 +1302,7 @@ def _():
     loudest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
     silent, heard = loudest < 1e-9, loudest > 0.3
     assert silent.sum() > 5 and norms[silent].max() < 1e-6, "a silent slot moves a pixel"
-    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "a slot that is heard does not move its pixel"
+    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "an attended slot does not move its pixel"
     assert (heard & (least < 1e-9)).any() and (heard & (weights[-1].amax(0) < 1e-9)).any(), "heads and layers agree"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #04473190
@@ -1346,7 +1346,7 @@ def _():
 )
 def _():
     logits = torch.randn(2, 3, 4, 6, 5, generator=generator(0), dtype=torch.float64)
-    weights = logits.softmax(-1)  # 2 layers, 3 pictures, 4 heads, 6 pixels, 5 slots
+    weights = logits.softmax(-1)  # 2 layers, 3 images, 4 heads, 6 pixels, 5 slots
     paper, code = (interaction_loss(list(weights), protocol) for protocol in ("paper", "code"))
     torch.testing.assert_close(paper, 4 * code)
     of_pixel = weights.sum((0, 2)).flatten(0, 1)
@@ -1474,7 +1474,7 @@ def _():
 def whole_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
 ) -> Float[Tensor, "batch channels height width slots dims"]:
-    "Every derivative of every number of each picture by its own slots; as large as it sounds."
+    "Every derivative of every number of each image by its own slots; as large as it sounds."
     return torch.stack([jacfwd(lambda s: picture_of(decoder, s[None])[0])(each) for each in slots])
 
 
@@ -1517,7 +1517,7 @@ def pixel_by_pixel(f: Generator, height: int, width: int) -> Decoder:
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #4e188634
 def random_slots(n: int) -> Float[Tensor, "n 3 2"]:
-    "Three slots of two latents for each of n pictures."
+    "Three slots of two latents for each of n images."
     return torch.randn(n, 3, 2, generator=generator(0), dtype=torch.float64)
 
 
@@ -1543,7 +1543,7 @@ def _():
     f, slots = generator_of_order(0, SLOTS, 108), random_slots(20)
     for decoder, separate in ((pixel_by_pixel(f, 6, 6), True), (colour_by_colour(f, 6, 6), False)):
         of_channels = whole_jacobian(decoder, slots).abs().sum(5)
-        assert ((of_channels > 0).sum(4) == 1).all(), "an output hears two slots"
+        assert ((of_channels > 0).sum(4) == 1).all(), "an output depends on two slots"
         assert (jis(slot_jacobian(decoder, slots)) == 1) == separate
         assert separate or jis(slot_jacobian(decoder, slots)) < 0.5
     interacting = pixel_by_pixel(generator_of_order(1, SLOTS, 108), 6, 6)

@@ -327,7 +327,7 @@ def _():
 def _():
     black, white = torch.zeros(10_000, 3, 2, 2), torch.ones(10_000, 3, 2, 2)
     grey = interpolate(white, black, generator(0)).flatten(1)
-    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "a picture has more than one place on its line"
+    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "an image has more than one place on its line"
     shares = torch.histc(grey[:, 0], bins=10, min=0, max=1) / len(grey)
     assert (shares - 0.1).abs().max() < 0.012, f"the tenths of the line hold {shares.tolist()}"
 
@@ -420,7 +420,7 @@ def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tens
 
 
 def small_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A model of pictures with four pixels, and a batch of them."
+    "A model of images with four pixels, and a batch of them."
     networks, images = small_networks()
     return InfoGAN(**networks, latent=UniformLatent(3)), images
 

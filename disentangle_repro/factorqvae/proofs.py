@@ -81,7 +81,7 @@ def _():
         p = chisquare(counts, expected).pvalue
         assert p > 1e-3, f"p = {p:.1e} at temperature {temperature:.2f}"
         same.add(tuple(relax(logits.expand(1000, 6), temperature, generator(0)).argmax(1).tolist()))
-    assert len(same) == 1, "the same dice chose different codes"
+    assert len(same) == 1, "the same noise chose different codes"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #381d58e4
 def lead_probability(

@@ -55,7 +55,7 @@ def pytorchs(
     asking: Float[Tensor, "b n size"],
     asked: Float[Tensor, "b m asked_size"],
 ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
-    "What PyTorch's attention hears with the module's matrices, and its weights."
+    "What PyTorch's attention outputs with the module's matrices, and its weights."
     key, value = module.key_and_value.weight.chunk(2)
     heard, weights = F.multi_head_attention_forward(
         asking.transpose(0, 1), asked.transpose(0, 1), asked.transpose(0, 1), asking.shape[2], module.heads,

@@ -339,7 +339,7 @@ def _(n=3_000, seed=0):
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
 def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A quantised model of pictures with four pixels, and a batch of them."
+    "A quantised model of images with four pixels, and a batch of them."
     networks, images = small_networks()
     return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.01, "commit": 0.01}), images
 
@@ -381,7 +381,7 @@ def _():
 def read_as_listed(
     model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
 ) -> Float[Tensor, ""]:
-    "The squared error of what is read off generated pictures (lines 11 and 12)."
+    "The squared error of what is regressed from generated images (lines 11 and 12)."
     said, codebooks = model.encoder(fake), model.latent.codebooks.detach()
     distance = (said[:, :, None] - codebooks).abs()
     read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)

@@ -214,7 +214,7 @@ def equal_correlations(n_latents: int, correlation: float) -> Float[Tensor, "lat
 def normal_batches(
     correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
 ) -> Float[Tensor, "batches samples latents"]:
-    "Batches of normal latents; the same dice for every matrix."
+    "Batches of normal latents; the same samples for every matrix."
     dice = torch.randn(n_batches, n_samples, len(correlations), generator=generator(0))
     return dice @ torch.linalg.cholesky(correlations).T
 
