@@ -3,9 +3,9 @@
 import torch
 from mutations import Chapter, proof_tests
 
-bioae = Chapter("base/03_bioae")
-variational = Chapter("base/02_variational")
-vqvae = Chapter("base/04_vqvae")
+bioae = Chapter("baselines/03_bioae")
+variational = Chapter("baselines/02_variational")
+vqvae = Chapter("baselines/04_vqvae")
 
 
 gaussian_kl, draw, kl_terms = variational.gaussian_kl, variational.draw, variational.kl_terms

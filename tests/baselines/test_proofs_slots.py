@@ -4,8 +4,8 @@ import torch
 from mutations import Chapter, proof_tests
 from torch.nn import functional as F
 
-monet = Chapter("base/07_monet")
-slot_attention = Chapter("base/06_slot_attention")
+monet = Chapter("baselines/07_monet")
+slot_attention = Chapter("baselines/06_slot_attention")
 slots = Chapter("nets/03_slots")
 
 

@@ -3,7 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-factorvae = Chapter("base/08_factorvae")
+factorvae = Chapter("baselines/08_factorvae")
 
 
 permute, discriminator_loss, total_correlation = (

@@ -8,7 +8,7 @@ from disentangle_repro.baselines.autoencoder import Step
 from disentangle_repro.baselines.infogan import InfoGAN
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 
-infogan = Chapter("base/05_infogan")
+infogan = Chapter("baselines/05_infogan")
 quantized_infogan = Chapter("qlae/05_quantized_infogan")
 
 
