@@ -8,7 +8,7 @@ import pytest
 
 from disentangle_repro.core.proofs import PROOF_CHECKS, notebook_of
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOTHING = object()
 
 

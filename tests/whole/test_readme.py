@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
 def test_the_six_lines_run_as_printed(capsys):
@@ -25,10 +25,10 @@ def test_links_and_pictures_lead_somewhere():
     targets = [t for t in re.findall(r"\]\(([^)#]+)", README) if not t.startswith("http")]
     assert targets
     for target in targets:
-        assert (Path(__file__).parents[1] / target).exists(), target
+        assert (Path(__file__).parents[2] / target).exists(), target
 
 
 def test_the_make_targets_it_names_exist():
-    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     for target in set(re.findall(r"`?make ([a-z]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

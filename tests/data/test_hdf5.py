@@ -14,6 +14,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import small_scenes
 import torch
 from small_scenes import GREY, SMALL, SPOTS
 
@@ -486,7 +487,7 @@ hdf5.write_pictures("all.h5", GREY, device="cpu", workers={workers})
 
 
 def start(folder, workers):
-    paths = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(filter(None, (str(Path(small_scenes.__file__).parent), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [sys.executable, "-c", DRAW.format(workers=workers)],
         cwd=folder,

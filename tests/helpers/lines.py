@@ -1,10 +1,10 @@
-"How many lines and public names the package has, by kind: python tests/lines.py"
+"How many lines and public names the package has, by kind: python tests/helpers/lines.py"
 
 import ast
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "disentangle_repro"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
 SHARED = ("data", "nets", "scores", "baselines", "train", "metrics", "torchmetrics", "models", "saved_models")
@@ -36,7 +36,8 @@ if __name__ == "__main__":
     for path in modules:
         counted[kind(path)] += lines(path)
         named[kind(path)] += public_names(path)
-    counted["tests"] = sum(lines(path) for path in (ROOT / "tests").rglob("*.py"))
+    for name in ("tests", "benchmarks"):
+        counted[name] = sum(lines(path) for path in (ROOT / name).rglob("*.py"))
     print(f"{'':12}{'lines':>8}{'names':>8}")
-    for name in ("papers", "shared", "machinery", "proofs", "tests"):
+    for name in ("papers", "shared", "machinery", "proofs", "tests", "benchmarks"):
         print(f"{name:12}{counted[name]:8,}{named[name]:8,}")

@@ -33,7 +33,7 @@ from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.train.store import RunSpec
 
 CORRELATED = {"sources": ["object hue", "scale"], "sigma": 0.2}
-NOTEBOOKS = Path(__file__).parents[1] / "nbs"
+NOTEBOOKS = Path(__file__).parents[2] / "nbs"
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from disentangle_repro.tables.claims import measured_numbers
 from disentangle_repro.tables.extend import add_paper, add_row, add_table
 from disentangle_repro.train import Store
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("disentangle_tables")
 TOY = """
 from disentangle_repro.baselines.autoencoder import plain_autoencoder

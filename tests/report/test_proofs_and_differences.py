@@ -12,7 +12,7 @@ from disentangle_repro.core import proofs
 from disentangle_repro.core.proofs import PROOF_CHECKS, CheckRecord, ProofCheck, read_checks, run_checks
 from disentangle_repro.report.proofs_and_differences import FAILED, NOT_RUN, PASSED, proof_rows, read_differences
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 OWN = {"Q": "qlae", "T": "tripod", "F": "factorqvae", "A": "asymmetry", "P": "psa"}  # papers' first letters
 DIFFERENCES = read_differences(ROOT / "paper_tables" / "paper_vs_code.yaml")
 LISTED = {(line["paper"], line["id"]) for line in DIFFERENCES}

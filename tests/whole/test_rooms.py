@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "disentangle_repro"
+PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
 ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "train", "metrics", "torchmetrics", "models",
          "saved_models", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip

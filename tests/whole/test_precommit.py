@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pre_commit")
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 PARTS = (".pre-commit-config.yaml", ".gitignore", "settings.ini", "pyproject.toml", "tests/readme", "nbs/index.ipynb")
 CHAPTER, MODULE = "nbs/core/01_errors.ipynb", "disentangle_repro/core/errors.py"
 

@@ -17,7 +17,7 @@ import pytest
 from disentangle_repro.core import proof_checks
 from disentangle_repro.core.proofs import PROOF_CHECKS, ProofCheck, prove
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "disentangle_repro"
 CHAPTERS = {
     "data": ["12_interaction"],

@@ -182,7 +182,7 @@ class Plot:
 
 @pytest.mark.parametrize("paper", ["psa", "asymmetry"])
 def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
-    notebook = json.loads((Path(__file__).parent.parent / "nbs" / "runs" / "slots.ipynb").read_text())
+    notebook = json.loads((Path(__file__).parents[2] / "nbs" / "runs" / "slots.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20

@@ -1,7 +1,7 @@
 "The models of qlae and tripod at full width: as large as appendix C.3 and T6 say, with finite losses of named parts."
 
 import pytest
-import test_residual as residual
+import residual_sizes as residual
 import torch
 
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1

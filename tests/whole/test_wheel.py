@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 PARTS = ("setup.py", "settings.ini", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
 OPTIONAL = {"disentangle_repro.torchmetrics"}
 NOT_TO_SCORE = {"sympy", "papermill", "ipykernel", "IPython", "seaborn"}  # there, but slow to import

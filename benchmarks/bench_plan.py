@@ -1,4 +1,4 @@
-"""How near the probe of `make plan` comes to a real training: python tests/bench_plan.py PAPER MODEL DATASET."""
+"""How near the probe of `make plan` comes to a real training: python benchmarks/bench_plan.py PAPER MODEL DATASET."""
 
 import argparse
 import tempfile

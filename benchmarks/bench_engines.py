@@ -1,7 +1,7 @@
 """The same table by three engines: one after another, by workers of Dask, and by workers that are killed over and over.
 
 Prints how long each takes and how many records are equal to the last bit. At scale smoke; by hand:
-`python tests/bench_engines.py [PAPER] [SECONDS BETWEEN KILLS]`, by default qlae and 20.
+`python benchmarks/bench_engines.py [PAPER] [SECONDS BETWEEN KILLS]`, by default qlae and 20.
 """
 
 import json
