@@ -336,7 +336,9 @@ def why() -> str:
 
 # %% ../../nbs/report/07_across_papers.ipynb #5dced314
 SHOWN = ", ".join(f"{SHAPES[marker]} {paper}" for paper, marker in MARKERS.items())
-CAPTION = f"InfoM of the same model on the same data, as printed. The papers’ names stand above the widest line: {SHOWN}."
+CAPTION = (
+    f"InfoM of the same model on the same data, as printed. The papers’ names stand above the widest line: {SHOWN}."
+)
 
 # %% ../../nbs/report/07_across_papers.ipynb #7a59b7bb
 def across_page(found: Survey, path: str) -> str:
