@@ -87,6 +87,19 @@ def test_a_chapters_checks_are_listed_with_its_notebook(notebook, listed):
     assert of_chapter and Counter(of_chapter) == Counter(row[:3] for row in listed if row[3] == notebook)
 
 
+def proven(notebook):
+    "Papers and propositions for which a chapter calls `prove`; None for all propositions of a paper."
+    cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
+    lines = [line for cell in cells if cell["cell_type"] == "code" for line in "".join(cell["source"]).splitlines()]
+    calls = (ast.parse(line).body[0].value for line in lines if line.startswith("prove("))
+    return {(*(argument.value for argument in call.args), None)[:2] for call in calls}
+
+
+def test_every_check_is_run_by_its_chapter(listed):
+    run = {notebook: proven(notebook) for notebook in NOTEBOOKS}
+    assert [row for row in listed if not run[row[3]] & {(row[0], None), row[:2]}] == []
+
+
 def test_nothing_of_the_package_is_left_out_or_listed_twice(listed):
     of_sources = [check for path in PROOFS for check in decorated(path.read_text())]
     assert Counter(of_sources) == Counter(row[:3] for row in listed)
