@@ -4,7 +4,7 @@
 # make report   what there is so far as web pages, under paper_tables/report
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
 # make proofs   check every proposition, and write down which hold (PAPERS=)
-# make test     check that everything is in step, every chapter runs, every test passes
+# make test     check that everything is in step, every chapter runs, every test passes, types agree
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages, under _docs
@@ -57,6 +57,7 @@ test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile
 	$(BIN)/ruff check
+	$(BIN)/mypy
 
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole
@@ -92,5 +93,5 @@ $(READY): constraints.txt settings.ini setup.py
 	@touch $@
 
 clean:
-	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache
+	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
