@@ -50,7 +50,7 @@ data: $(READY)
 	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
 
 proofs: $(READY)
-	$(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
+	OMP_NUM_THREADS=1 $(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
 
 test: $(READY)
 	tests/in_step

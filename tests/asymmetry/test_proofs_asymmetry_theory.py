@@ -184,7 +184,7 @@ BROKEN_COMPOSITION = [
     ("Lemma D.3", "", "band", a_wider_band),
     ("Theorem 4.4", "holds", "form_columns", no_powers),
     ("Theorem 4.4", "holds", "slot_wise_map", always_bent),
-    ("Theorem 4.4", "not from a line", "band", a_wider_band),
+    ("Theorem 4.4", "a fit on a line", "band", a_wider_band),
     ("Theorem 4.4", "unrestricted", "bump", everywhere),
     ("Theorem 4.4", "unrestricted", "form_columns", no_powers),
     ("equation D.3", "", "kronecker_terms", first_slots_only),

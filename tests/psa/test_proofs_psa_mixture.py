@@ -101,9 +101,9 @@ BROKEN = [
     ("Algorithm 2", "scikit-learn", "update", added_floor),
     ("Algorithm 2", "scikit-learn", "update", equal_weights),
     ("Algorithm 2", "scikit-learn", "log_joint", no_variance_in_the_constant),
-    ("Algorithm 2", "keep their order", "update", first_slot_first),
-    ("Algorithm 2", "keep their order", "update", first_position_first),
-    ("Algorithm 2", "keep their order", "log_responsibilities", over_positions),
+    ("Algorithm 2", "equivariant to the order", "update", first_slot_first),
+    ("Algorithm 2", "equivariant to the order", "update", first_position_first),
+    ("Algorithm 2", "equivariant to the order", "log_responsibilities", over_positions),
     ("Algorithm 2, dead slots", "", "update", by_division),
     ("Algorithm 2, dead slots", "", "update", equal_weights),
 ]
