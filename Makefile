@@ -55,7 +55,7 @@ proofs: $(READY)
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
