@@ -12,8 +12,8 @@ CHECKED += [f"disentangle_repro.{name}" for name in ("models", "saved_models", "
 install_import_hook(CHECKED, "annotations.after_return")
 
 # Files that take longest, first: handed out last (xdist gives whole files), they would leave a core idle at the end.
-LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel", "test_precommit", "test_hdf5",
-           "test_proofs_asymmetry_theory", "test_image_size", "test_engine")  # fmt: skip
+LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel", "test_precommit",
+           "test_hdf5", "test_proofs_asymmetry_theory", "test_image_size", "test_engine")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
