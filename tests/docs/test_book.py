@@ -111,6 +111,12 @@ def test_in_a_browser_from_a_file(book, width):
             assert not found, (name, found)
             if "attention" in name:
                 assert page.locator("mjx-container svg").count() > 20 and not page.locator("[data-mjx-error]").count()
+        page.goto((book / f"{CHAPTERS[-1]}.html").as_uri())
+        place = page.locator("section section").last.get_attribute("id")
+        page.goto((book / f"{CHAPTERS[-1]}.html").as_uri() + "#" + place)
+        page.reload()
+        seen = f"() => Math.abs(document.getElementById('{place}').getBoundingClientRect().top - 450) < 451"
+        page.wait_for_function(f"() => MathJax.startup.promise.then({seen})", timeout=5_000)
         page.keyboard.press("/")
         page.keyboard.type("compactness")
         page.keyboard.press("Enter")

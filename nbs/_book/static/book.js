@@ -7,3 +7,9 @@ const reach = () => document.querySelectorAll(wide).forEach((part) => part.toggl
   (part.scrollWidth > part.clientWidth && part.setAttribute("tabindex", 0)));
 addEventListener("load", reach);
 addEventListener("resize", reach);
+
+// Formulas change the height of what is above a place that was linked to.
+addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+});
