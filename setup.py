@@ -23,6 +23,7 @@ setup(
     entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={
         **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
+        "docs": about["docs_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )
