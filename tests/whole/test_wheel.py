@@ -136,7 +136,7 @@ def run(wheel, metadata, tmp_path_factory):
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     source = Path(wheel.filename).parents[1]
     modules = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.py")}
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == modules
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == modules | {"disentangle_repro/py.typed"}
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
 
 
