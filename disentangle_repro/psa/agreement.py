@@ -41,7 +41,7 @@ def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         pairs = {name: values for name, values in record["pairs"].items() if name not in ("a", "b")}
         n = len({*a, *b})
         of_trainings = {
-            name: pseudo_values(a, b, values).tolist() if n > 2 else [float(np.mean(values))]
+            name: pseudo_values(a, b, np.asarray(values, float)).tolist() if n > 2 else [float(np.mean(values))]
             for name, values in pairs.items()
         }
         model = spec["hyperparameters"].get("measurement", {}).get("of", "psa")
