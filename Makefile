@@ -50,7 +50,7 @@ data: $(READY)
 	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
 
 proofs: $(READY)
-	$(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
+	OMP_NUM_THREADS=1 $(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
 
 test: $(READY)
 	tests/in_step
@@ -73,11 +73,11 @@ docs: $(READY)
 	    done && find _docs -name '*.html' -exec sed -i -E 's|(href="[^":]*)\.ipynb|\1.html|g' {} +; fi
 
 bench: $(READY)
-	$(BIN)/python tests/bench_metrics.py
-	$(BIN)/python tests/bench_data.py
-	$(BIN)/python tests/bench_training.py
-	$(BIN)/python tests/bench_slots.py
-	$(BIN)/python tests/bench_slot_jacobian.py
+	$(BIN)/python benchmarks/bench_metrics.py
+	$(BIN)/python benchmarks/bench_data.py
+	$(BIN)/python benchmarks/bench_training.py
+	$(BIN)/python benchmarks/bench_slots.py
+	$(BIN)/python benchmarks/bench_slot_jacobian.py
 
 export: $(READY)
 	$(BIN)/nbdev_export

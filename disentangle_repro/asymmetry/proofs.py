@@ -95,7 +95,7 @@ def _():
     assert {tuple(index) for index in added} == larger, "not closed, or not all are reached"
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #e06772b5
-@proof_check("asymmetry", "Definition 3.2", "no interaction: every output hears one slot only")
+@proof_check("asymmetry", "Definition 3.2", "no interaction: every output depends on one slot only")
 def _(slots=((0, 1), (2, 3, 4), (5,))):
     points, f = random_latents(8, 6), generator_of_order(0, slots, 12)
     heard = torch.stack([derivatives(f, z, 1).abs() for z in points]).amax(0)
@@ -106,7 +106,7 @@ def _(slots=((0, 1), (2, 3, 4), (5,))):
     assert interactions(together, points, slots, 1).min() > 1e-3
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #7940b957
-@proof_check("asymmetry", "Definition 3.3", "at most first order: what one slot adds does not depend on the other")
+@proof_check("asymmetry", "Definition 3.3", "at most first order: the effect of one slot does not depend on the other")
 def _(slots=((0, 1), (2, 3))):
     a, a_, b, b_ = random_latents(200, 2).chunk(4)
     for n in (1, 2):
@@ -118,7 +118,7 @@ def _(slots=((0, 1), (2, 3))):
         assert additive == (interaction_order(generator_of_order(n, slots, 5), random_latents(8, 4), slots) <= 1)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #8e4a0a83
-@proof_check("asymmetry", "Definition 3.4", "the builder has the order asked for; n = 1 is Definition 3.3")
+@proof_check("asymmetry", "Definition 3.4", "constructed generators have the requested order; n = 1 is Definition 3.3")
 def _():
     for slots in ([[0], [1], [2]], [[0, 1], [2, 3]], [[0, 3], [1], [2, 4]]):
         d = count_latents(slots)
@@ -156,7 +156,7 @@ def equivalent(
     return lambda z: f(basis @ z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #756c59fa
-@proof_check("asymmetry", "Definition 4.1", "bases of slots leave the order alone, bends do up to n = 1")
+@proof_check("asymmetry", "Definition 4.1", "linear slot-wise maps preserve the order, nonlinear ones do for n <= 1")
 def _(slots=((0, 1), (2, 3))):
     points, bend = random_latents(6, 4), slot_networks(slots, [2, 2], seed=7)
     for n in range(4):
@@ -166,7 +166,7 @@ def _(slots=((0, 1), (2, 3))):
         assert bent == (n if n < 2 else 3), f"order {n} became {bent}"
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #3ceeef88
-@proof_check("asymmetry", "Assumption 3.5", "holds for the builders, fails for a slot that falls apart")
+@proof_check("asymmetry", "Assumption 3.5", "holds for constructed generators, fails for a slot that splits in two")
 def _(slots=((0, 1), (2,), (3, 4, 5))):
     points, finer = random_latents(4, 6), ((0, 1), (2,), (3,), (4, 5))
     for n in range(3):
@@ -278,7 +278,11 @@ def _():
         assert interaction_order(f, points, RAGGED) == n
 
 # %% ../../nbs/asymmetry/02_form.ipynb #247eda13
-@proof_check("asymmetry", "Lemma C.4", "the highest derivatives across slots are constants; taken off, one order less")
+@proof_check(
+    "asymmetry",
+    "Lemma C.4",
+    "the highest derivatives across slots are constant; without them the order falls by one",
+)
 def _():
     points = random_latents(8, 5)
     for n in (2, 3):
@@ -621,7 +625,7 @@ def _():
             assert torch.tensordot(away_from_lower(f, h(z), n), bends, dims=1).abs().max() < 1e-10
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #e6865916
-@proof_check("asymmetry", "equation A.54", "a map that mixes lays a cut of a true slot across slots of the model")
+@proof_check("asymmetry", "equation A.54", "a mixing map spreads a splitting of a true slot over several model slots")
 def _():
     points, one = random_latents(10, 4), torch.eye(4).double()
     for n in (1, 2):
@@ -796,7 +800,11 @@ def exponential(z: Float[Tensor, "latents"]) -> Float[Tensor, "latents"]:
     return z.exp()
 
 
-@proof_check("asymmetry", "Theorem 4.3", "without sufficient independence, a bent map mixes and keeps the order")
+@proof_check(
+    "asymmetry",
+    "Theorem 4.3",
+    "without sufficient independence, a nonlinear map mixes slots and keeps the order",
+)
 def _():
     matrix, points = torch.tensor([[2.0, 1.0], [1.0, 2.0]]).double(), random_latents(8, 2).exp()
     true = torch.log(points @ matrix.T)
@@ -842,7 +850,7 @@ def exchanged_on_the_right(z: Float[Tensor, "2"]) -> Float[Tensor, "2"]:
     return torch.where(z[0] > 0, z.flip(0), z)
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #41103a82
-@proof_check("asymmetry", "Lemma A.18", "from local to global on an L, not on a U and not on two squares")
+@proof_check("asymmetry", "Lemma A.18", "locally slot-wise is globally so on an L, not on a U and not on two squares")
 def _():
     z = slot_grid(U_VALUES, PLANE)
     u, right, upper = u_shape(z), z[:, 0] > 0, z[:, 1] > 0.5
@@ -891,7 +899,7 @@ def slot_values(slots: Slots, size: int) -> list[Float[Tensor, "size slot"]]:
     return [values[values[:, 0].argsort()] for values in drawn]
 
 
-@proof_check("asymmetry", "Lemma D.3", "a form is known on all combinations from an L or a band, not from a line")
+@proof_check("asymmetry", "Lemma D.3", "a form is determined on all combinations by an L or a band, not by a line")
 def _(size=12):
     known = {"L": l_shape(size), "band": band(size, 3)}
     unknown = {"line": band(size, 0), "two squares": two_squares(size)}
@@ -935,7 +943,7 @@ def worst_errors(
     return errors[inside].max().item(), errors[~inside].max().item()
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #7fe89b23
-@proof_check("asymmetry", "Theorem 4.4", "what was fitted on an L or a band holds for all combinations, n = 0, 1, 2")
+@proof_check("asymmetry", "Theorem 4.4", "a fit on an L or a band holds for all combinations, n = 0, 1, 2")
 def _():
     for slots in (PLANE, HALVES):
         for n in range(3):
@@ -945,7 +953,7 @@ def _():
                 assert max(inside, outside) < 1e-9, f"n = {n}: {inside} inside, {outside} outside"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #76131216
-@proof_check("asymmetry", "Theorem 4.4", "not from a line, nor from two squares apart")
+@proof_check("asymmetry", "Theorem 4.4", "a fit on a line, or on two separate squares, does not extend")
 def _():
     for slots in (PLANE, HALVES):
         for n in range(3):
@@ -961,7 +969,7 @@ def bump(z: Float[Tensor, "2"]) -> Float[Tensor, "1"]:
     return torch.where((z > 0).all(), (-1 / safe).sum().exp(), 0.0)[None]
 
 
-@proof_check("asymmetry", "Theorem 4.4", "not for generators of unrestricted order")
+@proof_check("asymmetry", "Theorem 4.4", "a fit does not extend for generators of unrestricted order")
 def _():
     points = slot_grid([torch.linspace(-1, 2, 15).double()[:, None]] * 2, PLANE)
     seen, heights = ~(points > 0).all(1), torch.vmap(bump)(points)
@@ -1012,7 +1020,7 @@ def _():
     assert max(derivatives(bent, z, 2).abs().max() for z in points) > 0.01
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #4d56ef70
-@proof_check("asymmetry", "Remark D.2", "latents in no product may be bent, those in one may not")
+@proof_check("asymmetry", "Remark D.2", "latents in no product may be mapped nonlinearly, those in one may not")
 def _():
     points, weights, networks = random_latents(8, 4), random_latents(1, 9)[0], slot_networks(HALVES, (9, 9), seed=0)
 
@@ -1022,7 +1030,7 @@ def _():
     for place, order in ((1, 2), (0, 3)):
         bend = torch.zeros(4).double().index_fill(0, torch.tensor([place]), 1.0)
         bent = interaction_order(lambda z, bend=bend: one_product(z + bend * z[:2].sum().sin()), points, HALVES)
-        assert bent == order, f"order {bent} after a bend of latent {place}"
+        assert bent == order, f"order {bent} after a nonlinear map of latent {place}"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #9bad3e62
 def heard_by(
@@ -1190,7 +1198,11 @@ def random_layer(seed: int = 0, sharpness: float = 1.0) -> tuple[Tensor, Tensor,
     return slots, sharpness * queries, key, value
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #bec3a081
-@proof_check("asymmetry", "equation 5.2", "rows of A sum to one, slots permute its columns, all weight is one value")
+@proof_check(
+    "asymmetry",
+    "equation 5.2",
+    "rows of A sum to one, permuting slots permutes columns, full weight copies a value",
+)
 def _():
     slots, *layer = random_layer()
     (heard, weights), order = cross_attention(slots, *layer), torch.tensor([2, 0, 3, 1])
@@ -1266,7 +1278,7 @@ def _():
         sizes.append(automatic_derivative(moved, queries, key, value)[0].norm(dim=(1, 2)))
         assert sizes[-1][0] <= weights[0, 0] * bound, f"above the bound where the logit has fallen by {fallen}"
     assert weights[0, 0] < 1e-12 and sizes[-1][0] < 1e-10 * sizes[0][0], "the weight or the derivative is left"
-    assert sizes[-1][1:].max() > 1e-2, "the other slots are not heard either"
+    assert sizes[-1][1:].max() > 1e-2, "no other slot affects it either"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #ea1e8cb2
 def loudness(
@@ -1277,7 +1289,11 @@ def loudness(
     return torch.cat(module.weighed(pixels, slots)[1]), by_slots.norm(dim=(1, 3))
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #00c91fb2
-@proof_check("asymmetry", "appendix F.1, heads and layers", "a slot reaches a pixel by what hears it")
+@proof_check(
+    "asymmetry",
+    "appendix F.1, heads and layers",
+    "a slot affects a pixel only through tokens that attend to it",
+)
 def _():
     with seeded(3):
         module = Transformer(8, 6, layers=2, heads=2, inner=8, hidden=16, scale=40.0).double()
@@ -1286,7 +1302,7 @@ def _():
     loudest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
     silent, heard = loudest < 1e-9, loudest > 0.3
     assert silent.sum() > 5 and norms[silent].max() < 1e-6, "a silent slot moves a pixel"
-    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "a slot that is heard does not move its pixel"
+    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "an attended slot does not move its pixel"
     assert (heard & (least < 1e-9)).any() and (heard & (weights[-1].amax(0) < 1e-9)).any(), "heads and layers agree"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #04473190
@@ -1314,7 +1330,7 @@ def _():
         torch.testing.assert_close(below, (weights - 1 / n_slots).square().sum(1) / 2, rtol=0, atol=1e-12)
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #9ebcb638
-@proof_check("asymmetry", "appendix F.2, heads and layers", "sure heads have no loss exactly where they all agree")
+@proof_check("asymmetry", "appendix F.2, heads and layers", "one-hot heads have no loss exactly where they all agree")
 def _():
     for chosen in product(range(3), repeat=4):
         weights = torch.eye(3)[list(chosen)].view(2, 1, 2, 1, 3)  # (layers, batch, heads, pixels, slots)
@@ -1323,10 +1339,14 @@ def _():
             assert (loss == 0) == (len(set(chosen)) == 1), f"{loss} where heads choose {chosen}"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #bdc8ebc1
-@proof_check("asymmetry", "appendix F.2, heads and layers", "summed over layers it is their number squared larger")
+@proof_check(
+    "asymmetry",
+    "appendix F.2, heads and layers",
+    "summing attention over L layers multiplies it by L squared",
+)
 def _():
     logits = torch.randn(2, 3, 4, 6, 5, generator=generator(0), dtype=torch.float64)
-    weights = logits.softmax(-1)  # 2 layers, 3 pictures, 4 heads, 6 pixels, 5 slots
+    weights = logits.softmax(-1)  # 2 layers, 3 images, 4 heads, 6 pixels, 5 slots
     paper, code = (interaction_loss(list(weights), protocol) for protocol in ("paper", "code"))
     torch.testing.assert_close(paper, 4 * code)
     of_pixel = weights.sum((0, 2)).flatten(0, 1)
@@ -1348,7 +1368,7 @@ def _():
         assert (brackets.amax(1) ** 2 * loss >= contrast - slack).all(), "above the largest response's share"
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #ea2a14db
-@proof_check("asymmetry", "section 5, encoder", "features in any order; slots follow their queries")
+@proof_check("asymmetry", "section 5, encoder", "invariant to the order of features, equivariant to that of queries")
 def _():
     with seeded(0):
         module = TransformerSlots(4, 8, 6).double()
@@ -1367,7 +1387,11 @@ class AsTheyCome(nn.Module):
         return SlotsOutput(features, None, {})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #e698d43c
-@proof_check("asymmetry", "section 5, KL term", "slots are drawn as said, and cost their divergence from the prior")
+@proof_check(
+    "asymmetry",
+    "section 5, KL term",
+    "slots are sampled from the posterior; the term is its divergence from the prior",
+)
 def _():
     n, said = 100_000, torch.randn(1, 2, 6, generator=generator(0), dtype=torch.float64)
     for protocol, deviation in {"paper": (said[..., 3:] / 2).exp(), "code": said[..., 3:].exp() / 2}.items():
@@ -1383,7 +1407,11 @@ def _():
         assert module(at_prior).penalties["kl"].abs() < 1e-12, "the prior is not free"
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #9ac19390
-@proof_check("asymmetry", "section 5, decoder", "permuting slots permutes the weights; picture and loss stay")
+@proof_check(
+    "asymmetry",
+    "section 5, decoder",
+    "permuting slots permutes the weights and leaves image and loss unchanged",
+)
 def _():
     with seeded(0):
         decoder, slots = TransformerDecoder(6, image_size=8, width=0.1).double(), torch.randn(2, 4, 6).double()
@@ -1425,7 +1453,11 @@ def _():
         assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters()), "a parameter does not learn"
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6a5efc57
-@proof_check("asymmetry", "section 6, spatial broadcast", "a slot acts by its mask times what it draws and takes over")
+@proof_check(
+    "asymmetry",
+    "section 6, spatial broadcast",
+    "a slot acts through its mask, its image and the other slots' masks",
+)
 def _():
     import sympy
 
@@ -1442,11 +1474,11 @@ def _():
 def whole_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
 ) -> Float[Tensor, "batch channels height width slots dims"]:
-    "Every derivative of every number of each picture by its own slots; as large as it sounds."
+    "Every derivative of every number of each image by its own slots; as large as it sounds."
     return torch.stack([jacfwd(lambda s: picture_of(decoder, s[None])[0])(each) for each in slots])
 
 
-@proof_check("asymmetry", "section 6, slot Jacobian", "each way to it gives the L1 norm of the whole Jacobian")
+@proof_check("asymmetry", "section 6, slot Jacobian", "each way to compute it gives the L1 norm of the full Jacobian")
 def _():
     for kind in (SpatialBroadcastDecoder, TransformerDecoder, ConvolutionalDecoder):
         with seeded(0):
@@ -1458,7 +1490,11 @@ def _():
                 torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e3a3000b
-@proof_check("asymmetry", "section 6, J-ARI", "the adjusted Rand index of owners and objects, where something changes")
+@proof_check(
+    "asymmetry",
+    "section 6, J-ARI",
+    "the adjusted Rand index of strongest slots and objects, where the Jacobian is not zero",
+)
 def _():
     from sklearn.metrics import adjusted_rand_score
 
@@ -1481,7 +1517,7 @@ def pixel_by_pixel(f: Generator, height: int, width: int) -> Decoder:
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #4e188634
 def random_slots(n: int) -> Float[Tensor, "n 3 2"]:
-    "Three slots of two latents for each of n pictures."
+    "Three slots of two latents for each of n images."
     return torch.randn(n, 3, 2, generator=generator(0), dtype=torch.float64)
 
 
@@ -1507,7 +1543,7 @@ def _():
     f, slots = generator_of_order(0, SLOTS, 108), random_slots(20)
     for decoder, separate in ((pixel_by_pixel(f, 6, 6), True), (colour_by_colour(f, 6, 6), False)):
         of_channels = whole_jacobian(decoder, slots).abs().sum(5)
-        assert ((of_channels > 0).sum(4) == 1).all(), "an output hears two slots"
+        assert ((of_channels > 0).sum(4) == 1).all(), "an output depends on two slots"
         assert (jis(slot_jacobian(decoder, slots)) == 1) == separate
         assert separate or jis(slot_jacobian(decoder, slots)) < 0.5
     interacting = pixel_by_pixel(generator_of_order(1, SLOTS, 108), 6, 6)
@@ -1520,7 +1556,7 @@ def linear_decoder(weights: Float[Tensor, "slots dims height width"]) -> Decoder
     return lambda slots: torch.einsum("kdhw,bkd->bhw", weights, slots)[:, None]
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d409099d
-@proof_check("asymmetry", "section 6, JIS's scale", "1/K if slots matter alike, half a pixel less for each shared")
+@proof_check("asymmetry", "section 6, JIS's scale", "1/K for equal slots; a pixel shared by two slots counts half")
 def _():
     slots, alike, random = random_slots(4), torch.full((3, 2, 4, 5), -0.3).double(), generator(0)
     assert abs(jis(slot_jacobian(linear_decoder(alike), slots))) < 1e-12
@@ -1551,7 +1587,11 @@ def _():
     assert abs(scores[0] - 1 / 3) < 1e-12 and scores == sorted(scores) and scores[-1] > 0.99
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #8e54399c
-@proof_check("asymmetry", "section 6, invariance", "neither order of slots nor brightness of pixels matters")
+@proof_check(
+    "asymmetry",
+    "section 6, invariance",
+    "invariant to the order of slots and to the scale of a pixel's derivatives",
+)
 def _():
     slots, masks = random_slots(6), torch.randint(1, 4, (6, 6, 6), generator=generator(1))
     decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
@@ -1567,7 +1607,7 @@ def _():
         assert abs(jis(after) - jis(before)) < 1e-9 and j_ari(after, masks) == j_ari(before, masks), name
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #afb42e78
-@proof_check("asymmetry", "section 6, units of slots", "stretching a slot's latents divides its norms by as much")
+@proof_check("asymmetry", "section 6, units of slots", "scaling a slot's latents by c divides its norms by c")
 def _():
     slots, stretch = random_slots(6), torch.tensor([1.0, 7.0, 0.2], dtype=torch.float64)[:, None]
     decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
@@ -1580,7 +1620,11 @@ def _():
         assert abs(jis(jacobian, rescale=False) - s / (1 + s)) < 1e-12
 
 
-@proof_check("asymmetry", "section 6, turned slots", "turning a slot changes its norms by at most the root of d")
+@proof_check(
+    "asymmetry",
+    "section 6, turned slots",
+    "rotating a slot changes its norms by at most a factor of the root of d",
+)
 def _():
     d, random = 8, generator(0)
     slots, rows = (torch.randn(2, 3, d, generator=random, dtype=torch.float64) for _ in range(2))

@@ -36,7 +36,7 @@ from ..core.proofs import proof_check
 __all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'who_learns', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
 
 # %% ../../nbs/baselines/02_variational.ipynb #62b6dd0c
-@proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through draws are those of the expectation")
+@proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through samples are those of the expectation")
 def _():
     mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
     scale = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64, requires_grad=True)
@@ -88,7 +88,11 @@ def _():
     torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())
 
 # %% ../../nbs/baselines/02_variational.ipynb #93cbd9cb
-@proof_check("qlae", "beta-TCVAE, Chen et al. equation 2", "the parts add up to log q(z|x) - log p(z), draw by draw")
+@proof_check(
+    "qlae",
+    "beta-TCVAE, Chen et al. equation 2",
+    "the parts add up to log q(z|x) - log p(z), sample by sample",
+)
 def _():
     mean, scale = torch.randn(2, 40, 7, generator=generator(0), dtype=torch.float64)
     scale = scale.exp()
@@ -198,7 +202,7 @@ def _():
         torch.testing.assert_close(least_energy(rotation(degrees), sources) - aligned, more, rtol=0, atol=1e-9)
 
 
-@proof_check("qlae", "BioAE, Whittington et al. figure 1", "where signs are free, energy does not see the angle")
+@proof_check("qlae", "BioAE, Whittington et al. figure 1", "where signs are free, energy does not depend on the angle")
 def _():
     sources = grid_of_sources()
     free = torch.stack([least_energy(rotation(d), sources, nonnegative=False) for d in range(0, 361)])
@@ -258,7 +262,7 @@ def _():
     assert torch.equal(nearest_vector(parts, codebook), distances.argmin(2))
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #03b0ec68
-@proof_check("qlae", "figure 2", "indices say what is heard; n_v^n_z codes, whose parts change one at a time")
+@proof_check("qlae", "figure 2", "indices determine the decoder input; n_v^n_z codes, whose parts change one at a time")
 def _():
     with seeded(0):
         quantizer, said = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
@@ -286,7 +290,11 @@ def who_learns(
     return {name: parts_reached(model, term) for name, term in terms.items()}
 
 
-@proof_check("qlae", "VQ-VAE, van den Oord et al. equation 3", "vectors learn by the first term, encoders by the rest")
+@proof_check(
+    "qlae",
+    "VQ-VAE, van den Oord et al. equation 3",
+    "vectors are trained by the first term, encoders by the rest",
+)
 def _():
     with seeded(0):
         quantizer = VectorQuantizer(3, 5)
@@ -297,7 +305,7 @@ def _():
     }
 
 # %% ../../nbs/baselines/05_infogan.ipynb #036714d7
-@proof_check("qlae", "Algorithm 3, line 8", "the best critic of slope one says the Wasserstein distance")
+@proof_check("qlae", "Algorithm 3, line 8", "the best 1-Lipschitz critic attains the Wasserstein distance")
 def _():
     from scipy.optimize import linear_sum_assignment, linprog
 
@@ -315,11 +323,11 @@ def _():
         torch.testing.assert_close(-value_difference(values[7:], values[:7]), slope * wasserstein, rtol=1e-6, atol=0)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #885fdea9
-@proof_check("qlae", "Algorithm 3, line 9", "each pair has one point of its own, evenly spread over the line between")
+@proof_check("qlae", "Algorithm 3, line 9", "each pair has one point of its own, uniform on the line between")
 def _():
     black, white = torch.zeros(10_000, 3, 2, 2), torch.ones(10_000, 3, 2, 2)
     grey = interpolate(white, black, generator(0)).flatten(1)
-    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "a picture has more than one place on its line"
+    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "an image has more than one place on its line"
     shares = torch.histc(grey[:, 0], bins=10, min=0, max=1) / len(grey)
     assert (shares - 0.1).abs().max() < 0.012, f"the tenths of the line hold {shares.tolist()}"
 
@@ -388,7 +396,11 @@ def point_mass(place: float) -> Callable[[int, torch.Generator], Float[Tensor, "
     return lambda n, random: torch.full((n, 1), place)
 
 
-@proof_check("qlae", "Algorithm 3, lines 8 to 10", "between points d apart a trained critic says d (1 + d / 2 lambda)")
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 8 to 10",
+    "between points d apart a trained critic differs by d (1 + d / 2 lambda)",
+)
 def _():
     for distance in (1.0, 4.0):
         critic = trained_critic(point_mass(distance), point_mass(0.0))
@@ -408,12 +420,16 @@ def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tens
 
 
 def small_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A model of pictures with four pixels, and a batch of them."
+    "A model of images with four pixels, and a batch of them."
     networks, images = small_networks()
     return InfoGAN(**networks, latent=UniformLatent(3)), images
 
 
-@proof_check("qlae", "Algorithm 3, lines 14 and 22", "encoder and critic move together, then the generator alone")
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 14 and 22",
+    "encoder and critic are updated together, then the generator alone",
+)
 def _():
     model, images = small_infogan()
     *judging, generating = model.steps()
@@ -449,7 +465,11 @@ def _():
             torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #592df49b
-@proof_check("psa", "slot attention, Locatello et al. equations 1 and 2", "places are shared out, and slots take means")
+@proof_check(
+    "psa",
+    "slot attention, Locatello et al. equations 1 and 2",
+    "attention is normalised over slots, and slots are weighted means",
+)
 def _():
     random = generator(0)
     keys, values = torch.randn(2, 20, 30, 8, generator=random, dtype=torch.float64)
@@ -463,7 +483,11 @@ def _():
         torch.testing.assert_close(weighted_mean(attention, equal), equal[:, :5], rtol=0, atol=1e-12)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #9d9d2ead
-@proof_check("psa", "slot attention, Locatello et al. proposition 1", "features in any order; slots follow their start")
+@proof_check(
+    "psa",
+    "slot attention, Locatello et al. proposition 1",
+    "invariant to the order of features, equivariant to that of initial slots",
+)
 def _():
     random = generator(0)
     for implicit in (False, True):
@@ -582,7 +606,11 @@ def _():
     assert mask_divergence(log_masks, log_masks).abs().max() < 1e-12
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e2d06e46
-@proof_check("factorqvae", "FactorVAE, permuting", "all orders of a latent are equally likely, whatever another's")
+@proof_check(
+    "factorqvae",
+    "FactorVAE, permuting",
+    "all permutations of a latent are equally likely, independently of the others",
+)
 def _():
     n = 36_000
     rows = torch.arange(3.0)[:, None, None].expand(3, 2 * n, 2) * torch.tensor([1.0, 10.0])
@@ -629,7 +657,11 @@ def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[T
     return draw
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #6df8a31d
-@proof_check("factorqvae", "FactorVAE, density ratio", "a trained discriminator measures how normal pairs depend")
+@proof_check(
+    "factorqvae",
+    "FactorVAE, density ratio",
+    "a trained discriminator estimates the total correlation of normal pairs",
+)
 def _():
     for correlation, exact, tolerance in ((0.8, 0.5108, 0.05), (0.0, 0.0, 0.02)):
         draw = normal_pairs(correlation)
@@ -647,7 +679,11 @@ def small_factorised() -> tuple[Factorised, UInt8[Tensor, "batch 2 2 1"]]:
         return Factorised(encoder, decoder, GaussianLatent(), Discriminator(3, width=0.02), weights), images
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e46d5729
-@proof_check("factorqvae", "FactorVAE, taking turns", "each step moves its own side, the discriminator's sees no other")
+@proof_check(
+    "factorqvae",
+    "FactorVAE, taking turns",
+    "each step updates its own networks; the discriminator's gives the model no gradient",
+)
 def _():
     model, images = small_factorised()
     modelling, judging = model.steps()

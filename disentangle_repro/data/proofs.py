@@ -81,7 +81,7 @@ def separate_sprites() -> list[Float[Tensor, "sources"]]:
 def _():
     for scene in separate_sprites():
         sizes = sprite_blocks(scene).norm(dim=1)
-        assert sizes.flatten(1).amax(1).min() > 0.1, "a sprite does not change the picture"
+        assert sizes.flatten(1).amax(1).min() > 0.1, "a sprite does not change the image"
         assert (sizes > 1e-9).sum(0).max() == 1, "a pixel changes with two sprites"
 
 

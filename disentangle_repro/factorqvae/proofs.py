@@ -81,7 +81,7 @@ def _():
         p = chisquare(counts, expected).pvalue
         assert p > 1e-3, f"p = {p:.1e} at temperature {temperature:.2f}"
         same.add(tuple(relax(logits.expand(1000, 6), temperature, generator(0)).argmax(1).tolist()))
-    assert len(same) == 1, "the same dice chose different codes"
+    assert len(same) == 1, "the same noise chose different codes"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #381d58e4
 def lead_probability(
@@ -93,7 +93,11 @@ def lead_probability(
     return (q / (q + math.exp(nats) * (1 - q))).sum(-1)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #64ee5cb7
-@proof_check("factorqvae", "section 4, temperature", "relaxed draws become one-hot as fast as leads are small")
+@proof_check(
+    "factorqvae",
+    "section 4, temperature",
+    "relaxed samples are away from one-hot as often as the largest two logits are close",
+)
 def _():
     n, epsilon = 20_000, 1e-3
     margin = 5 * 0.5 / math.sqrt(n)
@@ -159,7 +163,11 @@ def _():
         assert still is None and moved is not None, "a hard choice moves the encoder"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2825e86e
-@proof_check("factorqvae", "section 4, temperature", "a counter-example: on the schedule, codes are hardly ever heard")
+@proof_check(
+    "factorqvae",
+    "section 4, temperature",
+    "a counter-example: on the schedule, the decoder hardly ever receives codes",
+)
 def _():
     for seed in range(10):
         with seeded(seed):
@@ -218,7 +226,11 @@ def tabulate(
     return (counts.double() / len(codes)).view(size)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #6b471b8e
-@proof_check("factorqvae", "section 4, permuted codes", "over all permutations their law is the batch's q-bar, exactly")
+@proof_check(
+    "factorqvae",
+    "section 4, permuted codes",
+    "over all permutations their distribution is exactly the batch's q-bar",
+)
 def _():
     batch = torch.tensor([[0, 1, 2], [0, 0, 1], [2, 1, 0]])
     orders = torch.tensor(list(permutations(range(3))))
@@ -253,7 +265,7 @@ def distance_foretold(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
     return (p * (1 - p)).sqrt().sum() / math.sqrt(2 * math.pi * n)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #1bf7514b
-@proof_check("factorqvae", "section 4, sample size", "permuted codes come as near q-bar as draws from it do")
+@proof_check("factorqvae", "section 4, sample size", "permuted codes come as near q-bar as samples from it do")
 def _():
     joint = random_joint((4, 4, 4), 1.0, seed=0)
     for n in (1_000, 10_000, 100_000):
@@ -313,7 +325,7 @@ def descent(
     return torch.stack(path)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #339b7466
-@proof_check("factorqvae", "equation 8, sign", "minimising what is printed calls each code the wrong thing, endlessly")
+@proof_check("factorqvae", "equation 8, sign", "minimising the printed loss misclassifies every code, without bound")
 def _():
     counts = torch.tensor([[9, 1, 2], [2, 7, 1], [1, 3, 8]])
     joint, permuted = counted_batch(counts)
@@ -396,7 +408,11 @@ def relaxed_log_ratio(
 IMAGES = 2 * torch.randn(16, 3, 4, generator=generator(0), dtype=torch.float64)  # logits
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb60a913
-@proof_check("factorqvae", "section 4, relaxed codes", "they depend alike at every temperature, and more than codes")
+@proof_check(
+    "factorqvae",
+    "section 4, relaxed codes",
+    "they are equally dependent at every temperature, and more than codes are",
+)
 def _():
     codes, ratios = exact_total_correlation(law_of_codes(IMAGES)), []
     for temperature in (2.0, 1.0, math.exp(-1), 0.1):
@@ -473,7 +489,11 @@ def _():
         torch.testing.assert_close(ours - start, theirs - start, rtol=1e-3, atol=1e-5)
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #037f440d
-@proof_check("factorqvae", "Algorithm 1, gradients", "which parts each term moves, in FactorQVAE and in FactordVAE")
+@proof_check(
+    "factorqvae",
+    "Algorithm 1, gradients",
+    "which networks get gradients from each term, in FactorQVAE and in FactordVAE",
+)
 def _():
     for make, coding in ((FactorQVAE, {"encoder", "latent"}), (FactordVAE, {"encoder"})):
         model, pictures = small_pair(make)
@@ -488,7 +508,7 @@ def _():
         assert moved == [{"encoder", "latent", "decoder"}, {"discriminator"}]
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #21d7c62f
-@proof_check("factorqvae", "equation 5", "with gamma = 0 the model's step is that of the model without an opponent")
+@proof_check("factorqvae", "equation 5", "with gamma = 0 the model's step is that of the model without a discriminator")
 def _():
     for make, without in ((FactorQVAE, qvae), (FactordVAE, dvae)):
         model, pictures = small_pair(make, gamma=0.0, beta=0.1)
@@ -524,7 +544,7 @@ def chain_rule_sides(
 @proof_check(
     "factorqvae",
     "section 3.3.1, weights",
-    "weighted by rho, 1 - D and 1 - C are conditional entropies of one law, tied by the chain rule",
+    "weighted by rho, 1 - D and 1 - C are conditional entropies of one distribution, tied by the chain rule",
 )
 def _():
     rng = np.random.default_rng(0)

@@ -31,7 +31,11 @@ def attention_weights(
     return (scale * queries @ keys.mT).softmax(dim=-1)
 
 # %% ../../nbs/nets/00_attention.ipynb #c41e98c8
-@proof_check("asymmetry", "appendix F, attention", "moved to the slots' side the maps give the same tokens and weights")
+@proof_check(
+    "asymmetry",
+    "appendix F, attention",
+    "applied to the slots instead, the projections give the same tokens and weights",
+)
 def _():
     random = generator(0)
     for batch, scale in ((1, None), (2, None), (2, 0.7)):
@@ -51,7 +55,7 @@ def pytorchs(
     asking: Float[Tensor, "b n size"],
     asked: Float[Tensor, "b m asked_size"],
 ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
-    "What PyTorch's attention hears with the module's matrices, and its weights."
+    "What PyTorch's attention outputs with the module's matrices, and its weights."
     key, value = module.key_and_value.weight.chunk(2)
     heard, weights = F.multi_head_attention_forward(
         asking.transpose(0, 1), asked.transpose(0, 1), asked.transpose(0, 1), asking.shape[2], module.heads,
@@ -74,7 +78,11 @@ def _():
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-12)
 
 # %% ../../nbs/nets/00_attention.ipynb #d1b20005
-@proof_check("asymmetry", "section 5, one layer", "each part sees its input through a layer norm and adds to it")
+@proof_check(
+    "asymmetry",
+    "section 5, one layer",
+    "each sublayer is applied to a layer norm of its input and added to it",
+)
 def _():
     for self_attention in (False, True):
         with seeded(0):
@@ -93,7 +101,7 @@ def _():
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 # %% ../../nbs/nets/00_attention.ipynb #2fba7947
-@proof_check("asymmetry", "section 5, Transformer", "the asked have no order, and those that ask keep theirs")
+@proof_check("asymmetry", "section 5, Transformer", "invariant to the order of keys, equivariant to that of queries")
 def _():
     random = generator(0)
     for self_attention in (False, True):
@@ -149,7 +157,7 @@ def _():
     torch.testing.assert_close(decoder(slots).picture, sums[:, :-1] / sums[:, -1:])
 
 # %% ../../nbs/nets/03_slots.ipynb #2dd4bbf9
-@proof_check("psa", "additive decoder", "the picture is not additive, and would be if the masks were held")
+@proof_check("psa", "additive decoder", "the image is not additive, but is for fixed masks")
 def _():
     decoder, random = small_decoder(SpatialBroadcastDecoder), generator(0)
     slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=random, dtype=torch.float64)
@@ -159,7 +167,7 @@ def _():
     assert fixed.abs().max() < 1e-12 and competing.abs().max() > 1e-6
 
 # %% ../../nbs/nets/03_slots.ipynb #85e11724
-@proof_check("psa", "additive decoder", "permuting slots permutes parts and masks and leaves the picture alone")
+@proof_check("psa", "additive decoder", "permuting slots permutes parts and masks and does not change the image")
 def _():
     slots = torch.randn(1, 4, 4, generator=generator(0), dtype=torch.float64)
     orders = torch.cartesian_prod(*[torch.arange(4)] * 4)

@@ -199,7 +199,7 @@ def _():
     assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #07e9f93f
-@proof_check("psa", "Algorithm 2", "it takes the course of scikit-learn's diagonal mixture from the same start")
+@proof_check("psa", "Algorithm 2", "its iterates are those of scikit-learn's diagonal mixture from the same start")
 def _():
     z = torch.randn(100, 3, generator=generator(0), dtype=torch.float64)
     z = z * torch.tensor([0.5, 1.0, 0.7]) + 2 * torch.randn(4, 3, generator=generator(1)).repeat(25, 1)
@@ -217,7 +217,11 @@ def _():
             torch.testing.assert_close(a[0], torch.from_numpy(b), rtol=0, atol=1e-6)
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e300ad4
-@proof_check("psa", "Algorithm 2", "slots keep their order, positions have none, weights sum to one")
+@proof_check(
+    "psa",
+    "Algorithm 2",
+    "equivariant to the order of slots, invariant to that of positions; weights sum to one",
+)
 def _():
     z, start = torch.randn(20, 30, 4, generator=generator(0), dtype=torch.float64), random_mixture(1, 20, 5, 4)
     order, shuffled = torch.randperm(5, generator=generator(2)), torch.randperm(30, generator=generator(3))
@@ -230,7 +234,7 @@ def _():
     torch.testing.assert_close(end.weight.sum(1), torch.ones(20).double(), rtol=0, atol=1e-10)
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f1789639
-@proof_check("psa", "Algorithm 2, dead slots", "a dead slot stays finite and leaves the others as if it had never been")
+@proof_check("psa", "Algorithm 2, dead slots", "a dead slot stays finite and does not affect the others")
 def _():
     z = torch.randn(50, 30, 4, generator=generator(0), dtype=torch.float64)
     alive, dead = random_mixture(1, 50, 3, 4), random_mixture(2, 50, 2, 4)
@@ -300,7 +304,11 @@ def random_layer(
     return layer
 
 
-@proof_check("psa", "Algorithm 1", "slots keep the order of their starts, positions have none, attention sums to one")
+@proof_check(
+    "psa",
+    "Algorithm 1",
+    "equivariant to the order of starts, invariant to that of positions; attention sums to one",
+)
 def _():
     layer = random_layer(0, 5, 8, projected=True)
     z, order = torch.randn(20, 30, 8, generator=generator(0), dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
@@ -318,7 +326,7 @@ def _():
     torch.testing.assert_close(out.attention.mean(1), out.weight, rtol=0, atol=1e-10)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #525cee4b
-@proof_check("psa", "Algorithm 1, the slots", "slots are drawn from N(mu(T), sigma^2(T))")
+@proof_check("psa", "Algorithm 1, the slots", "slots are sampled from N(mu(T), sigma^2(T))")
 def _():
     layer, n = random_layer(0, 4, 3), 20_000
     z = torch.randn(1, 30, 3, generator=generator(0), dtype=torch.float64).expand(n, -1, -1)
@@ -468,7 +476,7 @@ def _():
     assert slope(partial(counted_operations, projected=True), "dim") > 1.5, "PSA-Proj would be linear in d"
 
 
-@proof_check("psa", "section 4, cost", "it stays: at most twice the operations of slot attention")
+@proof_check("psa", "section 4, cost", "at most twice the operations of slot attention")
 def _():
     for sizes in SIZES:
         for projected in (False, True):
@@ -520,7 +528,7 @@ def _():
     assert (costs > least).all()
 
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #4a66d150
-@proof_check("psa", "Lemma 1, sampling", "draws have the mixture's mean and covariance")
+@proof_check("psa", "Lemma 1, sampling", "samples have the mixture's mean and covariance")
 def _():
     local, n = random_mixture(0, 5, 4, 3), 200_000
     q = aggregate_posterior(local.weight, local.mean, local.variance)
@@ -700,7 +708,7 @@ def _():
         torch.testing.assert_close(concatenated_slots(means, variances).log_prob(s), expected, rtol=0, atol=1e-10)
 
 # %% ../../nbs/psa/04_identifiability.ipynb #2af08d6e
-@proof_check("psa", "Theorem 1", "draws of slots in random order fall into cells as the mixture says")
+@proof_check("psa", "Theorem 1", "samples of slots in random order fall into cells as the mixture predicts")
 def _():
     means, variances = torch.tensor([[-1.2], [0.1], [1.0]]).double(), torch.tensor([[0.5], [0.9], [0.7]]).double()
     edges, n = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64), 200_000
@@ -715,7 +723,7 @@ def _():
     assert statistic < 63 + 5 * math.sqrt(126), f"Pearson's statistic is {statistic:.0f}"
 
 # %% ../../nbs/psa/04_identifiability.ipynb #ef62064c
-@proof_check("psa", "Theorem 1", "every position has the mean of the K slots' laws, whatever the weights of the slots")
+@proof_check("psa", "Theorem 1", "every position has the mean of the K slots' distributions, whatever their weights")
 def _():
     local, grid = random_mixture(0, 1, 3, 1), torch.arange(-8, 8, 0.2, dtype=torch.float64)
     law = concatenated_slots(local.mean[0], local.variance[0])
@@ -725,7 +733,7 @@ def _():
         torch.testing.assert_close(joint.sum(others) * 0.2**2, slots.mean(0), rtol=0, atol=1e-9)
 
 # %% ../../nbs/psa/04_identifiability.ipynb #963139a4
-@proof_check("psa", "Theorem 1", "from starts that are drawn alike, slots come out in each order equally often")
+@proof_check("psa", "Theorem 1", "from exchangeable starts, slots come out in each order equally often")
 def _():
     heaps = torch.tensor([-2.0, 0.3, 1.8], dtype=torch.float64).repeat(10)
     z = heaps + 0.3 * torch.randn(30, generator=generator(0), dtype=torch.float64)
@@ -876,7 +884,11 @@ def folded_log_prob(mixture: DiagonalMixture, x: Float[Tensor, "n"]) -> Float[Te
     return mixture.log_prob(x[:, None]).logaddexp(mixture.log_prob(-x[:, None]))
 
 # %% ../../nbs/psa/04_identifiability.ipynb #1c31c4de
-@proof_check("psa", "Theorem 2", "counter-example: not weakly injective, equal laws of x, no affine map between the z")
+@proof_check(
+    "psa",
+    "Theorem 2",
+    "counter-example: not weakly injective, equal distributions of x, no affine map between the z",
+)
 def _():
     half, variances = torch.full((2,), 0.5, dtype=torch.float64), torch.full((2, 1), 0.6, dtype=torch.float64)
     x = torch.linspace(0.01, 8, 300, dtype=torch.float64)
@@ -922,7 +934,7 @@ def random_mixture_of_latents(seed: int, components: int, dim: int) -> DiagonalM
     return DiagonalMixture(local.weight[0], local.mean[0], local.variance[0])
 
 
-@proof_check("psa", "Theorem 2", "an affine map of the latents can be absorbed: same pictures, and again a mixture")
+@proof_check("psa", "Theorem 2", "an affine map of the latents can be absorbed: same images, and again a mixture")
 def _():
     random = generator(0)
     mixture, network = random_mixture_of_latents(0, 4, 2), leaky_network((2, 3, 5), random)
@@ -979,7 +991,11 @@ def change_across(
     return sides[0] - sides[1]
 
 
-@proof_check("psa", "Theorem 2", "bent latents are no Gaussian mixture: their density has a jump or a kink at the fold")
+@proof_check(
+    "psa",
+    "Theorem 2",
+    "folded latents are no Gaussian mixture: their density has a jump or a kink at the fold",
+)
 def _():
     random = generator(0)
     mixture = random_mixture_of_latents(0, 4, 2)
@@ -1034,7 +1050,11 @@ def mixing_reflection(slots: int, dim: int) -> Float[Tensor, "slots*dim slots*di
     return torch.kron(mix, torch.eye(dim, dtype=torch.float64))
 
 
-@proof_check("psa", "Definition 3", "counter-example: with equal covariances a map that mixes slots keeps the law")
+@proof_check(
+    "psa",
+    "Definition 3",
+    "counter-example: with equal covariances a map that mixes slots keeps the distribution",
+)
 def _():
     random = generator(0)
     means = torch.randn(3, 2, generator=random, dtype=torch.float64)

@@ -74,7 +74,7 @@ def _():
     assert torch.autograd.grad(z.sum(), codebooks, allow_unused=True)[0] is None, "the codebooks got a gradient"
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #f1317d47
-@proof_check("qlae", "Algorithm 1", "quantising is idempotent, and codes cost nothing")
+@proof_check("qlae", "Algorithm 1", "quantising is idempotent, and codes have zero loss")
 def _():
     quantizer = LatentQuantizer(6)
     code = quantizer(torch.randn(100, 6, generator=torch.Generator().manual_seed(0))).latents
@@ -83,7 +83,7 @@ def _():
     assert max(penalties.values()) == 0
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #e7257231
-@proof_check("qlae", "equation 5", "codebooks learn through the quantise loss alone, the encoder through all the rest")
+@proof_check("qlae", "equation 5", "codebooks are trained by the quantise loss alone, the encoder by all the rest")
 def _():
     assert who_learns(LatentQuantizer(3), 3) == {
         "reconstruct": {"encoder", "decoder"},
@@ -339,12 +339,12 @@ def _(n=3_000, seed=0):
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
 def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "A quantised model of pictures with four pixels, and a batch of them."
+    "A quantised model of images with four pixels, and a batch of them."
     networks, images = small_networks()
     return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.01, "commit": 0.01}), images
 
 
-@proof_check("qlae", "Algorithm 3, line 14", "encoder and critic learn from their own terms, the generator from none")
+@proof_check("qlae", "Algorithm 3, line 14", "encoder and critic are trained by their own terms, the generator by none")
 def _():
     model, images = small_ql_infogan()
     step = model.steps()[0]
@@ -359,7 +359,11 @@ def _():
     assert not any(parameter is model.latent.codebooks for parameter in step.parameters)
 
 
-@proof_check("qlae", "Algorithm 3, lines 22 and 23", "the generator learns from all but quantise, codebooks from all")
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 22 and 23",
+    "the generator is trained by all terms but quantise, codebooks by all",
+)
 def _():
     model, images = small_ql_infogan()
     step = model.steps()[-1]
@@ -377,7 +381,7 @@ def _():
 def read_as_listed(
     model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
 ) -> Float[Tensor, ""]:
-    "The squared error of what is read off generated pictures (lines 11 and 12)."
+    "The squared error of what is regressed from generated images (lines 11 and 12)."
     said, codebooks = model.encoder(fake), model.latent.codebooks.detach()
     distance = (said[:, :, None] - codebooks).abs()
     read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)

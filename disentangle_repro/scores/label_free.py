@@ -90,10 +90,10 @@ def one_to_one(
 
 # %% ../../nbs/scores/07_label_free.ipynb #5c43bc92
 def udr(
-    representations: Sequence[Num[np.ndarray | Tensor, "samples latents"]],  # one a model, of the same images
+    representations: Sequence[Num[np.ndarray | Tensor, "samples latents"]],  # one per model, of the same images
     *,
     correlation: str = "lasso",  # or "spearman"
-    kl: Sequence[Num[np.ndarray | Tensor, " latents"]] | None = None,  # one a model: mean KL divergence of each latent
+    kl: Sequence[Num[np.ndarray | Tensor, " latents"]] | None = None,  # one per model: mean KL per latent
     threshold: float = 0.01,  # of KL, in nats, at or below which a latent is left out
     protocol: str = "paper",  # "code": models count the same, however many informative latents they have
 ) -> Float[np.ndarray, " models"]:  # from 0 to about 1, higher is better

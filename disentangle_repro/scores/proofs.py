@@ -105,7 +105,11 @@ def _():
     np.testing.assert_allclose(1 - spread(half_dead, axis=1).mean(), 0.5)
 
 # %% ../../nbs/scores/02_dci.ipynb #e616ab06
-@proof_check("dci", "Eastwood & Williams 2018, section 2, duplicates", "duplicating a latent leaves D alone, but not C")
+@proof_check(
+    "dci",
+    "Eastwood & Williams 2018, section 2, duplicates",
+    "duplicating a latent does not change D, but changes C",
+)
 def _():
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -181,7 +185,7 @@ def _():
     torch.testing.assert_close(adjusted_rand(contingency(true, predicted)[1]), by_pairs)
 
 # %% ../../nbs/scores/03_segmentation.ipynb #e7c98c06
-@proof_check("segmentation", "ARI, chance", "the mean over all ways of dealing out the predicted labels is zero")
+@proof_check("segmentation", "ARI, chance", "the mean over all permutations of the predicted labels is zero")
 def _():
     true = torch.tensor([0, 0, 0, 1, 1, 2])
     predicted = torch.tensor([0, 0, 1, 1, 2, 2])

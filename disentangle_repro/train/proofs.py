@@ -64,7 +64,11 @@ def small_training(factorised: bool) -> Training:
     return Training(model, optimizer, images, batch_size=16, seed=0)
 
 # %% ../../nbs/train/05_annealing.ipynb #0a750d68
-@proof_check("factorqvae", "appendix A, temperature", "training draws at exp(-t / 100,000), with one optimiser and two")
+@proof_check(
+    "factorqvae",
+    "appendix A, temperature",
+    "training samples at temperature exp(-t / 100,000), with one optimiser and two",
+)
 def _():
     for steps in (1, 2):
         training = small_training(factorised=steps == 2)

@@ -169,7 +169,7 @@ def _():
                 assert (after - before).abs() < 1e-5, f"from {before:.6f} to {after:.6f} nats, seed {seed}"
 
 
-@proof_check("tripod", "equation 12", "the gradient asks no latent to grow or to shrink")
+@proof_check("tripod", "equation 12", "the gradient is orthogonal to every rescaling of a latent")
 def _():
     latents = torch.randn(64, 12, generator=generator(0), dtype=torch.float64).cumsum(1).requires_grad_()
     (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
@@ -214,7 +214,7 @@ def equal_correlations(n_latents: int, correlation: float) -> Float[Tensor, "lat
 def normal_batches(
     correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
 ) -> Float[Tensor, "batches samples latents"]:
-    "Batches of normal latents; the same dice for every matrix."
+    "Batches of normal latents; the same samples for every matrix."
     dice = torch.randn(n_batches, n_samples, len(correlations), generator=generator(0))
     return dice @ torch.linalg.cholesky(correlations).T
 
@@ -303,7 +303,7 @@ def descend(
     return latents.detach()
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #8ff023b3
-@proof_check("tripod", "figure 3", "descent makes correlated latents uncorrelated and leaves their scales alone")
+@proof_check("tripod", "figure 3", "descent makes correlated latents uncorrelated and keeps their scales")
 def _():
     for latents in normal_batches(equal_correlations(2, 0.8), 64, 5):
         after = descend(latents)
@@ -337,7 +337,7 @@ def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "
     return torch.randn(batch, n_latents, generator=generator(seed), dtype=torch.float64)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #4db32709
-@proof_check("tripod", "equation 7", "off-diagonal zeros everywhere say that latents act in a sum, one term for each")
+@proof_check("tripod", "equation 7", "off-diagonal zeros everywhere: the decoder is a sum, one term for each latent")
 def _():
     parts = [smooth_decoder(1, 5, seed) for seed in range(3)]
     (H,) = hessians(lambda z: sum(part(z[:, [j]]) for j, part in enumerate(parts)), random_latents(10, 3))
@@ -465,7 +465,7 @@ def all_draws(n: int, n_perturbations: int) -> Float[Tensor, "perturbations draw
     return signs[torch.cartesian_prod(*[torch.arange(len(signs))] * n_perturbations)].transpose(0, 1)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #2422d813
-@proof_check("tripod", "equation 8, few draws", "sample variances of 2 and 3 draws are right on average")
+@proof_check("tripod", "equation 8, few draws", "sample variances of 2 and 3 draws are unbiased")
 def _():
     for n, n_perturbations in ((4, 2), (3, 3)):
         H = random_latents(5 * n, n).unflatten(0, (5, n))
@@ -678,7 +678,7 @@ def _():
     assert ((found - exact).abs() < 5 * ((fourth - found**2) / n).sqrt()).all(), f"drawn {found}, exact {exact}"
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cac0021e
-@proof_check("tripod", "Algorithm 1, lines 14 to 24", "one batched call says what the printed loops say")
+@proof_check("tripod", "Algorithm 1, lines 14 to 24", "one batched call equals the printed loops")
 def _():
     parts = [smooth_decoder(4, 6), smooth_decoder(4, 3, seed=1)]
     latents, sigma, epsilon = random_latents(5, 4), torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), 0.1
@@ -737,7 +737,7 @@ def estimates(
     return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52
-@proof_check("tripod", "section 3.4", "at two perturbations sums first, then divide, or the estimate is worthless")
+@proof_check("tripod", "section 3.4", "at two perturbations sums first, then divide, or the estimate is useless")
 def _():
     decoder, latents = smooth_decoder(6, 16, seed=1, hidden=32), random_latents(64, 6)
     exact = exact_penalty(decoder, latents, torch.ones_like(latents[0]))
@@ -948,7 +948,7 @@ def _():
         compare_losses(model, pictures, tripod_by_the_book(model, pictures, generator(1), protocol), weights)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
-@proof_check("tripod", "section 1", "KLM moves the encoder alone; NHP moves the decoder, and the encoder too")
+@proof_check("tripod", "section 1", "KLM has gradients for the encoder alone; NHP for the decoder, and the encoder too")
 def _():
     with seeded(0):
         model = Tripod(4, width=0.04)

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from disentangle_repro.runs.runner import do_runs
 from small_runs import PowerCut, at, cut, files_of, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
+from disentangle_repro.runs.runner import do_runs
 
 IN_2100 = 4_102_444_800
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from disentangle_repro.runs.runner import do_runs, put_damage_aside
 from small_runs import PowerCut, at, cut, files_of, new_training, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load_dataset
+from disentangle_repro.runs.runner import do_runs, put_damage_aside
 from disentangle_repro.train.loop import read_own_state, read_state, save
 
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from disentangle_repro.runs.runner import do_runs
 from small_runs import files_of, new_training, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
+from disentangle_repro.runs.runner import do_runs
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 

@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from disentangle_repro.tables.make import main as make_tables
 
 from disentangle_repro.data.load import main as make_data
 from disentangle_repro.plan.cost import main as make_plan
+from disentangle_repro.tables.make import main as make_tables
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {"tables": make_tables, "plan": make_plan, "data": make_data}

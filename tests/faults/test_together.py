@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from disentangle_repro.runs.runner import do_runs
 from small_runs import at, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
+from disentangle_repro.runs.runner import do_runs
 
 DRIVER = """
 import sys

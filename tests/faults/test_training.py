@@ -6,11 +6,11 @@ import re
 import nbformat
 import pytest
 import torch
-from disentangle_repro.runs.runner import do_runs
 from small_runs import at, files_of, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
 from disentangle_repro.runs import runner
+from disentangle_repro.runs.runner import do_runs
 from disentangle_repro.train.loop import read_state
 
 

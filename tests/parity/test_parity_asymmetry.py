@@ -5,7 +5,6 @@ The same weights, images and noise go through both, in float64; `make_asymmetry.
 
 import pytest
 import torch
-from disentangle_repro.baselines.slot_attention import SlotAttention
 from parity_asymmetry import (
     BROADCAST_FILTERS,
     BROADCAST_GAIN,
@@ -38,6 +37,7 @@ from torch import Tensor, nn
 from disentangle_repro.asymmetry.settings import hyperparameters
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis, shares, slot_jacobian
 from disentangle_repro.asymmetry.transformer_vae import transformer_vae
+from disentangle_repro.baselines.slot_attention import SlotAttention
 from disentangle_repro.nets.slots import SpatialBroadcastDecoder, TransformerDecoder
 from disentangle_repro.train import make_optimizer
 from disentangle_repro.train.optimizer import SCHEDULES, warmed_up

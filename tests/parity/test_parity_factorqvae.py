@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from disentangle_repro.baselines.factorvae import discriminator_loss, permute
 from parity_factorqvae import DISCRETE, METRICS, MODELS, SIZES, attribute_codes, bytes_of
 from parity_torch import changes, check, double_precision, draw_weights, gradients, read, same_noise, values_of
 
 from disentangle_repro.baselines.autoencoder import PIXEL_VALUES
+from disentangle_repro.baselines.factorvae import discriminator_loss, permute
 from disentangle_repro.factorqvae.scalar_codes import temperature_at
 from disentangle_repro.factorqvae.settings import DATASETS, hyperparameters
 from disentangle_repro.models import MODELS as OURS

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import parity_numbers as numbers
 import pytest
-from disentangle_repro.baselines.bioae import bioae
-from disentangle_repro.baselines.infogan import infogan
-from disentangle_repro.baselines.vqvae import vqvae
 from parity_ours import Draws, batches_of, give_weights, gradients, in_double, network_images, summaries, take_steps
 
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
+from disentangle_repro.baselines.bioae import bioae
+from disentangle_repro.baselines.infogan import infogan
 from disentangle_repro.baselines.variational import beta_tcvae, beta_vae
+from disentangle_repro.baselines.vqvae import vqvae
 from disentangle_repro.qlae.infomec import explicitness, infomec
 from disentangle_repro.qlae.latent_quantization import QLAE
 from disentangle_repro.qlae.quantized_infogan import ql_infogan

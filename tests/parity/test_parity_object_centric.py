@@ -7,8 +7,6 @@ the library's side. What it does in its own way is put into our modules, or take
 
 import pytest
 import torch
-from disentangle_repro.baselines.monet import MONet, cut_out, mask_divergence, mixture_log_likelihood
-from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from parity_object_centric import MONET, SIZE, SLOT_ATTENTION, SLOTS, bytes_of, images_of, masks_of, pieces
 from parity_torch import (
     changes,
@@ -25,6 +23,8 @@ from parity_torch import (
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from disentangle_repro.baselines.monet import MONet, cut_out, mask_divergence, mixture_log_likelihood
+from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from disentangle_repro.psa.settings import hyperparameters
 from disentangle_repro.scores.segmentation import ari, fg_ari
 from disentangle_repro.train import make_optimizer

@@ -1,0 +1,167 @@
+"The list of proof checks is complete whatever was imported before, and leads to the chapters."
+
+import ast
+import builtins
+import json
+import re
+import subprocess
+import symtable
+import sys
+import textwrap
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.core import proof_checks
+from disentangle_repro.core.proofs import PROOF_CHECKS, ProofCheck, prove
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "disentangle_repro"
+CHAPTERS = {
+    "data": ["12_interaction"],
+    "nets": ["00_attention", "03_slots"],
+    "scores": ["02_dci", "03_segmentation"],
+    "baselines": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet",
+                  "08_factorvae"],  # fmt: skip
+    "qlae": ["01_latent_quantization", "02_infomec", "05_quantized_infogan"],
+    "tripod": [
+        "01_finite_scalar_quantization",
+        "02_kernel_multiinformation",
+        "03_hessian_penalty",
+        "04_normalized_hessian_penalty",
+        "05_tripod",
+    ],
+    "factorqvae": ["01_scalar_codes", "02_total_correlation", "03_factorqvae", "04_two_dcis"],
+    "asymmetry": [
+        "01_interaction",
+        "02_form",
+        "03_disentanglement",
+        "04_composition",
+        "05_cross_attention",
+        "06_transformer_vae",
+        "07_slot_jacobian",
+    ],
+    "psa": [
+        "01_slots_as_a_mixture",
+        "02_probabilistic_slot_attention",
+        "03_aggregate_posterior",
+        "04_identifiability",
+        "05_slot_metrics",
+        "06_mixture_experiment",
+    ],
+    "train": ["05_annealing"],
+}
+NOTEBOOKS = [f"nbs/{room}/{name}.ipynb" for room, names in CHAPTERS.items() for name in names]
+PROOFS = [PACKAGE / room / "proofs.py" for room in CHAPTERS]
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "_modidx.py")
+ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
+
+
+@pytest.fixture(scope="module")
+def listed():
+    "Rows (paper, proposition, statement, notebook) as a process sees them that has imported nothing else."
+    command = [sys.executable, "-c", ALONE]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [tuple(row) for row in json.loads(printed)]
+
+
+def decorated(source):
+    "What stands in the decorators of a source text: paper, proposition, statement."
+    functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    calls = (call for function in functions for call in function.decorator_list if isinstance(call, ast.Call))
+    return [tuple(a.value for a in call.args) for call in calls if getattr(call.func, "id", "") == "proof_check"]
+
+
+def exported(notebook, module):
+    "Cells that a notebook exports to a module other than its own."
+    cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["source"][:1] == [f"#| export {module}\n"]]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_chapters_checks_are_listed_with_its_notebook(notebook, listed):
+    cells = exported(notebook, f"{notebook.split('/')[1]}.proofs")
+    of_chapter = [check for cell in cells for check in decorated("".join(cell["source"]))]
+    assert of_chapter and Counter(of_chapter) == Counter(row[:3] for row in listed if row[3] == notebook)
+
+
+def test_nothing_of_the_package_is_left_out_or_listed_twice(listed):
+    of_sources = [check for path in PROOFS for check in decorated(path.read_text())]
+    assert Counter(of_sources) == Counter(row[:3] for row in listed)
+    assert max(Counter(of_sources).values()) == 1
+
+
+def test_checks_are_in_modules_of_proofs_alone():
+    others = [path for path in PACKAGE.rglob("*.py") if path not in PROOFS]
+    assert [str(path) for path in others if decorated(path.read_text())] == []
+
+
+@pytest.mark.parametrize("room", CHAPTERS)
+def test_a_module_of_proofs_has_every_cell_once_and_in_the_order_of_chapters(room):
+    wanted = [cell["id"] for n in sorted(ROOT.glob(f"nbs/{room}/*.ipynb")) for cell in exported(n, f"{room}.proofs")]
+    found = re.findall(r"^# %% \S+\.ipynb #(\w+)$", (PACKAGE / room / "proofs.py").read_text(), re.MULTILINE)
+    assert wanted and found[1:] == wanted  # the first has the imports
+
+
+def free_names(table):
+    "Names that a source reads from its module, at any depth."
+    module = table.get_type() == "module"
+    own = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (module or s.is_global())}
+    return own.union(*map(free_names, table.get_children()))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_every_name_that_it_reads(path):
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    used = free_names(symtable.symtable(path.read_text(), str(path), "exec"))
+    missing = sorted(used - set(vars(import_module(name))) - set(dir(builtins)))
+    assert not missing, f"no exported cell imports {missing}; what checks use is imported in 000_proofs.ipynb"
+
+
+def test_importing_all_else_imports_no_proofs():
+    program = """
+        import importlib, pkgutil, sys
+        import disentangle_repro as package
+        names = [module.name for module in pkgutil.walk_packages(package.__path__, "disentangle_repro.")]
+        for name in names:
+            if name == "disentangle_repro.core.proofs" or not name.endswith(".proofs"):
+                importlib.import_module(name)
+        print(*(name for name in sys.modules if name.startswith("disentangle_repro.") and name.endswith(".proofs")))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert printed.split() == ["disentangle_repro.core.proofs"]
+
+
+def test_every_notebook_exists(listed):
+    assert [notebook for *_, notebook in listed if not (ROOT / notebook).is_file()] == []
+
+
+def test_no_chapter_with_checks_is_forgotten_here(listed):
+    assert {notebook for *_, notebook in listed} == set(NOTEBOOKS)
+
+
+def test_the_list_leaves_a_function_with_a_modules_name_alone():
+    scores = import_module("disentangle_repro.scores")
+    before = scores.dci
+    proof_checks()
+    assert scores.dci is before and callable(before)
+
+
+def test_a_check_from_elsewhere_has_no_notebook(monkeypatch):
+    check = ProofCheck("x", "Lemma 1", "true", lambda: None)
+    monkeypatch.setitem(PROOF_CHECKS, ("x", "Lemma 1", "true"), check)
+    (row,) = proof_checks().query("paper == 'x'").itertuples(index=False)
+    assert tuple(row) == ("x", "Lemma 1", "true", "")
+
+
+def test_a_check_that_fails_is_named(monkeypatch):
+    def fails():
+        raise AssertionError("one is not two")
+
+    check = ProofCheck("nowhere", "lemma 0", "one is two", fails)
+    monkeypatch.setitem(PROOF_CHECKS, ("nowhere", "lemma 0", "one is two"), check)
+    with pytest.raises(AssertionError, match="lemma 0 .* does not hold: one is not two"):
+        prove("nowhere")

@@ -1,0 +1,104 @@
+"Proof checks leave records, and one that fails stops nothing; every difference that a chapter numbers is listed."
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.command import main
+from disentangle_repro.core import proofs
+from disentangle_repro.core.proofs import PROOF_CHECKS, CheckRecord, ProofCheck, read_checks, run_checks
+from disentangle_repro.report.proofs_and_differences import FAILED, NOT_RUN, PASSED, proof_rows, read_differences
+
+ROOT = Path(__file__).parents[2]
+OWN = {"Q": "qlae", "T": "tripod", "F": "factorqvae", "A": "asymmetry", "P": "psa"}  # papers' first letters
+DIFFERENCES = read_differences(ROOT / "paper_tables" / "paper_vs_code.yaml")
+LISTED = {(line["paper"], line["id"]) for line in DIFFERENCES}
+CHAPTERS = {line["chapter"]: line["paper"] for line in DIFFERENCES}  # that number differences
+NUMBER = re.compile(r"(?<![A-Za-z0-9$\\^_{])[QTFAPR][1-9][0-9]?(?![A-Za-z0-9^_])")
+
+
+def text_of(notebook: str) -> str:
+    "What stands in the cells of a notebook, without its outputs and without the insides of formulas."
+    cells = json.loads((ROOT / notebook).read_text())["cells"]
+    return re.sub(r"\$[^$\n]*\$", "", "\n".join("".join(cell["source"]) for cell in cells))
+
+
+@pytest.fixture
+def two_checks(monkeypatch):
+    "Of a paper `nobody`: one check that breaks, and after it one that holds."
+    for number, check in ((1, lambda: 1 / 0), (2, lambda: None)):
+        key = ("nobody", f"lemma {number}", "true")
+        monkeypatch.setitem(PROOF_CHECKS, key, ProofCheck(*key, check))
+
+
+def test_a_check_that_breaks_is_recorded_and_does_not_stop_the_others(two_checks):
+    broken, holds = run_checks(["nobody"], "abc")
+    assert (broken.passed, broken.message) == (False, "ZeroDivisionError: division by zero")
+    assert (holds.passed, holds.message, holds.commit) == (True, "", "abc")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", holds.when)
+
+
+def test_the_command_runs_a_papers_checks_and_leaves_the_records_of_others(two_checks, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settings.ini").touch()
+    file = tmp_path / "paper_tables" / "proofs.json"
+    other = CheckRecord("somebody", "lemma 3", "true", "", True, "", "2026-01-02T03:04:05Z", 0.1, None)
+    proofs.write_checks(file, [other])
+    with pytest.raises(SystemExit, match="nobody, lemma 1 .*division by zero\n1 of 2 proof checks passed") as ended:
+        main(["proofs", "--run", "--papers", "nobody"])
+    assert not isinstance(ended.value.code, int)  # a message: exit status 1
+    assert [(r.proposition, r.passed) for r in read_checks(file)] == [
+        ("lemma 1", False), ("lemma 2", True), ("lemma 3", True)
+    ]  # fmt: skip
+    del PROOF_CHECKS["nobody", "lemma 1", "true"]
+    main(["proofs", "--run", "--papers", "nobody"])
+    assert "1 of 1 proof checks passed" in capsys.readouterr().out
+    assert [r.proposition for r in read_checks(file)] == ["lemma 2", "lemma 3"]
+
+
+def test_an_unknown_paper_is_refused_before_anything_runs(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["proofs", "--run", "--papers", "qale"])
+    assert ended.value.code == 2 and "'qale'" in capsys.readouterr().err
+
+
+def test_the_records_are_of_checks_that_there_are():
+    "The file that is published was written by the checks of today: none missing, none failed, no paper forgotten."
+    rows = proof_rows(read_checks(ROOT / "paper_tables" / "proofs.json"))
+    states = Counter(rows["state"])
+    assert states[FAILED] == 0 and states[PASSED] > 200
+    waiting = rows[rows["state"] == NOT_RUN][["paper", "proposition"]].values.tolist()
+    assert waiting == [], "make proofs runs them"
+
+
+@pytest.mark.parametrize("notebook", sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("nbs/*/*.ipynb")))
+def test_every_number_in_a_chapter_is_listed(notebook):
+    text = text_of(notebook)
+    found = {number for number in NUMBER.findall(text) if number[0] in OWN}
+    assert found <= {number for _, number in LISTED}, f"{notebook} has numbers that are not in paper_vs_code.yaml"
+    assert all((OWN[number[0]], number) in LISTED for number in found)
+    if notebook in CHAPTERS:
+        numbered = {number for number in NUMBER.findall(text) if number[0] == "R"}
+        assert {(CHAPTERS[notebook], number) for number in numbered} <= LISTED
+
+
+def test_a_number_that_is_not_listed_would_be_found():
+    assert NUMBER.findall("(Q99) and R2, of *T5*; not R², QA4, F1score, $Q_1$") == ["Q99", "R2", "T5"]
+
+
+@pytest.mark.parametrize("line", DIFFERENCES, ids=lambda line: f"{line['paper']}-{line['id']}")
+def test_a_difference_leads_to_its_chapters(line):
+    assert line["paper"] in OWN.values() and OWN.get(line["id"][0], line["paper"]) == line["paper"]
+    assert all(isinstance(value, list) or value.strip() for value in line.values())
+    assert line["id"] in NUMBER.findall(text_of(line["chapter"])) or f'"{line["id"]}"' in text_of(line["chapter"])
+    assert line["where"] and all((ROOT / notebook).is_file() for notebook in line["where"])
+
+
+def test_numbers_have_no_gaps():
+    for paper in OWN.values():
+        for letter in {number[0] for of, number in LISTED if of == paper}:
+            numbers = sorted(int(number[1:]) for of, number in LISTED if of == paper and number[0] == letter)
+            assert numbers == list(range(1, len(numbers) + 1)), (paper, letter)

@@ -1,0 +1,173 @@
+"The wheel holds the package and what a package index shows, and works with no more than the base requirements bring."
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from email import message_from_string
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+
+PROJECT = Path(__file__).parents[2]
+PARTS = ("setup.py", "settings.ini", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
+OPTIONAL = {"disentangle_repro.torchmetrics"}
+NOT_TO_SCORE = {"sympy", "papermill", "ipykernel", "IPython", "seaborn"}  # there, but slow to import
+
+REFUSE = """
+import sys
+
+class Refuse:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {refused!r}:
+            raise ModuleNotFoundError(f"{{name}} is not among what the base requirements bring", name=name)
+
+sys.meta_path.insert(0, Refuse)
+import disentangle_repro
+assert disentangle_repro.__file__.startswith({folder!r}), disentangle_repro.__file__
+"""
+
+IMPORT_ALL = """
+import importlib, json, pkgutil
+
+failed = {}
+for module in pkgutil.walk_packages(disentangle_repro.__path__, "disentangle_repro."):
+    try:
+        importlib.import_module(module.name)
+    except ImportError as error:
+        failed[module.name] = str(error)
+print(json.dumps(failed))
+"""
+
+ENTRY_POINTS = """
+from importlib.metadata import distribution
+
+for command in distribution("disentangle_repro").entry_points:
+    assert callable(command.load()), command
+"""
+
+WITHOUT_EXTRAS = """
+from pathlib import Path
+
+from disentangle_repro.core.engine import executor
+from disentangle_repro.report.page import write_assets
+
+for call in (executor("local:2").__enter__, lambda: write_assets(Path("site"))):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+
+SCORE = """
+from disentangle_repro.command import main
+
+main(["score", "latents.npz", "--dci-samples", "200"])
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    "Built from the files a source distribution has, without a network."
+    source = tmp_path_factory.mktemp("source")
+    for part in PARTS:
+        shutil.copy(PROJECT / part, source)
+    ignored = shutil.ignore_patterns("__pycache__", "*.ipynb")
+    shutil.copytree(PROJECT / "disentangle_repro", source / "disentangle_repro", ignore=ignored)
+    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", "dist"]
+    done = subprocess.run(build, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (made,) = source.glob("dist/*.whl")
+    return ZipFile(made)
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return message_from_string(wheel.read(name).decode())
+
+
+def needed(requirements, extra=""):
+    "Names of distributions, as `pip` would install them for this list."
+    found, waiting = set(), [(Requirement(text), extra) for text in requirements]
+    while waiting:
+        requirement, extra = waiting.pop()
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        name = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if name not in found:
+            found.add(name)
+            further = [Requirement(text) for text in distribution(name).requires or []]
+            waiting += [(needs, of) for needs in further for of in ("", *requirement.extras)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(wheel, metadata, tmp_path_factory):
+    "Runs code with the unpacked wheel, refusing modules of what else happens to be installed here."
+    folder = tmp_path_factory.mktemp("unpacked")
+    wheel.extractall(folder)
+    base = needed(metadata.get_all("Requires-Dist"))
+    modules = packages_distributions()
+    others = {
+        module
+        for module, owners in modules.items()
+        if not {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners} & (base | {"disentangle-repro"})
+    }
+    assert {"nbdev", "jupyterlab", "pytest", "hypothesis"} <= others and not {"torch", "numpy", "papermill"} & others
+
+    def run(code, also=frozenset()):
+        code = REFUSE.format(refused=others | also, folder=str(folder)) + code
+        environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    run.folder = folder
+    return run
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    source = Path(wheel.filename).parents[1]
+    files = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.*") if p.is_file()}
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
+    assert {Path(name).suffix for name in files} == {".py", ".html", ".css", ".js"}
+    assert any(name.endswith("/LICENSE") for name in wheel.namelist())
+
+
+def test_what_an_index_shows(metadata):
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().strip() == (PROJECT / "README.md").read_text().strip()
+    assert metadata["License"] == "Apache-2.0" and metadata["Requires-Python"] == ">=3.11"
+
+
+def test_every_module_can_be_imported_or_says_what_it_needs(run):
+    failed = json.loads(run(IMPORT_ALL))
+    assert set(failed) == OPTIONAL, failed
+    for module, message in failed.items():
+        assert f"pip install 'disentangle_repro[{module.rpartition('.')[2]}]'" in message, message
+
+
+def test_commands_can_be_called(run):
+    run(ENTRY_POINTS)
+
+
+def test_what_an_extra_brings_is_asked_for_by_its_name(run):
+    said = run(WITHOUT_EXTRAS).splitlines()
+    assert len(said) == 2
+    for extra, message in zip(("dask", "report"), said, strict=True):
+        assert f"pip install 'disentangle_repro[{extra}]'" in message, message
+
+
+def test_a_file_is_scored(run):
+    rng = np.random.default_rng(0)
+    sources = rng.integers(4, size=(400, 3))
+    np.savez(run.folder / "latents.npz", sources=sources, latents=sources + 0.1 * rng.normal(size=sources.shape))
+    said = run(SCORE, also=NOT_TO_SCORE)
+    assert re.search(r"InfoM +modularity +0\.9\d\d +400", said), said
