@@ -14,8 +14,10 @@ from disentangle_repro.core.engine import runs_at_once
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.cost import probe_training
-from disentangle_repro.plan.specs import TABLES, Request, run_spec
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.runs.slots import training_scenes
 from disentangle_repro.train.loop import fit
@@ -25,7 +27,7 @@ from disentangle_repro.train.speed import keep_freed_memory
 def parser():
     """Which training, how long, and on how many rendered pictures."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("paper", choices=TABLES)
+    options.add_argument("paper", choices=PAPERS)
     options.add_argument("model")
     options.add_argument("dataset")
     options.add_argument("--scale", choices=SCALES, default="paper")

@@ -37,7 +37,8 @@ def family_training(name, precision):
     from disentangle_repro.core.hyperparameters import merged
     from disentangle_repro.core.scale import SCALES
     from disentangle_repro.plan.cost import noise
-    from disentangle_repro.plan.specs import Request, run_spec
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.plan.specs import run_spec
     from disentangle_repro.runs.assemble import assemble
 
     paper, model, dataset, width, batch = FAMILIES[name]

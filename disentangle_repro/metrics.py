@@ -9,9 +9,21 @@ __all__ = ['infomec', 'nmi_matrix', 'dci', 'disentanglement', 'completeness', 'p
            'lookup_generator', 'udr']
 
 # %% ../nbs/metrics.ipynb #1e269271
+from .asymmetry.cross_attention import interaction_loss
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
-from .psa.slot_metrics import compositional_contrast, sis, slot_r2, smcc
-from .qlae.infomec import infomec, nmi_matrix
+from .psa.probabilistic_slot_attention import active
+from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
+from .qlae.choices import choices
+from disentangle_repro.qlae.infomec import (
+    InfoMEC,
+    active_latents,
+    compactness,
+    infomec,
+    modularity,
+    nmi_matrix,
+    plot_nmi,
+    procedure,
+)
 from .scores.dci import completeness, dci, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator

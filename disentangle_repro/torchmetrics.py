@@ -13,10 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .asymmetry.slot_jacobian import j_ari, jis
 from .core.errors import extra
-from .psa.slot_metrics import smcc
-from .qlae.infomec import infomec
+from .metrics import infomec, j_ari, jis, smcc
 from .scores.dci import dci
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import irs

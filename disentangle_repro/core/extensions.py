@@ -81,17 +81,17 @@ def check_new(
     return given
 
 # %% ../../nbs/core/07_extensions.ipynb #e0fbecf7
-COPIED = ("settings.ini", "nbs/runs", "nbs/tables", "paper_tables/reported", "paper_tables/claims.yaml")
+COPIED = ("settings.ini", "nbs/*/[a-z]*.ipynb", "paper_tables/reported/*", "paper_tables/claims.yaml")
 
 
 def rehearse(folder: Path) -> None:
     "Copy the files that commands read to a folder, and change to it; it has no runs and no tables."
     checkout = project_root()
     os.environ["DISENTANGLE_DATA"] = str(data_folder())
-    for part in COPIED:
-        (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (checkout / part).is_dir() else shutil.copy
-        copy(checkout / part, folder / part)
+    for file in (file for pattern in COPIED for file in checkout.glob(pattern)):
+        copy = folder / file.relative_to(checkout)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
     os.chdir(folder)
 
 # %% ../../nbs/core/07_extensions.ipynb #37af5e00

@@ -68,6 +68,8 @@ class ProbabilisticSlotAttention(nn.Module):
     one slot or iteration, and features of another size.
     """
 
+    has_weights = True  # its slots have, and may be left out by them
+
     def __init__(
         self,
         n_slots: int,  # K

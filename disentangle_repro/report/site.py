@@ -18,7 +18,7 @@ from tqdm import tqdm
 from ..core.extensions import load_extensions
 from ..core.files import project_root
 from ..core.proofs import read_checks
-from ..plan.specs import TABLES
+from ..papers import PAPERS
 from .across import write_across
 from .compare import write_comparisons
 from .overview import write_overview
@@ -32,7 +32,7 @@ from disentangle_repro.report.proofs_and_differences import (
 from .run_pages import write_run_pages
 from .table_pages import table_path, write_table_pages
 from .whose_mig import write_whose_mig
-from ..tables.cells import Survey, reported_tables, survey, table_name
+from ..tables.cells import Survey, survey, table_name
 from ..train.store import Store, held, project_store
 
 # %% auto #0
@@ -94,7 +94,7 @@ def take_over(
 def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
     "For each run the pages of tables that show it, and their names."
     pages: dict[str, dict[str, str]] = {}
-    for table in (table for paper in TABLES for table in reported_tables(paper)):
+    for table in (table for paper in PAPERS.values() for table in paper.every_table()):
         cells = found.table(table)
         for run in dict.fromkeys(spec.id for runs in cells.runs[cells.basis.notna()] for spec in runs):
             pages.setdefault(run, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"

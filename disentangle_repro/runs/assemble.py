@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import UInt8
 from torch import Tensor
@@ -15,15 +15,17 @@ from torch import Tensor
 from ..baselines.autoencoder import Autoencoder
 from ..data.load import GRIDS, Dataset
 from ..models import create_model
+from ..papers import PAPERS
 from .evaluate import Evaluation, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
 from ..train.loop import Training, most_modular, reconstructs
 from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
-from ..train.store import RunSpec
+from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['assemble', 'joint_given', 'probe_every', 'pictures_needed', 'watch', 'worth_keeping', 'score']
+__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'pictures_needed', 'Scoring', 'probe_latents', 'score_latents',
+           'scoring', 'watch', 'worth_keeping', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -58,26 +60,52 @@ def pictures_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all th
     return {"train": images, "test": samples, "validation": min(64, max(2, samples // 8))}
 
 # %% ../../nbs/runs/04_assemble.ipynb #159da7e4
+class Scoring(NamedTuple):
+    "How runs are probed and scored."
+
+    probe: Callable[[RunSpec, Dataset], Callable[[Autoencoder], dict[str, float]]]  # as `fit` takes it
+    score: Callable[[RunSpec, Autoencoder, Dataset], Evaluation | SlotEvaluation]
+    best: Callable[[list[dict[str, float]]], bool] = reconstructs  # the moment, where no threshold is given
+
+
+def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
+    "The probe of single latents, with as much of the scores' procedure as it shares."
+    how = spec.part("scoring")
+    alike = {name: how.get(name) for name in ("neighbors", "pruning", "latents")}
+    return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
+
+
+def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation:
+    "The scores of single latents."
+    how = spec.part("scoring")
+    return evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
+
+
+SCORING = {  # as papers name it
+    "latents": Scoring(probe_latents, score_latents),
+    "slots": Scoring(lambda _, data: slot_probe(data), lambda s, model, data: evaluate_slots(model, data, seed=s.seed)),
+    "jacobians": Scoring(
+        lambda _, data: jacobian_probe(data), lambda _, model, data: evaluate_objects(model, data), most_disentangled
+    ),
+}
+
+
+def scoring(spec: RunSpec) -> Scoring:
+    "How a run's paper scores."
+    return SCORING[PAPERS[spec.paper].scoring]
+
+# %% ../../nbs/runs/04_assemble.ipynb #0f206996
 def watch(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
     "The probe of a run, on `data` that it is to be probed with."
-    if spec.dataset in GRIDS:
-        how = spec.part("scoring")
-        alike = {name: how.get(name) for name in ("neighbors", "pruning", "latents")}
-        return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
-    return jacobian_probe(data) if spec.paper == "asymmetry" else slot_probe(data)
+    return scoring(spec).probe(spec, data)
 
 
 def worth_keeping(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  # as `fit` takes it
     "Whether the last point of a curve is a moment to be scored."
-    if spec.paper == "asymmetry":
-        return most_disentangled
     threshold = spec.part("training")["psnr_threshold"]
-    return partial(most_modular, threshold=threshold) if threshold else reconstructs
+    return partial(most_modular, threshold=threshold) if threshold else scoring(spec).best
 
 
 def score(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation | SlotEvaluation:
     "All scores of a run's model, on `data` that it is to be scored with."
-    if spec.dataset in GRIDS:
-        how = spec.part("scoring")
-        return evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
-    return evaluate_objects(model, data) if spec.paper == "asymmetry" else evaluate_slots(model, data, seed=spec.seed)
+    return scoring(spec).score(spec, model, data)

@@ -19,7 +19,7 @@ from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
 from ..core.device import generator
 from ..data.load import Dataset
 from ..data.scenes import mosaic
-from disentangle_repro.qlae.infomec import (
+from disentangle_repro.metrics import (
     InfoMEC,
     active_latents,
     compactness,

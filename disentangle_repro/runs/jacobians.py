@@ -11,10 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..asymmetry.cross_attention import interaction_loss
-from ..asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
 from ..baselines.autoencoder import Autoencoder, encode_all
 from ..data.load import Dataset
+from ..metrics import interaction_loss, j_ari, jis, slot_jacobian
 from .slots import SlotEvaluation, reconstruction_scores
 
 # %% auto #0

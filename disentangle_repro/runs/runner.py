@@ -19,12 +19,13 @@ from ..core.engine import bar_line, executor
 from ..core.errors import DataError
 from ..core.files import project_root, put_aside, written_whole
 from ..core.kernels import how_kernels_start
-from ..plan.specs import MEASUREMENTS, TRAININGS
-from ..train.store import RunSpec, Store
+from ..papers import PAPERS
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
-__all__ = ['WHOLE', 'Do', 'HELD', 'WholeFiles', 'execute', 'execute_run', 'put_damage_aside', 'done', 'attempt', 'outcome',
-           'do_runs']
+__all__ = ['WHOLE', 'TRAININGS', 'Do', 'HELD', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run', 'put_damage_aside',
+           'done', 'attempt', 'outcome', 'do_runs']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -42,11 +43,11 @@ class WholeFiles:
 
 # %% ../../nbs/runs/05_runner.ipynb #9df8f8f0
 def execute(
-    notebook: str,  # its path in nbs/
+    notebook: str,  # its path in nbs/, or anywhere
     output: Path,  # where the executed copy goes
     **parameters: Any,
 ) -> None:
-    "Execute a notebook of `nbs/`; raises what a cell of it raises, and `DataError` where it is not there."
+    "Execute a notebook; raises what a cell of it raises, and `DataError` where it is not there."
     import papermill
     from papermill.iorw import papermill_io
 
@@ -61,11 +62,21 @@ def execute(
         papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd
+TRAININGS = {"latents": "runs/run.ipynb", "slots": "runs/slots.ipynb", "jacobians": "runs/slots.ipynb"}
+
+
+def notebook_of_run(spec: RunSpec) -> str:  # as `execute` takes it
+    "The notebook that does a run."
+    paper = PAPERS[spec.paper]
+    measurement = paper.measurement(spec.model)
+    return measurement.notebook if measurement else TRAININGS[paper.scoring]
+
+
 def execute_run(spec: RunSpec, store: Store) -> None:
     "Do one run: execute its notebook with its specification."
     folders = {"runs": str(store.runs), "results": str(store.results)}
-    notebook = MEASUREMENTS.get(spec.model) or TRAININGS.get(spec.paper, "runs/run.ipynb")
-    execute(notebook, store.folder(spec) / "run.ipynb", spec=asdict(spec), folders=folders, bar_line=bar_line())
+    output = store.folder(spec) / "run.ipynb"
+    execute(notebook_of_run(spec), output, spec=asdict(spec), folders=folders, bar_line=bar_line())
 
 # %% ../../nbs/runs/05_runner.ipynb #684bd66d
 def put_damage_aside(store: Store) -> None:

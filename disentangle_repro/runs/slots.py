@@ -5,9 +5,8 @@
 # %% ../../nbs/runs/02_slots.ipynb #e3ae2170
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,14 @@ from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
 from ..data.load import Dataset, load_dataset
 from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
-from ..psa.probabilistic_slot_attention import ProbabilisticSlotAttention, active
-from ..psa.slot_metrics import compositional_contrast, pseudo_values, sis, slot_agreement
+from ..metrics import active, compositional_contrast, sis, slot_agreement
 from ..scores.reconstruction import mse, psnr
 from ..scores.segmentation import fg_ari
 
 # %% auto #0
 __all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'segment_all', 'reconstruction_scores',
            'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation',
-           'evaluate_slots', 'agreements', 'pair_records']
+           'evaluate_slots']
 
 # %% ../../nbs/runs/02_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -130,7 +128,7 @@ THRESHOLD = 0.01
 @torch.no_grad()
 def relevance_scores(model: Autoencoder, data: Dataset, batch_size: int = 50) -> dict[str, float]:
     "`slot_count_mae` and `flops_saving_percent_max`; nothing for a model whose slots have no weights."
-    if not isinstance(model.latent, ProbabilisticSlotAttention):
+    if not getattr(model.latent, "has_weights", False):
         return {}
     weights = torch.cat(
         [model.latent(model.encoder(to_network(batch))).weight for batch in data.images.split(batch_size)]
@@ -162,34 +160,3 @@ def evaluate_slots(
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots)
     return SlotEvaluation(scores, slots)
-
-# %% ../../nbs/runs/02_slots.ipynb #52d9c2a8
-def agreements(
-    slots: Sequence[Float[Tensor, "n slots dim"]],  # of the same scenes, one for each training
-    matching: str = "first",  # as `slot_agreement` takes it
-) -> dict[str, list]:  # trainings `a` and `b`, `smcc` and `r2`: one entry per ordered pair
-    "How well the slots of each training follow from those of every other (psa, section 6)."
-    a, b = zip(*permutations(range(len(slots)), 2), strict=True)
-    pairs = [slot_agreement(slots[i], slots[j], matching=matching) for i, j in zip(a, b, strict=True)]
-    return {"a": list(a), "b": list(b), "smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
-
-# %% ../../nbs/runs/02_slots.ipynb #0d46c6c2
-def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each training that was compared a record as of a run of the model, with pseudo-values for scores.
-
-    Two trainings give one record, with their mean. `trainings` says how many were compared.
-    """
-    found = []
-    for record in records:
-        spec, (a, b) = record["spec"], (record["pairs"][end] for end in "ab")
-        pairs = {name: values for name, values in record["pairs"].items() if name not in ("a", "b")}
-        n = len({*a, *b})
-        of_trainings = {
-            name: pseudo_values(a, b, values).tolist() if n > 2 else [float(np.mean(values))]
-            for name, values in pairs.items()
-        }
-        model = spec["hyperparameters"].get("measurement", {}).get("of", "psa")
-        for training, scores in enumerate(zip(*of_trainings.values(), strict=True)):
-            as_of_run = {"spec": {**spec, "model": model, "seed": training}, "environment": record["environment"]}
-            found.append({**as_of_run, "scores": dict(zip(pairs, scores, strict=True)), "trainings": n})
-    return found

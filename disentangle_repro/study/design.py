@@ -15,17 +15,17 @@ from tqdm import tqdm
 from ..core.engine import executor
 from ..core.hyperparameters import merged
 from ..core.scale import SCALES
-from disentangle_repro.plan.specs import (
-    ALONE, ASYMMETRY_MODELS, FACTORQVAE_MODELS, PSA_MODELS, TRIPOD_MODELS, Request, measurement_specs,
-    run_spec, wanted,
-)
+from ..papers import PAPERS
+from ..plan.request import Request, known_engine
+from ..plan.specs import is_alone, measurement_specs, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, put_damage_aside
-from ..tables.make import known_engine
-from ..train.store import RunSpec, Store, project_store
+from ..core.run_spec import RunSpec
+from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',
-           'Part', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep', 'take', 'main']
+           'Part', 'compared', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep', 'take',
+           'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -37,6 +37,12 @@ class Part:
     models: tuple[str, ...]
 
 
+def compared(paper: str) -> tuple[str, ...]:
+    "The models that a paper compares in its first table, without those that somebody added."
+    of = PAPERS[paper]
+    return tuple(model for model in of.tables[0].models if not of.models[model].like)
+
+
 OF_QLAE = (
     "ae", "qlae", "beta_vae", "beta_tcvae", "bioae", "vqvae",
     "qlae_global_codebook", "qlae_no_weight_decay", "vqvae_weight_decay",
@@ -45,11 +51,11 @@ OF_QLAE = (
 PRINTED_ROWS = ("factorqvae_32x1", "factorqvae_128x1", "factorvqvae_64x8", "factorvqvae_64x16")
 PARTS = (
     Part("qlae", "shapes3d", OF_QLAE),
-    Part("asymmetry", "sprites", ASYMMETRY_MODELS),
-    Part("psa", "objects_room", PSA_MODELS),
-    Part("tripod", "shapes3d", TRIPOD_MODELS),
-    Part("factorqvae", "shapes3d", (*FACTORQVAE_MODELS, *PRINTED_ROWS)),
-    Part("psa", "sprites", PSA_MODELS),
+    Part("asymmetry", "sprites", compared("asymmetry")),
+    Part("psa", "objects_room", compared("psa")),
+    Part("tripod", "shapes3d", compared("tripod")),
+    Part("factorqvae", "shapes3d", (*compared("factorqvae"), *PRINTED_ROWS)),
+    Part("psa", "sprites", compared("psa")),
     Part("qlae", "mpi3d", OF_QLAE),
 )
 
@@ -93,8 +99,8 @@ def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # a name and i
         name = f"{part.paper} on {part.dataset}"
         yield f"{name}: tuning", trainings(part, store)[0]
         yield name, (counted := trainings(part, store)[1])
-        compared = measurement_specs(part.paper, REQUEST.scale, counted)
-        yield f"{name}: measurements", [spec for spec in compared if spec.model not in ALONE]
+        found = measurement_specs(part.paper, REQUEST.scale, counted)
+        yield f"{name}: measurements", [spec for spec in found if not is_alone(spec)]
         if number == 0:
             yield "precision", in_fp32(store)
             yield "anchor", anchors()

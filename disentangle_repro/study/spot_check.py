@@ -17,9 +17,11 @@ from tqdm import tqdm
 from ..core.scale import SCALES
 from ..data.load import load_dataset
 from ..runs.assemble import assemble
-from ..plan.specs import Request, run_spec
+from ..plan.request import Request
+from ..plan.specs import run_spec
 from ..train.loop import Replayed, run_updates
-from ..train.store import RunSpec, Store, environment
+from ..core.run_spec import RunSpec
+from ..train.store import Store, environment
 
 # %% auto #0
 __all__ = ['UPDATES', 'SINGLE', 'IN_MEAN', 'spot_spec', 'first_losses', 'SpotCheck', 'spot_check']

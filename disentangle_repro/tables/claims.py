@@ -21,26 +21,11 @@ from scipy import stats
 from ..core.files import project_root, write_text
 from ..core.proofs import PROOF_CHECKS, import_proofs
 from ..core.scale import SCALES
-from disentangle_repro.tables.layout import (
-    DECIMALS,
-    METRIC_NAMES,
-    MODEL_NAMES,
-    footnote,
-    mean_interval,
-    page,
-    reported_numbers,
-)
-from disentangle_repro.plan.specs import (
-    AGGREGATED,
-    LIKE,
-    RUN_AS,
-    SETTINGS,
-    TABLES,
-    Request,
-    rounds,
-    run_spec,
-    setting,
-)
+from ..core.paper import AGGREGATED
+from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
+from ..plan.request import Request
+from ..plan.specs import rounds, run_spec, setting
+from .layout import footnote, mean_interval, page, reported_numbers
 from disentangle_repro.tables.verdicts import (
     CONTRADICTED,
     EQUIVALENT,
@@ -61,7 +46,7 @@ from disentangle_repro.tables.verdicts import (
     verdicts,
     welch_difference,
 )
-from ..train.store import RunSpec
+from ..core.run_spec import RunSpec
 
 # %% auto #0
 __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES', 'LOST',
@@ -78,7 +63,8 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
     "The claims of a paper, as `claims.yaml` has them."
-    text = (project_root() / "paper_tables" / "claims.yaml").read_text(encoding="utf-8")
+    folder = PAPERS[paper].folder if paper in PAPERS else None
+    text = ((folder or project_root() / "paper_tables") / "claims.yaml").read_text(encoding="utf-8")
     return [claim for claim in yaml.safe_load(text) if claim["paper"] == paper]
 
 # %% ../../nbs/tables/04_claims.ipynb #c6210b93
@@ -90,7 +76,7 @@ def printed_numbers(paper: str) -> pd.DataFrame:
     "Each printed number once, with its interval where there is one: columns `COLUMNS`."
     numbers = reported_numbers(paper).dropna(subset="value")
     numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(CELL)
-    seeds = max(getattr(SETTINGS.get(paper), "SEEDS", FEWEST_SEEDS), 2)
+    seeds = max(PAPERS[paper].seeds if paper in PAPERS else FEWEST_SEEDS, 2)
     error = printed_error(numbers.ci95.to_numpy(float), seeds)
     return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True, updates=0, scale="")[COLUMNS]
 
@@ -107,7 +93,7 @@ def measured_numbers(
     cells: pd.DataFrame,  # of a paper's tables, from `table_cells`
 ) -> pd.DataFrame:
     "The same for our numbers, without those of models that somebody added: claims are about a paper's own."
-    added = [where in LIKE for where in zip(cells.paper, cells.model, strict=True)]
+    added = [PAPERS[paper].lent(model) != model for paper, model in zip(cells.paper, cells.model, strict=True)]
     own = cells[~np.array(added, bool)]
     numbers = own.rename(columns={"ours": "value", "ours_ci95": "ci95"}).dropna(subset="value").drop_duplicates(CELL)
     return with_errors(numbers)
@@ -541,7 +527,7 @@ def paper_steps(paper: str, model: str, dataset: str) -> int:
 
 def tuned(paper: str, models: Iterable[str], scale: str) -> str:
     "Whether hyperparameters of models were tuned."
-    settings = [setting(paper, RUN_AS.get(model, model)) for model in models]
+    settings = [setting(paper, PAPERS[paper].run_as(model)) for model in models]
     if not any(len(getattr(how, "grid", ())) > 1 for how in settings):
         return "nothing is tuned in the paper"
     values = SCALES[scale].tuning_values
@@ -566,8 +552,8 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     if not (made := used[used.updates > 0]).shape[0]:
         return "measured in full"
     cells = [(model, data) for model, data in zip(made.model, made.dataset, strict=True) if data != AGGREGATED]
-    cells = cells or [(model, TABLES[claim["paper"]][0].run_on[0]) for model in made.model]
-    whole = max(paper_steps(claim["paper"], RUN_AS.get(model, model), data) for model, data in set(cells))
+    cells = cells or [(model, PAPERS[claim["paper"]].tables[0].run_on[0]) for model in made.model]
+    whole = max(paper_steps(claim["paper"], PAPERS[claim["paper"]].run_as(model), data) for model, data in set(cells))
     steps = f"{span(made.updates)} of " * bool(made.updates.min() < whole) + f"the paper's {whole:,} steps"
     seeds, scale = span(made.seeds), made.scale.iloc[0]
     return f"at {steps} (scale {scale}, {seeds} seeds, {tuned(claim['paper'], set(made.model), scale)})"
@@ -664,7 +650,7 @@ def closest(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     return f"{way}, {worst.difference:+.2f}{half} in {metric_name(worst.metric)} on {worst.dataset}"
 
 
-def printed_page(papers: Iterable[str] = tuple(SETTINGS)) -> str:
+def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
     "The verdict on each claim of some papers from their printed numbers, as Markdown."
     rows, open_ones = [], []
     for paper in papers:
@@ -691,8 +677,9 @@ def printed_page(papers: Iterable[str] = tuple(SETTINGS)) -> str:
 def paper_updates(paper: str) -> int:
     "The most updates that a paper's own settings ask for."
     whole = Request(SCALES["paper"], seeds=1)
-    tables = [table for table in TABLES[paper] if not table.needs]
-    places = {(RUN_AS.get(model, model), data) for table in tables for model in table.models for data in table.run_on}
+    tables = [table for table in PAPERS[paper].tables if not table.needs]
+    run_as = PAPERS[paper].run_as
+    places = {(run_as(model), data) for table in tables for model in table.models for data in table.run_on}
     specs = [run_spec(paper, *place, whole) for place in places]
     return max(map(rounds, specs), default=0)
 

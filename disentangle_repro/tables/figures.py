@@ -13,9 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..data.load import GRIDS
-from ..qlae.infomec import plot_nmi
-from .layout import MODEL_NAMES
-from ..train.store import RunSpec, Store
+from ..metrics import plot_nmi
+from ..papers import MODEL_NAMES
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
 __all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values']

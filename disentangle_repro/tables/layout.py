@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,35 +20,30 @@ from scipy import stats
 from ..core.files import project_root, write_text
 from ..core.pages import render
 from ..core.scale import SCALES
-from disentangle_repro.plan.specs import (
-    AGGREGATED,
-    ASYMMETRY_MODELS,
-    CODEBOOKS,
-    RUN_AS,
-    SETTINGS,
-    Request,
-    Table,
-    rounds,
-    table_specs,
-)
-from ..train.store import RunSpec, Store
+from ..core.paper import AGGREGATED, Table
+from ..papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
+from ..plan.request import Request
+from ..plan.specs import rounds, table_specs
+from ..core.run_spec import RunSpec
+from ..train.store import Store
 
 # %% auto #0
-__all__ = ['METRIC_NAMES', 'DECIMALS', 'MODEL_NAMES', 'LOWER_IS_BETTER', 'BOLD', 'reported_numbers', 'printed_as',
-           'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores', 'table_cells', 'updates_behind',
-           'trainings_behind', 'devices', 'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell',
-           'our_cell', 'emphasised', 'as_html', 'footnote', 'write_table', 'page']
+__all__ = ['BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
+           'table_cells', 'updates_behind', 'trainings_behind', 'devices', 'number', 'overlap_best',
+           'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'footnote',
+           'write_frame', 'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
     "The paper's printed numbers: table, model, dataset, metric, value, ci95."
-    path = project_root() / "paper_tables" / "reported" / f"{paper}.csv"
+    folder = PAPERS[paper].folder if paper in PAPERS else None
+    path = folder / "reported.csv" if folder else project_root() / "paper_tables" / "reported" / f"{paper}.csv"
     return pd.read_csv(path, dtype={"table": str, "value": float, "ci95": float})
 
 # %% ../../nbs/tables/01_layout.ipynb #6da0144d
-def printed_as(paper: str) -> dict[str, str]:  # from our data sets to those that the paper prints numbers for
+def printed_as(paper: str) -> Mapping[str, str]:  # from our data sets to those that the paper prints numbers for
     "Where a data set of ours stands for another one: what the settings of the paper say, nothing for most."
-    return getattr(SETTINGS.get(paper), "PRINTED_AS", {})
+    return PAPERS[paper].printed_as if paper in PAPERS else {}
 
 
 def reported_cell(
@@ -60,7 +55,7 @@ def reported_cell(
 ) -> tuple[float, float]:  # value and half-width of the 95% interval, NaN where not printed
     "The number that the paper prints for a cell, from the first of the table's places that has it."
     of = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
-    of_model = (of["model"] == model) | (of["model"] == RUN_AS.get(model))
+    of_model = (of["model"] == model) | (of["model"] == PAPERS[table.paper].run_as(model))
     on_dataset = (of["dataset"] == dataset) | (of["dataset"] == printed_as(table.paper).get(dataset))
     fits = of_model & on_dataset & (of["metric"] == metric) & ~np.isnan(of["value"])
     for number in table.reported_in:
@@ -112,7 +107,7 @@ def table_cells(
     for dataset in table.datasets:
         datasets = table.run_on if dataset == AGGREGATED else (dataset,)
         for model in table.models:
-            run_as = RUN_AS.get(model, model)
+            run_as = PAPERS[table.paper].run_as(model)
             runs = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
@@ -143,102 +138,6 @@ def devices(runs: list[dict[str, Any]]) -> str:
     "The devices that runs were made on."
     return ", ".join(sorted({run["environment"]["device"] for run in runs}))
 
-# %% ../../nbs/tables/01_layout.ipynb #92878959
-METRIC_NAMES = {
-    "infom": "InfoM",
-    "infoe": "InfoE",
-    "infoc": "InfoC",
-    "d": "D",
-    "i": "I",
-    "c": "C",
-    "d_forest": "D (forest)",
-    "i_forest": "I (forest)",
-    "c_forest": "C (forest)",
-    "psnr": "PSNR (dB)",
-    "mse_e4": "MSE (1e-4)",
-    "smcc": "SMCC",
-    "r2": "R2",
-    "sis": "SIS",
-    "contrast": "contrast",
-    "mse": "MSE",
-    "fg_ari": "FG-ARI",
-    "j_ari": "J-ARI",
-    "jis": "JIS",
-    "interaction": "interaction loss",
-    "rfid": "rFID",
-    "cfid": "cFID",
-    "mbo_i": "mBO_i",
-    "mbo_c": "mBO_c",
-    "aggregate_ratio": "aggregates apart",
-    "slot_count_mae": "error of the count",
-    "flops_saving_percent_max": "operations saved at most (%)",
-}
-DECIMALS = {
-    "psnr": 1,
-    "mse_e4": 1,
-    "mse": 4,
-    "interaction": 1,
-    "rfid": 1,
-    "cfid": 1,
-    "flops_saving_percent_max": 0,
-}  # of the others two
-MODEL_NAMES = {
-    "ae": "AE",
-    "beta_vae": "β-VAE",
-    "beta_tcvae": "β-TCVAE",
-    "bioae": "BioAE",
-    "factorvae": "FactorVAE",
-    "dvae": "dVAE",
-    "qvae": "QVAE",
-    "factordvae": "FactordVAE",
-    "factorqvae": "FactorQVAE",
-    **{
-        f"{name}_{codebook}": f"{printed} {codebook.replace('x', '×')}"
-        for name, printed, codebooks in (
-            ("qvae", "QVAE", CODEBOOKS[0]),
-            ("vqvae", "VQVAE", CODEBOOKS[1]),
-            ("factorqvae", "FactorQVAE", CODEBOOKS[0]),
-            ("factorvqvae", "FactorVQVAE", CODEBOOKS[1]),
-        )
-        for codebook in codebooks
-    },
-    "vqvae": "VQ-VAE",
-    "qlae": "QLAE",
-    "infowgan_gp": "InfoWGAN-GP",
-    "qlinfowgan_gp": "QLInfoWGAN-GP",
-    "qlae_global_codebook": "QLAE, global codebook",
-    "qlae_no_weight_decay": "QLAE, no weight decay",
-    "vqvae_weight_decay": "VQ-VAE, weight decay",
-    "qlinfowgan_gp_no_weight_decay": "QLInfoWGAN-GP, no weight decay",
-    "qlae_klm": "QLAE + KLM",
-    "tripod": "Tripod",
-    "tripod_naive": "Tripod, naive",
-    "tripod_no_nhp": "Tripod without NHP",
-    "tripod_no_klm": "Tripod without KLM",
-    "tripod_finer_quantization": "Tripod, finer quantisation",
-    **{
-        model: ", ".join(part.replace("_", " ") for part in model.split("-")[:2])
-        + ": " + model.split("-")[2].replace("_", " + ")
-        for model in ASYMMETRY_MODELS
-    },
-    "monet": "MONet",
-    "sa": "SA",
-    "sa_noa": "SA-NoA",
-    "psa": "PSA",
-    "psa_noa": "PSA-NoA",
-    "psa_proj": "PSA-Proj",
-    "block_masks": "Block masks",
-    "slate": "SLATE",
-    "rotating_features": "Rotating features",
-    "dino_kmeans": "DINO, k-means",
-    "dino_cae": "DINO CAE",
-    "dinosaur_mlp": "DINOSAUR, MLP",
-    "sa_mlp_dino": "SA, MLP on DINO",
-    "sa_mlp_dino_slot_masks": "SA, MLP on DINO, masks of slots",
-    "psa_mlp_dino": "PSA, MLP on DINO",
-    "psa_mlp_dino_slot_masks": "PSA, MLP on DINO, masks of slots",
-}
-
 # %% ../../nbs/tables/01_layout.ipynb #b3cc67cc
 def number(value: float, half_width: float, decimals: int, missing: str) -> str:
     "A number with its interval as the papers print it; `missing` where there is none."
@@ -248,9 +147,6 @@ def number(value: float, half_width: float, decimals: int, missing: str) -> str:
     return f"{value:.{decimals}f}{interval}"
 
 # %% ../../nbs/tables/01_layout.ipynb #bf001f5f
-LOWER_IS_BETTER = {"mse", "mse_e4", "rfid", "cfid", "interaction", "contrast", "aggregate_ratio", "slot_count_mae"}
-
-
 def overlap_best(values: Sequence[float], half_widths: Sequence[float], lower: bool = False) -> np.ndarray:
     "Which intervals overlap with the one of the highest (lowest) end; none where fewer than two are known."
     values, half = np.asarray(values, float) * (-1 if lower else 1), np.asarray(half_widths, float)
@@ -326,6 +222,26 @@ def footnote(cells: pd.DataFrame) -> str:
     return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD}"
 
 # %% ../../nbs/tables/01_layout.ipynb #61862e9e
+def write_frame(
+    stem: Path,  # of the files' names
+    title: str,
+    frame: pd.DataFrame,  # as it is shown, without an index
+    note: str,
+    html: str = "",  # left out: the frame's own
+    rows: pd.DataFrame | None = None,  # for the CSV; left out: the frame
+) -> list[Path]:  # the files written
+    "Write a frame as Markdown, HTML and CSV."
+    markdown = frame.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
+    texts = {
+        ".md": f"# {title}\n\n{markdown}\n\n{note}\n",
+        ".html": page(title, html or frame.to_html(border=0, index=False), note),
+        ".csv": (frame if rows is None else rows).to_csv(index=False),
+    }
+    for suffix, text in texts.items():
+        write_text(stem.with_suffix(suffix), text)
+    return [stem.with_suffix(suffix) for suffix in texts]
+
+
 def write_table(
     table: Table,
     cells: pd.DataFrame,
@@ -336,15 +252,7 @@ def write_table(
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
-    stem = folder / f"{table.paper}_table_{table.number}"
-    texts = {
-        ".md": f"# {title}\n\n{flat.to_markdown(index=False, disable_numparse=True)}\n\n{note}\n",
-        ".html": page(title, as_html(laid_out), note),
-        ".csv": cells.to_csv(index=False),
-    }
-    for suffix, text in texts.items():
-        write_text(stem.with_suffix(suffix), text)
-    return [stem.with_suffix(suffix) for suffix in texts]
+    return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), cells)
 
 # %% ../../nbs/tables/01_layout.ipynb #caafcba2
 def page(

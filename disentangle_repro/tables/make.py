@@ -11,22 +11,22 @@ from dataclasses import asdict
 
 from tqdm import tqdm
 
-from ..core.engine import check_engine, executor
+from ..core.engine import executor
+from ..core.errors import DataError
 from ..core.extensions import load_extensions
 from ..core.kernels import forked_kernels
 from ..core.files import project_root
-from ..core.scale import SCALES, pick_scale
-from ..data.load import GRIDS, SCENES
-from ..models import list_models
+from ..core.scale import pick_scale
+from ..papers import PAPERS
 from .claims import written_summaries
-from ..plan.specs import ALONE, TABLES, Request, wanted, with_protocol
+from ..plan.request import Request, asked_papers, asked_request, parser
+from ..plan.specs import is_alone, wanted
 from ..study.spot_check import spot_check
 from ..runs.runner import do_runs, execute, put_damage_aside
 from ..train.store import project_store
 
 # %% auto #0
-__all__ = ['IMPORTED', 'write_tables', 'make_tables', 'positive', 'known_engine', 'parser', 'asked_request', 'asked_papers',
-           'is_study', 'lay_out_study', 'main']
+__all__ = ['IMPORTED', 'write_tables', 'make_tables', 'is_study', 'lay_out_study', 'main']
 
 # %% ../../nbs/tables/06_make.ipynb #ffa30e02
 def write_tables(papers: Sequence[str], request: Request) -> None:
@@ -36,9 +36,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
     folder = project_root() / "paper_tables" / "tables" / how
     asked = asdict(request) | {"scale": name, "folder": str(folder)}
     for paper in papers:
-        own = (project_root() / "nbs" / "tables" / f"{paper}.ipynb").exists()
-        notebook, whose = (f"tables/{paper}.ipynb", {}) if own else ("tables/paper.ipynb", {"paper": paper})
-        execute(notebook, folder / f"{paper}.ipynb", **asked, **whose)
+        execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
         for text in sorted(folder.glob(f"{paper}_*.md")):
             tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
     if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
@@ -62,62 +60,16 @@ def make_tables(
         tuning = wanted(papers, request, store, models, datasets).tuning
         failures = do_runs(tuning, store, pool) if tuning else {}
         todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
-        together = [spec for spec in todo.measurements if spec.model not in ALONE]
+        together = [spec for spec in todo.measurements if not is_alone(spec)]
         for part in filter(None, (todo.trainings, together)):
             failures |= do_runs(part, store, pool)
     quiet = "local" if engine.startswith("local") else engine  # nothing else going on, and all cores for one
-    for spec in (spec for spec in todo.measurements if spec.model in ALONE):
+    for spec in (spec for spec in todo.measurements if is_alone(spec)):
         with executor(quiet, at_once=1) as pool:
             failures |= do_runs([spec], store, pool)
     with forked_kernels(IMPORTED):
         write_tables(papers, request)
     return failures
-
-# %% ../../nbs/tables/06_make.ipynb #c8233d15
-def positive(text: str) -> int:
-    "A whole number of at least one; `ValueError`, which argparse turns into a message, for anything else."
-    if (number := int(text)) < 1:
-        raise ValueError(text)
-    return number
-
-
-def known_engine(text: str) -> str:
-    "An engine; `ArgumentTypeError` for anything else."
-    try:
-        return check_engine(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-# %% ../../nbs/tables/06_make.ipynb #f7f9c91a
-def parser() -> argparse.ArgumentParser:
-    "The options of `disentangle_tables`."
-    options = argparse.ArgumentParser(description="Do the runs that tables need, and write the tables.")
-    options.add_argument("--papers", nargs="*", choices=[*TABLES], metavar="PAPER", help=f"of {', '.join(TABLES)}")
-    of_a_table = {"nargs": "*", "help": "left out: all of a table"}
-    options.add_argument("--models", choices=list_models(), metavar="MODEL", **of_a_table)
-    options.add_argument("--datasets", choices=[*SCENES, *GRIDS], metavar="DATASET", **of_a_table)
-    options.add_argument("--scale", choices=[*SCALES], help="left out: what suits this machine")
-    options.add_argument("--source", default="rendered", choices=("rendered", "official"), help="of the data")
-    options.add_argument("--protocol", default="paper", choices=("paper", "code"), help="the text or the released code")
-    options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
-    options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
-    options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
-    return options
-
-# %% ../../nbs/tables/06_make.ipynb #e291d4df
-def asked_request(options: argparse.Namespace) -> Request:
-    "How the options ask for runs to be made."
-    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
-    return Request(pick_scale(options.scale), **how)
-
-
-def asked_papers(options: argparse.Namespace) -> list[str]:
-    "The papers that the options ask for, but for those that have no such reading, which is said."
-    papers = options.papers or list(TABLES)
-    having = with_protocol(papers, options.protocol)
-    for paper in sorted(set(papers) - set(having), key=papers.index):
-        tqdm.write(f"{paper} has no protocol {options.protocol!r}: no code was released, so it is left out.")
-    return having
 
 # %% ../../nbs/tables/06_make.ipynb #c33b8f4d
 def is_study(options: argparse.Namespace) -> bool:

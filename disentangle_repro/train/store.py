@@ -5,7 +5,6 @@
 # %% ../../nbs/train/03_store.ipynb #1fcb10fd
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -24,49 +23,11 @@ from filelock import FileLock, Timeout
 from ..core.device import device_name
 from ..core.extensions import LOADED
 from ..core.errors import DataError
-from ..core.hyperparameters import Hyperparameters, check_parts, with_defaults, without_defaults
 from ..core.files import project_root, put_aside, remove_unfinished, write_text, written_whole
+from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'fingerprint', 'RunSpec', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held',
-           'Store', 'project_store']
-
-# %% ../../nbs/train/03_store.ipynb #fe3d3ead
-def fingerprint(content: Any) -> str:
-    "SHA-256 of what `content` is as JSON, whatever the order of its keys."
-    as_read = json.loads(json.dumps(content))
-    return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
-
-# %% ../../nbs/train/03_store.ipynb #5d31d2f4
-@dataclass(frozen=True)
-class RunSpec:
-    "Everything a run's numbers depend on; `ValueError` for hyperparameters that are not nested by `PARTS`."
-
-    paper: str  # whose training procedure, such as "qlae"
-    model: str  # such as "ae"
-    dataset: str  # such as "shapes3d"
-    source: str  # "rendered" or "official"
-    scale: str  # a name in `core.scale.SCALES`
-    seed: int
-    protocol: str  # "paper" or "code"
-    hyperparameters: Hyperparameters  # numbers and strings, all of them
-    revision: int = 1  # of the model's code
-
-    def __post_init__(self):
-        check_parts(self.hyperparameters)
-
-    def part(self, name: str) -> dict[str, Any]:
-        "The hyperparameters of one part, with defaults."
-        return with_defaults(self.hyperparameters)[name]
-
-    @property
-    def id(self) -> str:
-        "A name a person can read, and eight digits of a hash of everything that is not a default."
-        names = (self.model, self.dataset, self.source, self.scale, self.protocol, f"seed{self.seed}")
-        content = vars(self) | {"hyperparameters": without_defaults(self.hyperparameters)}
-        if self.revision == 1:
-            del content["revision"]
-        return "-".join((self.paper, *names, fingerprint(content)[:8]))
+__all__ = ['LIBRARIES', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held', 'Store', 'project_store']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from disentangle_repro.core.engine import check_engine, executor
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.plan.specs import TABLES, Request, table_specs
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import table_specs
 from disentangle_repro.runs.runner import do_runs
-from disentangle_repro.train.store import RunSpec, Store
+from disentangle_repro.train.store import Store
 
 
 def specs(n: int) -> list[RunSpec]:
@@ -124,7 +127,7 @@ def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
 
 def test_runs_of_a_table_can_be_sent(tmp_path):
     store = store_in(tmp_path)
-    some = table_specs(TABLES["psa"][0], Request(SCALES["smoke"]), store)[:5]
+    some = table_specs(PAPERS["psa"].tables[0], Request(SCALES["smoke"]), store)[:5]
     with executor("local:2") as pool:
         assert do_runs(some, store, pool, finish) == {}
     assert len(store.everything()[0]) == 5

@@ -18,6 +18,7 @@ from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import add_dataset, joint, list_datasets, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
 from disentangle_repro.data.hdf5 import sources_to_draw, write_pictures
@@ -30,7 +31,6 @@ from disentangle_repro.plan.cost import files_needed
 from disentangle_repro.runs.assemble import assemble, joint_given, score, watch
 from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
-from disentangle_repro.train.store import RunSpec
 
 CORRELATED = {"sources": ["object hue", "scale"], "sigma": 0.2}
 NOTEBOOKS = Path(__file__).parents[2] / "nbs"

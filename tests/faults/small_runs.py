@@ -10,8 +10,9 @@ from torch import nn
 
 from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.qlae import LatentQuantizer
-from disentangle_repro.train import RunSpec, Store, Training, fit, make_optimizer
+from disentangle_repro.train import Store, Training, fit, make_optimizer
 from disentangle_repro.train.loop import load
 
 UPDATES = 40

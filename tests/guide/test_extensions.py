@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,23 +12,24 @@ import pandas as pd
 import pytest
 import torch
 
-from disentangle_repro import models
+from disentangle_repro import models, papers
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
 from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
 from disentangle_repro.core.hyperparameters import merged
+from disentangle_repro.core.paper import Table
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.sprites import SPRITES
 from disentangle_repro.models import add_model, create_model
-from disentangle_repro.plan import specs as plan
-from disentangle_repro.plan.specs import Request, Table, run_spec, table_specs, tuning_specs
-from disentangle_repro.tables import layout, make
+from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec, table_specs, tuning_specs
+from disentangle_repro.tables import make
 from disentangle_repro.tables.claims import measured_numbers
-from disentangle_repro.tables.extend import add_paper, add_row, add_table
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ COMMAND = Path(sys.executable).with_name("disentangle_tables")
 TOY = """
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.models import add_model
-from disentangle_repro.tables.extend import add_row
+from disentangle_repro.papers import add_row
 
 add_model("toy", lambda n_latents, *, halved, **nets: plain_autoencoder(n_latents // 2, **nets))
 add_row("qlae", "toy", like="ae", title="Toy AE", halved=True)
@@ -47,8 +47,8 @@ add_row("qlae", "toy", like="ae", title="Toy AE", halved=True)
 @pytest.fixture
 def registries():
     "What an extension may change, put back afterwards."
-    of = [models.MODELS, models.SLOT_MODELS, load.SCENES, load.GRIDS, official.PUBLISHED, layout.MODEL_NAMES,
-          plan.TABLES, plan.SETTINGS, plan.TRAININGS, plan.LIKE, plan.OWN, extensions.LOADED]  # fmt: skip
+    of = [models.MODELS, models.SLOT_MODELS, load.SCENES, load.GRIDS, official.PUBLISHED, papers.MODEL_NAMES,
+          papers.METRIC_NAMES, papers.DECIMALS, PAPERS, extensions.LOADED]  # fmt: skip
     before, lists = [dict(known) for known in of], (load.NAMES[:], load.RENDERED[:])
     yield
     for known, entries in zip(of, before, strict=True):
@@ -124,8 +124,8 @@ def test_a_row_is_trained_and_tuned_like_another(registries):
     in_full = Request(SCALES["paper"])
     other, mine = (run_spec("tripod", name, "isaac3d", in_full).hyperparameters for name in ("beta_tcvae", "mine"))
     assert mine == merged(other, {"model": {"extra": 2.0}})
-    (table,) = plan.TABLES["tripod"]
-    assert table.models[-1] == "mine" and layout.MODEL_NAMES["mine"] == "mine"
+    (table,) = PAPERS["tripod"].tables
+    assert table.models[-1] == "mine" and papers.MODEL_NAMES["mine"] == "mine"
     grids = tuning_specs(table, in_full)
     assert list(grids["mine", "mpi3d"]) == list(grids["beta_tcvae", "mpi3d"])
     own = [spec for spec in table_specs(table, in_full, Store(Path("none"), Path("none"))) if spec.model == "mine"]
@@ -148,9 +148,9 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     assert data.images.shape == (96, 64, 64, 3) and create_model("ae", dataset="few", width=0.1).encode(
         data.images[:2]
     ).shape == (2, 12)
-    before = deepcopy(plan.TABLES["qlae"][0])
+    before = PAPERS["qlae"].tables[0]
     add_table(replace(before, number="few", datasets=("few",)), like="falcor3d")
-    assert plan.TABLES["qlae"][0] == before, "a paper's mean over its data sets has changed"
+    assert PAPERS["qlae"].tables[0] == before, "a paper's mean over its data sets has changed"
     spec = run_spec("qlae", "qlae", "few", Request(SCALES["smoke"]))
     assert spec.hyperparameters["data"]["images"] == 96, "a run asks for more pictures than there are"
     lent = run_spec("qlae", "qlae", "falcor3d", Request(SCALES["smoke"])).hyperparameters
@@ -199,15 +199,14 @@ def test_slots_and_scenes_of_ones_own(registries):
         (lambda: add_dataset(SHAPES3D), "name is 'shapes3d' but that name is taken"),
         (lambda: add_row("qlae", "factorvae", like="tripod"), "like is 'tripod' but must be one of 'ae'"),
         (lambda: add_row("qlea", "factorvae", like="ae"), "paper is 'qlea' but must be one of"),
-        (lambda: add_table(replace(plan.TABLES["qlae"][0], number="9", models=("psa",))), "models is 'psa'"),
-        (lambda: add_table(replace(plan.TABLES["psa"][0], number="9", datasets=("discs",))), "datasets is 'discs'"),
-        (lambda: add_paper("qlae", plan.SETTINGS["qlae"], []), "paper is 'qlae' but that name is taken"),
-        (lambda: add_paper("new", object(), []), "settings of new have no DATASETS"),
-        (lambda: add_paper("new", plan.SETTINGS["qlae"], [plan.TABLES["psa"][0]]), "number is '2' but"),
+        (lambda: add_table(replace(PAPERS["qlae"].tables[0], number="9", models=("psa",))), "models is 'psa'"),
+        (lambda: add_table(replace(PAPERS["psa"].tables[0], number="9", datasets=("discs",))), "datasets is 'discs'"),
+        (lambda: add_paper(PAPERS["qlae"]), "key is 'qlae' but that name is taken"),
+        (lambda: add_paper(replace(PAPERS["qlae"], key="new")), "paper is 'qlae' but must be one of 'new'"),
     ],
 )  # fmt: skip
 def test_what_will_not_do_is_refused_and_leaves_nothing(registries, add, said):
-    before = list(plan.TABLES), list(plan.SETTINGS), dict(plan.LIKE), list(load.NAMES)
+    before = dict(PAPERS), dict(papers.MODEL_NAMES), list(load.NAMES)
     with pytest.raises(ValueError, match=said):
         add()
-    assert before == (list(plan.TABLES), list(plan.SETTINGS), dict(plan.LIKE), list(load.NAMES))
+    assert before == (dict(PAPERS), dict(papers.MODEL_NAMES), list(load.NAMES))

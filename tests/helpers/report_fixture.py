@@ -10,11 +10,14 @@ import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS
-from disentangle_repro.plan.specs import MEASUREMENTS, TABLES, Request, once, run_spec, wanted
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import is_measurement, once, run_spec, wanted
 from disentangle_repro.report.site import make_report
-from disentangle_repro.train.store import RunSpec, Store
+from disentangle_repro.train.store import Store
 
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting
 AGREEMENTS = 2  # comparisons of trainings that are there
@@ -65,14 +68,14 @@ def notebook(spec: RunSpec, rng: random.Random, error: str = "") -> str:
 
 def record(spec: RunSpec, rng: random.Random) -> dict:
     "Scores out of the air, and what stands beside them."
-    metrics = dict.fromkeys(metric for table in TABLES[spec.paper] for metric in table.metrics)
+    metrics = dict.fromkeys(metric for table in PAPERS[spec.paper].tables for metric in table.metrics)
     if spec.model == "iteration_times":
         metrics = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
-    elif spec.model in MEASUREMENTS:
+    elif is_measurement(spec):
         metrics = ("smcc", "r2")
     scores = {metric: round(rng.random(), 4) for metric in metrics} | {"psnr": 20.0, "mse": 0.01}
     made = {"environment": ENVIRONMENT, "scores": scores, "seconds": round(60 * rng.random(), 1)}
-    if spec.model in MEASUREMENTS:
+    if is_measurement(spec):
         pairs = {"a": [0, 0, 1], "b": [1, 2, 2], "smcc": 3 * [scores.get("smcc", 0)], "r2": 3 * [scores.get("r2", 0)]}
         return made | {"pairs": pairs, "alternating": pairs, "rounds": {}, "operations": dict.fromkeys(metrics, 10**9)}
     made |= {"probes": [{"updates": 40, "loss": 1.0, "psnr": 20.0}], "scored_at": 40}
@@ -85,14 +88,14 @@ def record(spec: RunSpec, rng: random.Random) -> dict:
 
 def in_the_store(specs: list[RunSpec]) -> list[RunSpec]:
     "Every tenth training of each paper, and those that all three papers with attributes have on shapes3d."
-    some = [spec for paper in TABLES for spec in [s for s in specs if s.paper == paper][::EVERY]]
+    some = [spec for paper in PAPERS for spec in [s for s in specs if s.paper == paper][::EVERY]]
     return once([*some, *(s for s in specs if s.dataset == "shapes3d" and s.model in MODELS_OF.get(s.paper, ()))])
 
 
 def small_store(folder) -> Store:
     "The store, below `folder`."
     rng, store = random.Random(0), Store(folder / "runs", folder / "results")
-    asked = wanted(tuple(TABLES), Request(SCALES["smoke"]), store)
+    asked = wanted(tuple(PAPERS), Request(SCALES["smoke"]), store)
     runs = in_the_store(asked.trainings)
     larger = [Request(SCALES["cpu"]), Request(SCALES["cpu"], protocol="code"), Request(SCALES["short"], "official")]
     runs += [run_spec("qlae", model, "shapes3d", request) for request in larger for model in ("ae", "qlae")]

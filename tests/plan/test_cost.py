@@ -11,6 +11,7 @@ import torch
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan import cost
 from disentangle_repro.plan.cost import (
     Cost,
@@ -27,7 +28,8 @@ from disentangle_repro.plan.cost import (
     summary,
     with_samples,
 )
-from disentangle_repro.plan.specs import SETTINGS, TABLES, Request, run_spec, wanted
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec, wanted
 from disentangle_repro.runs.assemble import assemble, pictures_needed
 from disentangle_repro.tables import make
 from disentangle_repro.train import Store
@@ -57,7 +59,7 @@ def an_hour_a_run(specs, device, progress=True):
 
 
 def every_paper(request, store):
-    return runs_and_costs(list(TABLES), request, store, device=CPU, progress=False)
+    return runs_and_costs(list(PAPERS), request, store, device=CPU, progress=False)
 
 
 def test_as_many_runs_as_make_tables_does(store):
@@ -74,10 +76,10 @@ def test_tuning_is_counted_before_it_is_done(store):
     qlae = wanted(["qlae"], PAPER, store)
     assert len(qlae.trainings) == 12 * 4 * 5 and {spec.seed for spec in qlae.tuning} == {0, 1}
     assert runs["tuning"] == 2 * 4 * sum(
-        len(SETTINGS[paper].SETTINGS[model].grid)
+        len(PAPERS[paper].models[model].setting.grid)
         for paper in ("qlae", "tripod")
-        for model in {name for table in TABLES[paper] for name in table.models}
-        if len(SETTINGS[paper].SETTINGS[model].grid) > 1
+        for model in {name for table in PAPERS[paper].tables for name in table.models}
+        if len(PAPERS[paper].models[model].setting.grid) > 1
     )
 
 

@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from disentangle_repro.baselines.monet import MONet
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.paper import Table
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.specs import SETTINGS, Table
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.report.overview import as_claims_name
 from disentangle_repro.tables.layout import reported_cell
 from disentangle_repro.train.loop import Training, load, save
@@ -133,7 +134,7 @@ def test_what_an_optimiser_cannot_do_is_refused(wrong, message):
 
 def test_which_printed_data_set_a_rendered_one_stands_for_is_the_papers_own_data():
     cells = pd.DataFrame({"metric": ["fg_ari"], "protocol": ["paper"], "dataset": ["clevr6"]})
-    assert {paper: as_claims_name(cells, paper).dataset.item() for paper in SETTINGS} == {
+    assert {paper: as_claims_name(cells, paper).dataset.item() for paper in PAPERS} == {
         "qlae": "clevr6", "tripod": "clevr6", "factorqvae": "clevr6", "asymmetry": "clevr6", "psa": "clevr",
     }  # fmt: skip
     table = Table("asymmetry", "1", "", ("sa",), ("clevr6",), ("fg_ari",), ("1",))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from disentangle_repro.runs.slots import agreements, pair_records
+from disentangle_repro.psa.agreement import agreements, pair_records
 from disentangle_repro.tables.layout import mean_interval
 
 MODELS, TRAININGS, IMAGES = 160, 3, 24

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import load_dataset, official
 from disentangle_repro.data.clevr6 import CLEVR6
 from disentangle_repro.data.objects_room import OBJECTS_ROOM
@@ -30,7 +31,6 @@ from disentangle_repro.runs.assemble import (
 )
 from disentangle_repro.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
 from disentangle_repro.train.loop import fit, load
-from disentangle_repro.train.store import RunSpec
 
 SPLITS = {"objects_room": (20, 12, 40), "sprites": (20, 12, 120), "clevr6": (8, 4, 4)}
 SCENES = {"objects_room": OBJECTS_ROOM, "sprites": SPRITES, "clevr6": CLEVR6}

@@ -25,7 +25,8 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import Dataset
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.specs import Request, run_spec
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, normalized_v_information
 from disentangle_repro.runs import assemble
 from disentangle_repro.runs import evaluate as evaluation

@@ -7,6 +7,7 @@ import pytest
 
 from disentangle_repro.asymmetry import settings as asymmetry
 from disentangle_repro.core.scale import SCALES
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan import specs as plan
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.study import design
@@ -52,7 +53,7 @@ def test_a_grid_without_strengths_of_its_own_is_tuned_around_its_middle(monkeypa
     "A paper that somebody added has grids, and need not have chosen from them."
     bare = SimpleNamespace(grid=(1.0, 2.0, 3.0, 4.0, 5.0), tuned_as="", revision=1)
     monkeypatch.setattr(plan, "setting", lambda paper, model: bare)
-    table = replace(plan.TABLES["qlae"][0], models=("beta_vae",), datasets=("shapes3d",))
+    table = replace(PAPERS["qlae"].tables[0], models=("beta_vae",), datasets=("shapes3d",))
     (grid,) = plan.tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
     assert list(grid) == tried
 

@@ -7,24 +7,15 @@ import pytest
 
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
-from disentangle_repro.plan.specs import (
-    RUN_AS,
-    SETTINGS,
-    TABLES,
-    Request,
-    best_strengths,
-    once,
-    paper_tables,
-    run_spec,
-    table_specs,
-    tuning_specs,
-)
+from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import best_strengths, once, paper_tables, run_spec, table_specs, tuning_specs
 from disentangle_repro.tables import make
-from disentangle_repro.tables.layout import METRIC_NAMES, MODEL_NAMES, lay_out, reported_numbers, table_cells
+from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])
-EVERY_TABLE = [table for tables in TABLES.values() for table in tables]
+EVERY_TABLE = [table for paper in PAPERS.values() for table in paper.tables]
 
 
 @pytest.fixture
@@ -95,14 +86,14 @@ def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
     perform(monkeypatch, tune)
     assert make.main("--scale paper --models qlae --datasets shapes3d --papers qlae".split()) == 0
     decays = [spec.part("optimizer")["weight_decay"] for spec in asked]
-    assert sorted(decays[:8]) == sorted(2 * SETTINGS["qlae"].SETTINGS["qlae"].grid)
+    assert sorted(decays[:8]) == sorted(2 * PAPERS["qlae"].models["qlae"].setting.grid)
     assert decays[8:] == [0.01] * 5 and {spec.seed for spec in asked[8:]} == {2, 3, 4, 5, 6}
 
 
 @pytest.mark.parametrize(("psnr", "chosen"), [({0.1: 31.0, 1.0: 12.0}, 0.1), ({0.1: 31.0, 1.0: 30.5}, 1.0)])
 def test_a_strength_that_does_not_reconstruct_is_not_chosen(checkout, psnr, chosen):
     "InfoM rises with the strength; 1.0 is chosen only where it reconstructs within a decibel of the best."
-    table, in_full = TABLES["qlae"][0], replace(SMOKE, scale=SCALES["paper"])
+    table, in_full = PAPERS["qlae"].tables[0], replace(SMOKE, scale=SCALES["paper"])
     for strength, specs in tuning_specs(table, in_full)["qlae", "mpi3d"].items():
         for spec in specs:
             scores = {"infom": 0.5 + 0.1 * strength, "psnr": psnr.get(strength, 31.0)}
@@ -112,7 +103,7 @@ def test_a_strength_that_does_not_reconstruct_is_not_chosen(checkout, psnr, chos
 
 def test_tripods_threshold_filters_where_it_is_reached(checkout):
     "On MPI3D 42 dB pass, whatever the best of the grid has; on no grid does a PSNR of 12 dB win."
-    (table,), in_full = TABLES["tripod"], replace(SMOKE, scale=SCALES["paper"])
+    (table,), in_full = PAPERS["tripod"].tables, replace(SMOKE, scale=SCALES["paper"])
     psnr = {1.0: 50.0, 2.0: 42.5, 3.0: 41.0, 5.0: 20.0, 10.0: 12.0}
     for (strength,), specs in tuning_specs(table, in_full)["beta_tcvae", "mpi3d"].items():
         for spec in specs:
@@ -126,7 +117,7 @@ def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(check
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     assert make.main("--scale smoke --protocol code".split()) == 0
     assert "psa has no protocol 'code'" in capsys.readouterr().out
-    assert {spec.paper for spec in asked} == {*TABLES} - {"psa"}
+    assert {spec.paper for spec in asked} == {*PAPERS} - {"psa"}
     assert {spec.protocol for spec in asked if spec.model != "iteration_times"} == {"code"}
 
 
@@ -182,9 +173,9 @@ def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
 def test_every_table_can_be_planned_at_every_scale(table, scale, checkout):
     request = replace(SMOKE, scale=SCALES[scale])
     tuning = tuning_specs(table, request)
-    assert {where[0] for where in tuning} <= {RUN_AS.get(model, model) for model in table.models}
+    assert {where[0] for where in tuning} <= set(map(PAPERS[table.paper].run_as, table.models))
     models = {spec.model for spec in table_specs(table, request, checkout)}
-    assert models == (set() if table.needs else {RUN_AS.get(model, model) for model in table.models})
+    assert models == (set() if table.needs else set(map(PAPERS[table.paper].run_as, table.models)))
 
 
 def test_models_that_take_two_steps_an_iteration_get_as_many_iterations():
@@ -199,7 +190,7 @@ def test_models_that_take_two_steps_an_iteration_get_as_many_iterations():
 @pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda t: f"{t.paper}-{t.number}")
 def test_a_table_asks_for_what_exists(table):
     assert set(table.models) <= set(MODEL_NAMES)
-    assert table.needs or {RUN_AS.get(model, model) for model in table.models} <= set(list_models())
+    assert table.needs or set(map(PAPERS[table.paper].run_as, table.models)) <= set(list_models())
     assert set(table.metrics) <= set(METRIC_NAMES)
     assert set(table.reported_in) <= set(reported_numbers(table.paper).table)
 

@@ -158,11 +158,13 @@ def test_verdicts_keep_their_word():
 
 def test_updates_that_were_really_made_decide_and_not_the_scale(tmp_path):
     "Scale short with UPDATES=10: its cells have 10 updates, and none of them is judged."
-    from disentangle_repro.plan.specs import TABLES, Request, run_spec
+    from disentangle_repro.papers import PAPERS
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.plan.specs import run_spec
     from disentangle_repro.tables.layout import table_cells
     from disentangle_repro.train import Store
 
-    store, table, short = Store(tmp_path / "runs", tmp_path / "results"), TABLES["qlae"][0], SCALES["short"]
+    store, table, short = Store(tmp_path / "runs", tmp_path / "results"), PAPERS["qlae"].tables[0], SCALES["short"]
     records = []
     for model, updates in (("ae", 10), ("qlae", 20_000)):
         for seed in range(3):
@@ -190,7 +192,8 @@ def test_bold_is_what_cannot_be_told_from_the_best():
 
 def test_figures_are_judged_from_trained_models_only():
     "Ranges of scores over a sweep, of three models with three seeds; nothing from fewer, or from ten updates."
-    from disentangle_repro.plan.specs import Request, run_spec
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.plan.specs import run_spec
 
     def record(model, seed, move, updates=None):
         spec = run_spec("qlae", model, "shapes3d", Request(SCALES["short"], updates=updates), seed)

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from disentangle_repro.core.device import seeded
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.factorqvae import FactorQVAE
 from disentangle_repro.qlae import QLAE
-from disentangle_repro.train import RunSpec, Store, Training, fit, make_optimizer
+from disentangle_repro.train import Store, Training, fit, make_optimizer
 from disentangle_repro.train.loop import Replayed
 from disentangle_repro.train.optimizer import SCHEDULES
 

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 
 from disentangle_repro.core.device import generator
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
 from disentangle_repro.runs.assemble import assemble
-from disentangle_repro.train import RunSpec, Training, fit, make_optimizer
+from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.train import precision as chapter
 
 SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {

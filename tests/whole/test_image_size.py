@@ -16,7 +16,8 @@ from disentangle_repro.data.averaging import averaged, averaged_file, majority
 from disentangle_repro.factorqvae.settings import hyperparameters
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model
 from disentangle_repro.plan.cost import noise, scoring_key, step_key
-from disentangle_repro.plan.specs import Request, run_spec
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.runs.slots import held_out_scenes, training_scenes
 from disentangle_repro.saved_models import CARD, load_model, save_model

@@ -4,32 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from rooms import ROOMS, block, figure, imported_rooms, room
 
 PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
-PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
-ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "train", "metrics", "torchmetrics", "models",
-         "saved_models", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in ROOMS)
-
-
-def room(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def imported_rooms(path: Path) -> set[str]:
-    found = set()
-    package = path.relative_to(PACKAGE).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            module = tuple((node.module or "").split("."))
-            if node.level:
-                parts = (*package[: len(package) - node.level + 1], *module)
-            elif module[0] == "disentangle_repro":
-                parts = module[1:]
-            else:
-                continue
-            found.add(parts[0] if parts and parts[0] else node.names[0].name)
-    return found
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -45,6 +23,15 @@ def test_a_downward_import_would_be_found(tmp_path, monkeypatch):
     assert imported_rooms(wrong) == {"train"}
     with pytest.raises(AssertionError, match="lies below"):
         test_imports_point_upwards(wrong)
+
+
+def test_the_figure_is_drawn_from_the_imports():
+    arrows = {(room(path), other) for path in MODULES for other in imported_rooms(path)}
+    known = {frm: {other for one, other in arrows if one == frm and other != frm} for frm in ROOMS}
+    for line in block().splitlines()[2:-1]:
+        below, above = line.replace("-->", " ").split()
+        assert below in known[above], f"{above} does not import {below}"
+    assert block() == figure(), "python tests/helpers/rooms.py draws it anew"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))

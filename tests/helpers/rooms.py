@@ -1,0 +1,65 @@
+"The rooms of the package in their order, and the figure of them in CONTRIBUTING.md: python tests/helpers/rooms.py"
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE, PAGE = ROOT / "disentangle_repro", ROOT / "CONTRIBUTING.md"
+PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
+ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "torchmetrics", "models",
+         "saved_models", "papers", "train", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    package = path.relative_to(PACKAGE).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            module = tuple((node.module or "").split("."))
+            if node.level:
+                parts = (*package[: len(package) - node.level + 1], *module)
+            elif module[0] == "disentangle_repro":
+                parts = module[1:]
+            else:
+                continue
+            found.add(parts[0] if parts and parts[0] else node.names[0].name)
+    return found
+
+
+def arrows() -> dict[str, set[str]]:
+    "For each room that is imported from others: these, from the imports of all modules."
+    found = {name: set() for name in ROOMS}
+    for path in PACKAGE.rglob("*.py"):
+        if room(path) in found:
+            found[room(path)] |= imported_rooms(path) - {room(path)}
+    return found
+
+
+def reach(name: str, of: dict[str, set[str]]) -> set[str]:
+    "All rooms that a room imports from, directly or by way of others."
+    return of[name] | {far for other in of[name] for far in reach(other, of)}
+
+
+def figure() -> str:
+    "The rooms as a diagram; an arrow that others together stand for is left out."
+    of = arrows()
+    lines = ["```mermaid", "flowchart TD"]
+    for name in ROOMS:
+        roundabout = {far for other in of[name] for far in reach(other, of)}
+        lines += [f"    {other} --> {name}" for other in ROOMS if other in of[name] - roundabout]
+    return "\n".join([*lines, "```"])
+
+
+def block() -> str:
+    "The diagram that stands in CONTRIBUTING.md."
+    text = PAGE.read_text(encoding="utf-8")
+    start = text.index("```mermaid")
+    return text[start : text.index("```", start + 3) + 3]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(block(), figure()), encoding="utf-8")

@@ -1,0 +1,80 @@
+"A paper's facts stand in its room: no code outside it names the paper or imports from it, but the list of papers."
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro.papers import PAPERS
+
+PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
+NAMED = re.compile(rf"(?<![A-Za-z])({'|'.join(PAPERS)})(?![A-Za-z])")
+ALLOWED = {
+    "papers.py": "the list",
+    "models.py": "models of all papers by name, one of which is called like its paper",
+    "metrics.py": "scores of all papers by name",
+    "study/design.py": "which papers' models the study trains, in which order, is its design",
+    "study/spot_check.py": "which of these is trained anew",
+}
+MODULES = [
+    path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.relative_to(PACKAGE).parts[0] not in PAPERS and path.name != "_modidx.py"
+    and (path.name != "proofs.py" or path.parent.name == "core")
+]  # fmt: skip
+
+
+def docstrings(tree: ast.Module) -> set[ast.expr]:
+    "A string that is a statement, which is what docstrings are."
+    statements = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    return {value for value in statements if isinstance(value, ast.Constant)}
+
+
+def named_in(source: str) -> list[str]:
+    "What in a module names a paper: strings, and the rooms of imports."
+    tree, found = ast.parse(source), []
+    said = docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in said:
+            found += NAMED.findall(node.value)
+        elif isinstance(node, ast.ImportFrom):
+            found += [part for part in (node.module or "").split(".") if part in PAPERS]
+            found += [name.name for name in node.names if name.name in PAPERS]
+        elif isinstance(node, ast.Import):
+            found += [part for name in node.names for part in name.name.split(".") if part in PAPERS]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_paper_is_named_outside_its_room(path):
+    found = named_in(path.read_text(encoding="utf-8"))
+    if str(path.relative_to(PACKAGE)) in ALLOWED:
+        assert found, "names none, and need not be allowed to"
+    else:
+        assert not found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = paper == 'psa'", "from ..qlae.infomec import infomec", "from disentangle_repro.tripod import settings",
+        "import disentangle_repro.asymmetry.settings", "from .. import qlae", "x = f'{y} qlae_klm'",
+        "MODELS = {'factorqvae': 1}",
+    ],
+)  # fmt: skip
+def test_a_name_would_be_found(source):
+    assert named_in(source)
+
+
+@pytest.mark.parametrize("source", ["def f():\n    'as in psa'", "'of tripod'\nx = 1  # qlae", "x = 'capsaicin'"])
+def test_citing_is_not_naming(source):
+    assert not named_in(source)
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_what_a_paper_reports_is_in_its_room(paper):
+    for notebook in (paper.layout, *(measurement.notebook for measurement in paper.measurements)):
+        assert notebook.startswith(f"{paper.key}/") and (PACKAGE.parent / "nbs" / notebook).is_file()
+    assert {table.paper for table in paper.every_table()} == {paper.key}
+    assert paper.hyperparameters.__module__.split(".")[1] == paper.key
