@@ -9,7 +9,7 @@ from .settings import DATASETS, SEEDS, SETTINGS, hyperparameters
 from ..core.paper import Model, Paper, Table
 
 # %% auto #0
-__all__ = ['MODELS', 'WITH_ATTENTION', 'TABLES', 'PAPER', 'printed_name']
+__all__ = ['MODELS', 'WITH_ATTENTION', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name']
 
 # %% ../../nbs/asymmetry/10_paper.ipynb #129e5ef3
 def printed_name(model: str) -> str:
@@ -22,8 +22,9 @@ MODELS = tuple(SETTINGS)
 WITH_ATTENTION = tuple(model for model in MODELS if "-transformer-" in model)
 
 # %% ../../nbs/asymmetry/10_paper.ipynb #7245adcf
+BY_JACOBIAN = ("j_ari", "jis", "fg_ari", "psnr")
 TABLES = (
-    Table("asymmetry", "1", "Objects in slots, by Jacobians", MODELS, DATASETS, ("j_ari", "jis", "fg_ari", "psnr"), ("1",)),
+    Table("asymmetry", "1", "Objects in slots, by Jacobians", MODELS, DATASETS, BY_JACOBIAN, ("1",)),
     Table("asymmetry", "figure_5", "Interaction of slots", WITH_ATTENTION, DATASETS, ("interaction",), ()),
 )
 PAPER = Paper(

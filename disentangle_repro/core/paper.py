@@ -75,7 +75,7 @@ class Measurement:
     alone: bool = False  # whether it needs the machine to itself
     table: Table | None = None  # that it fills by itself, in full at every scale
     as_runs: Callable[[Iterable[Record]], list[Record]] = list  # its records, as if they were of runs of models
-    cells: Callable[..., list[dict[str, Any]]] | None = None  # of that table, where they are not means over such records
+    cells: Callable[..., list[dict[str, Any]]] | None = None  # of that table, if not means of these
     note: str = ""  # what a reader of its numbers should know
 
 # %% ../../nbs/core/11_paper.ipynb #0f1a8a80

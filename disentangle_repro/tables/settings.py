@@ -68,7 +68,8 @@ def hyperparameter(
     datasets: Iterable[str] | None = None,  # the paper's, when left out
 ) -> Entry:
     "What models of a paper are trained with."
-    every = (PAPERS[paper].hyperparameters(model, dataset) for model, dataset in product(models, datasets or PAPERS[paper].datasets))
+    of = PAPERS[paper]
+    every = (of.hyperparameters(model, dataset) for model, dataset in product(models, datasets or of.datasets))
     return one(next(of[name] for of in how.values() if name in of) for how in every)
 
 # %% ../../nbs/tables/05_settings.ipynb #02e531be

@@ -62,7 +62,8 @@ def data_tables(read: Any) -> Setup:
 
 def fixed_table(read: Any) -> Setup:
     "Table 4, from settings and models."
-    rows = {"number of latents n_z": read.latents_a_source("tripod", SETTINGS)} | read.optimizer_rows("tripod", SETTINGS)
+    rows = {"number of latents n_z": read.latents_a_source("tripod", SETTINGS)}
+    rows |= read.optimizer_rows("tripod", SETTINGS)
     return {("4", row): entry for row, entry in rows.items()}
 
 # %% ../../nbs/tripod/09_paper.ipynb #d13eb4c7
