@@ -16,6 +16,7 @@ from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_
 from .qlae.choices import choices
 from disentangle_repro.qlae.infomec import (
     InfoMEC,
+    ProcedureName,
     active_latents,
     compactness,
     infomec,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from .core.errors import extra
-from .metrics import infomec, j_ari, jis, smcc
+from .metrics import ProcedureName, infomec, j_ari, jis, smcc
 from .scores.dci import dci
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import irs
@@ -39,6 +39,7 @@ class WholeSample(Metric):
     """
 
     arguments: tuple[str, ...]  # in the order of `update`
+    choices: dict[str, Any] = {}  # arguments of the function, from the constructor
     is_differentiable, higher_is_better, full_state_update = False, True, False
 
     def __init__(self, **options: Any):
@@ -46,7 +47,7 @@ class WholeSample(Metric):
         for name in self.arguments:
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
-    def score(self, *joined: Tensor) -> float | Mapping[str, float]:
+    def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
         "The score of all samples."
         raise NotImplementedError
 
@@ -84,7 +85,7 @@ class InfoMEC(WholeSample):
         *,
         discrete: bool,
         categorical: bool = False,
-        protocol: str = "paper",
+        protocol: ProcedureName = "paper",
         neighbors: int | None = None,
         pruning: str | None = None,
         encoding: str | None = None,
@@ -113,9 +114,9 @@ class DCI(WholeSample):
     def __init__(
         self,
         *,
-        predictor: str = "forest",
+        predictor: Literal["forest", "boosting"] = "forest",
         max_depth: int | str | None = "tune",
-        protocol: str = "paper",
+        protocol: Literal["paper", "code"] = "paper",
         seed: int = 0,
         **options: Any,
     ):
@@ -136,13 +137,14 @@ class OfLatents(WholeSample):
 
     arguments = ("sources", "latents")
     function: Callable[..., float]
-    choices: dict[str, Any] = {}
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."
         keep(self, sources, latents)
 
-    def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> float:
+    def score(
+        self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]
+    ) -> float | dict[str, float]:
         return type(self).function(sources, latents, **self.choices)
 
 
@@ -199,7 +201,14 @@ class Explicitness(OfLatents):
 
     function = staticmethod(explicitness_score)
 
-    def __init__(self, *, protocol: str = "paper", held_out: float = 1 / 3, seed: int = 0, **options: Any):
+    def __init__(
+        self,
+        *,
+        protocol: Literal["paper", "code"] = "paper",
+        held_out: float = 1 / 3,
+        seed: int = 0,
+        **options: Any,
+    ):
         super().__init__(**options)
         self.choices = {"protocol": protocol, "held_out": held_out, "seed": seed}
 
@@ -234,7 +243,7 @@ class UDR(WholeSample):
         *,
         models: int,  # that are compared
         correlation: str = "lasso",
-        protocol: str = "paper",
+        protocol: Literal["paper", "code"] = "paper",
         **options: Any,
     ):
         self.arguments = tuple(f"latents_{i}" for i in range(models))
@@ -259,7 +268,7 @@ class SMCC(WholeSample):
     def __init__(
         self,
         *,
-        protocol: str = "paper",
+        protocol: Literal["paper", "pooled"] = "paper",
         matching: str = "first",
         held_out: bool = True,
         seed: int = 0,
