@@ -4,10 +4,10 @@
 # make report   what there is so far as web pages, under paper_tables/report
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
 # make proofs   check every proposition, and write down which hold (PAPERS=)
-# make test     check that everything is in step, every chapter runs, every test passes
+# make test     check that everything is in step, every chapter runs, every test passes, types agree
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
-# make docs     the book as web pages, under _docs
+# make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
 # make bench    speed: of the metrics beside scikit-learn's, of drawing pictures, of a training step, of slots
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
@@ -24,6 +24,7 @@ ENGINE ?= local
 DATASETS ?=
 WORKERS ?=
 N ?=
+BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)
 
@@ -35,7 +36,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
     $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 
-.PHONY: tables plan report data proofs test faults lab docs bench export clean
+.PHONY: tables plan report data proofs test faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
@@ -55,8 +56,9 @@ proofs: $(READY)
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/ruff check
+	$(BIN)/mypy
 
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole
@@ -64,13 +66,17 @@ faults: $(READY)
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir nbs
 
-docs: $(READY)
-	@if command -v quarto >/dev/null; then $(BIN)/nbdev_docs; else \
-	    echo "Quarto is not installed: plain pages by nbconvert"; \
-	    find nbs -name '*.ipynb' -not -path '*/.*' | while read -r chapter; do \
-	        $(BIN)/jupyter nbconvert --log-level ERROR --to html --output-dir "_docs/$$(dirname "$${chapter#nbs/}")" \
-	            "$$chapter" || exit 1; \
-	    done && find _docs -name '*.html' -exec sed -i -E 's|(href="[^":]*)\.ipynb|\1.html|g' {} +; fi
+docs: docs-$(BOOK)
+
+docs-sphinx: .venv/docs
+	rm -rf build/book
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -j auto -c nbs/_book -d build/book/doctrees nbs build/book/html
+	$(BIN)/python nbs/_book/links.py build/book/html
+	rm -rf _docs && mv build/book/html _docs
+	@echo "The book: file://$(CURDIR)/_docs/index.html"
+
+docs-quarto: $(READY)
+	$(BIN)/nbdev_docs
 
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_metrics.py
@@ -91,6 +97,11 @@ $(READY): constraints.txt settings.ini setup.py
 	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+# What the book needs besides
+.venv/docs: $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache
+	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

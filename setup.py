@@ -17,12 +17,13 @@ setup(
     author=about["author"],
     license="Apache-2.0",
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
-    package_data={about["lib_path"]: ["templates/*.html", "templates/*/*.html", "static/*"]},
+    package_data={about["lib_name"]: ["py.typed", "templates/*.html", "templates/*/*.html", "static/*"]},
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={
         **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
+        "docs": about["docs_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

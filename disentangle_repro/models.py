@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, cast
 
 from .asymmetry.transformer_vae import TABLE_1
 from .baselines.autoencoder import Autoencoder, plain_autoencoder
@@ -91,7 +91,7 @@ def create_model(
     name: str,  # one of `list_models()`
     *,
     dataset: str,  # a grid of sources or scenes of several objects; sets the number of latents or slots
-    net: str = "paper",  # "paper" or "code": the networks and losses of the text or of the released code
+    net: Literal["paper", "code"] = "paper",  # the networks and losses of the text or of the released code
     width: float = 1.0,  # multiplies the networks' channels; one is the paper's
     seed: int = 0,  # of the initial weights
     image_size: int | None = None,  # pixels per side; the data set's when left out
@@ -106,7 +106,8 @@ def create_model(
             if n_latents is not None:
                 raise ValueError(f"n_latents is {n_latents} but {name} on {dataset} has slots: give n_slots and dim.")
             check_choice("net", net, ("paper", "code") if name in TABLE_1 else ("paper",))
-            sizes = {"n_slots": slots_for(SCENES[dataset]), "image_size": image_size or SCENES[dataset].image_size}
+            scene = cast(ObjectScene, SCENES[dataset])
+            sizes = {"n_slots": slots_for(scene), "image_size": image_size or scene.image_size}
             reading = {"protocol": net} if name in TABLE_1 else {}
             return SLOT_MODELS[make](**sizes | reading | hyperparameters, width=width)
         grid = GRIDS[dataset]

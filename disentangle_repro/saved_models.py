@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 import torch
@@ -57,7 +57,7 @@ def save_model(
     *,
     name: str,  # the arguments of `create_model` that made the model
     dataset: str,
-    net: str = "paper",
+    net: Literal["paper", "code"] = "paper",
     width: float = 1.0,
     seed: int = 0,
     image_size: int | None = None,
@@ -69,7 +69,7 @@ def save_model(
     hyperparameter. The state of schedules, such as an annealed temperature, is not saved.
     """
     check_hyperparameters(hyperparameters)
-    card = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
+    card: dict[str, Any] = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
     card |= {} if image_size is None else {"image_size": image_size}
     state = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in model.state_dict().items()}
     wrong = differences(create_model(**card, **hyperparameters).state_dict(), state)
@@ -81,8 +81,10 @@ def save_model(
         part.write_text(json.dumps(card | {"hyperparameters": hyperparameters}, indent=2) + "\n", encoding="utf-8")
 
 # %% ../nbs/saved_models.ipynb #f269d45b
-FIELDS = {"name": str, "dataset": str, "net": str, "width": (int, float), "seed": int, "hyperparameters": dict}
-OPTIONAL = {"image_size": int}  # where it is absent, the data set's
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    "name": str, "dataset": str, "net": str, "width": (int, float), "seed": int, "hyperparameters": dict,
+}
+OPTIONAL: dict[str, type | tuple[type, ...]] = {"image_size": int}  # where it is absent, the data set's
 
 
 def read_card(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from .asymmetry.slot_jacobian import j_ari, jis
 from .core.errors import extra
 from .psa.slot_metrics import smcc
-from .qlae.infomec import infomec
+from .qlae.infomec import ProcedureName, infomec
 from .scores.dci import dci
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import irs
@@ -41,6 +41,7 @@ class WholeSample(Metric):
     """
 
     arguments: tuple[str, ...]  # in the order of `update`
+    choices: dict[str, Any] = {}  # arguments of the function, from the constructor
     is_differentiable, higher_is_better, full_state_update = False, True, False
 
     def __init__(self, **options: Any):
@@ -48,7 +49,7 @@ class WholeSample(Metric):
         for name in self.arguments:
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
-    def score(self, *joined: Tensor) -> float | Mapping[str, float]:
+    def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
         "The score of all samples."
         raise NotImplementedError
 
@@ -86,7 +87,7 @@ class InfoMEC(WholeSample):
         *,
         discrete: bool,
         categorical: bool = False,
-        protocol: str = "paper",
+        protocol: ProcedureName = "paper",
         neighbors: int | None = None,
         pruning: str | None = None,
         encoding: str | None = None,
@@ -115,9 +116,9 @@ class DCI(WholeSample):
     def __init__(
         self,
         *,
-        predictor: str = "forest",
+        predictor: Literal["forest", "boosting"] = "forest",
         max_depth: int | str | None = "tune",
-        protocol: str = "paper",
+        protocol: Literal["paper", "code"] = "paper",
         seed: int = 0,
         **options: Any,
     ):
@@ -138,13 +139,14 @@ class OfLatents(WholeSample):
 
     arguments = ("sources", "latents")
     function: Callable[..., float]
-    choices: dict[str, Any] = {}
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."
         keep(self, sources, latents)
 
-    def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> float:
+    def score(
+        self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]
+    ) -> float | dict[str, float]:
         return type(self).function(sources, latents, **self.choices)
 
 
@@ -201,7 +203,14 @@ class Explicitness(OfLatents):
 
     function = staticmethod(explicitness_score)
 
-    def __init__(self, *, protocol: str = "paper", held_out: float = 1 / 3, seed: int = 0, **options: Any):
+    def __init__(
+        self,
+        *,
+        protocol: Literal["paper", "code"] = "paper",
+        held_out: float = 1 / 3,
+        seed: int = 0,
+        **options: Any,
+    ):
         super().__init__(**options)
         self.choices = {"protocol": protocol, "held_out": held_out, "seed": seed}
 
@@ -236,7 +245,7 @@ class UDR(WholeSample):
         *,
         models: int,  # that are compared
         correlation: str = "lasso",
-        protocol: str = "paper",
+        protocol: Literal["paper", "code"] = "paper",
         **options: Any,
     ):
         self.arguments = tuple(f"latents_{i}" for i in range(models))
@@ -261,7 +270,7 @@ class SMCC(WholeSample):
     def __init__(
         self,
         *,
-        protocol: str = "paper",
+        protocol: Literal["paper", "pooled"] = "paper",
         matching: str = "first",
         held_out: bool = True,
         seed: int = 0,

@@ -5,12 +5,13 @@
 # %% ../../nbs/core/01_errors.ipynb #1334898c
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'extra']
+__all__ = ['DataError', 'check_choice', 'refusal', 'extra']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -30,6 +31,20 @@ def check_choice(
     if given not in choices:
         raise ValueError(f"{argument} is {given!r} but must be one of {', '.join(map(repr, choices))}.")
     return given
+
+# %% ../../nbs/core/01_errors.ipynb #9a41be02
+def refusal(
+    function: Callable[..., Any],
+    /,
+    *arguments: Any,
+    **options: Any,
+) -> str:  # the message
+    "The message of the `ValueError` that a call raises; `AssertionError` where it raises none."
+    try:
+        function(*arguments, **options)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError(f"{getattr(function, '__name__', function)} refused nothing")
 
 # %% ../../nbs/core/01_errors.ipynb #b9fbd9a5
 @contextmanager

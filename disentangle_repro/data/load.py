@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import psutil
@@ -294,7 +294,7 @@ def published_rows(splits: dict[str, int], n: int, seed: int) -> Int[Tensor, "n"
 # %% ../../nbs/data/15_load.ipynb #284953f7
 def load_dataset(
     name: str,  # one of `list_datasets()`
-    source: str = "rendered",  # or "official"
+    source: Literal["rendered", "official"] = "rendered",
     n: int | None = None,  # a random subset of a grid, or so many scenes; all, in their order, when left out
     seed: int = 0,  # which subset; of several objects drawn here, which scenes
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out

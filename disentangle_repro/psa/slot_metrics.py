@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -280,7 +280,7 @@ def slot_agreement(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: str = "paper",  # "paper": slot by slot; "pooled": all slots of all images together
+    protocol: Literal["paper", "pooled"] = "paper",  # slot by slot; "pooled": all slots of all images together
     matching: str = "first",  # "first": on raw slots, before the fit; "alternating": in turn with it
     held_out: bool = True,  # score on other images than the map was fitted to
     seed: int = 0,  # of the division into halves
@@ -304,7 +304,7 @@ def smcc(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: str = "paper",
+    protocol: Literal["paper", "pooled"] = "paper",
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,
@@ -322,7 +322,7 @@ def slot_r2(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: str = "paper",
+    protocol: Literal["paper", "pooled"] = "paper",
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,
@@ -404,7 +404,7 @@ def sis(
     slots: Slots,
     latents: Slots,  # (images, objects, others): the truth
     *,
-    predictor: str = "mlp",  # or "kernel"
+    predictor: Literal["mlp", "kernel"] = "mlp",
     seed: int = 0,  # of the division into halves, and of the predictor
 ) -> float:  # from -1 to 1
     """Slot identifiability score (Brady et al., 2023): R² from an object's own slot less the best R² from another.
@@ -458,7 +458,7 @@ def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #d388eda8
 def contrast(
     norms: Float[Tensor, "batch slots numbers"],  # from `derivative_norms`
-    protocol: str = "paper",
+    protocol: Literal["paper", "code"] = "paper",
 ) -> Float[Tensor, " batch"]:
     "The compositional contrast of each image (Brady et al., 2023)."
     products = pair_products(norms)
@@ -472,7 +472,7 @@ def compositional_contrast(
     decoder: Decoder,
     slots: Float[np.ndarray | Tensor, "images slots dims"],  # on the decoder's device, in its precision
     *,
-    protocol: str = "paper",  # "paper": the sum over the image; "code": relative to the image's derivatives
+    protocol: Literal["paper", "code"] = "paper",  # the sum over the image; "code": relative to the image's derivatives
     batch: int = 16,  # images at once
     chunk: int = 16,  # directions at once
 ) -> float:  # not negative; 0 if no output depends on two slots

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from scipy.sparse import csr_array, diags_array, issparse
 from scipy.special import digamma
 from scipy.stats import iqr
@@ -25,11 +25,12 @@ from ..core.errors import check_choice
 from ..scores.inputs import check_sources_latents, to_numpy
 
 # %% auto #0
-__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'PROCEDURES', 'indicators', 'discrete_mutual_information', 'nearest_on_left',
-           'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents', 'source_entropy',
-           'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness', 'relative_reduction',
-           'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination',
-           'normalized_v_information', 'explicitness', 'InfoMEC', 'infomec', 'plot_nmi']
+__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'indicators', 'discrete_mutual_information',
+           'nearest_on_left', 'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents',
+           'source_entropy', 'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness',
+           'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot',
+           'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'InfoMEC', 'infomec',
+           'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #582965fc
 def indicators(values: np.ndarray):  # (samples, columns); (samples, values) sparse, and the column each value came from
@@ -45,7 +46,7 @@ def indicators(values: np.ndarray):  # (samples, columns); (samples, values) spa
 # %% ../../nbs/qlae/02_infomec.ipynb #877bab4c
 def discrete_mutual_information(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Float[np.ndarray | Tensor, "samples latents"],  # discrete
+    latents: Num[np.ndarray | Tensor, "samples latents"],  # discrete
 ) -> Float[np.ndarray, "sources latents"]:  # nats
     "Mutual information of every source with every discrete latent, from relative frequencies (qlae, equation 6)."
     sources, latents = check_sources_latents(sources, latents)
@@ -114,7 +115,7 @@ def without_ties(
 # %% ../../nbs/qlae/02_infomec.ipynb #9e190f96
 def ksg_mutual_information(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Float[np.ndarray | Tensor, "samples latents"],  # continuous
+    latents: Num[np.ndarray | Tensor, "samples latents"],  # continuous
     *,
     k: int = 3,  # neighbours; the paper's value
     seed: int = 0,  # of the noise that breaks ties
@@ -168,7 +169,8 @@ class Procedure:
 
 ENCODINGS = ("values", "one_hot")
 PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}
-PROCEDURES = {
+ProcedureName = Literal["paper", "code", "qlae", "factorqvae", "tripod"]
+PROCEDURES: dict[ProcedureName, Procedure] = {
     "paper": Procedure(),
     "code": Procedure(neighbors=10, encoding="one_hot", iterations=100),  # qlae's stand-alone file
     "qlae": Procedure(pruning="range_eighth", iterations=100),  # qlae's training script
@@ -178,7 +180,7 @@ PROCEDURES = {
 
 # %% ../../nbs/qlae/02_infomec.ipynb #67af4acd
 def procedure(
-    protocol: str = "paper",  # one of `PROCEDURES`
+    protocol: ProcedureName = "paper",
     **choices: Any,  # fields of `Procedure`; `None` leaves the protocol's
 ) -> Procedure:
     "A protocol's procedure with some choices replaced; `ValueError` for one that does not exist."
@@ -195,10 +197,10 @@ def procedure(
 # %% ../../nbs/qlae/02_infomec.ipynb #e1a14d0d
 def nmi_matrix(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Float[np.ndarray | Tensor, "samples latents"],
+    latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,  # do the latents take few values, recognised by equality?
-    protocol: str = "paper",  # "paper" or "code": 3 or 10 neighbours for continuous latents
+    protocol: ProcedureName = "paper",  # "paper" or "code": 3 or 10 neighbours for continuous latents
     neighbors: int | None = None,  # the protocol's when left out
     seed: int = 0,  # of the noise that breaks ties in continuous latents
 ) -> Float[np.ndarray, "sources latents"]:  # in [0, 1]
@@ -213,7 +215,7 @@ def nmi_matrix(
 
 # %% ../../nbs/qlae/02_infomec.ipynb #57122795
 def active_latents(
-    latents: Float[np.ndarray | Tensor, "samples latents"],
+    latents: Num[np.ndarray | Tensor, "samples latents"],
     discrete: bool,  # zero range, or a twentieth of the largest range, is inactive
     pruning: str = "range",  # or "quartiles": an inter-quartile range of 0.1, or a tenth of the largest, is inactive
 ) -> Bool[np.ndarray, " latents"]:
@@ -311,13 +313,13 @@ def determination(
 
 
 def normalized_v_information(
-    sources: Float[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
-    latents: Float[np.ndarray | Tensor, "samples latents"],
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
+    latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,
     categorical: bool = False,  # are the latents indices, without order and distance?
     continuous_sources: bool = False,  # are the sources numbers? then by linear regression
-    protocol: str = "paper",  # "paper" or "code"
+    protocol: ProcedureName = "paper",
     encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
     iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> Float[np.ndarray, " sources"]:
@@ -336,13 +338,13 @@ def normalized_v_information(
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d0e416d8
 def explicitness(
-    sources: Float[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
-    latents: Float[np.ndarray | Tensor, "samples latents"],
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
+    latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,
     categorical: bool = False,  # are the latents indices, without order and distance?
     continuous_sources: bool = False,  # are the sources numbers? then the mean of R²
-    protocol: str = "paper",  # "paper" or "code"
+    protocol: ProcedureName = "paper",
     encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
     iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> float:
@@ -365,11 +367,11 @@ class InfoMEC:
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def infomec(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Float[np.ndarray | Tensor, "samples latents"],
+    latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,  # do the latents take few values, recognised by equality?
     categorical: bool = False,  # are they indices, without order and distance?
-    protocol: str = "paper",  # the text of the paper, its released "code", or another of `PROCEDURES`
+    protocol: ProcedureName = "paper",  # the text of the paper, its released "code", or another of `PROCEDURES`
     neighbors: int | None = None,  # these four as in `Procedure`; the protocol's when left out
     pruning: str | None = None,
     encoding: str | None = None,

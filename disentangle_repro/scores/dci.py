@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -184,7 +185,8 @@ def split_rows(
     "Row numbers to train on and to hold out; `ValueError` for fewer than 10."
     if len(sources) < 10:
         raise ValueError(f"sources has {len(sources)} rows: needed are at least 10, since some are held out.")
-    return train_test_split(np.arange(len(sources)), test_size=held_out, random_state=seed)
+    train, rest = train_test_split(np.arange(len(sources)), test_size=held_out, random_state=seed)
+    return train, rest
 
 # %% ../../nbs/scores/02_dci.ipynb #5d25a19f
 def check_training_rows(sources: Int[np.ndarray, "train sources"]) -> None:
@@ -223,12 +225,12 @@ def fit_sources(
 
 # %% ../../nbs/scores/02_dci.ipynb #5ae61b42
 def dci(
-    sources: Int[np.ndarray | Tensor, "n sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "n sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "n latents"],
     *,
-    predictor: str = "forest",  # "forest" (qlae, tripod) or "boosting" (factorqvae)
+    predictor: Literal["forest", "boosting"] = "forest",  # of qlae and tripod; "boosting": of factorqvae
     max_depth: int | str | None = "tune",  # of the trees; `None` is no limit
-    protocol: str = "paper",  # "code" fixes the forest's depth at 10 unless `max_depth` is given
+    protocol: Literal["paper", "code"] = "paper",  # "code" fixes the forest's depth at 10 unless `max_depth` is given
     seed: int = 0,  # of the split and of the trees
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.

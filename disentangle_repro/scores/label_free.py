@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
@@ -76,7 +77,7 @@ CORRELATIONS = {"lasso": lasso_weights, "spearman": rank_correlations}
 # %% ../../nbs/scores/07_label_free.ipynb #5d5be97c
 def one_to_one(
     correlations: Float[np.ndarray, "a b"],  # of informative latents
-    protocol: str = "paper",  # or "code"
+    protocol: Literal["paper", "code"] = "paper",
 ) -> float:  # from 0 to the largest entry
     "How nearly each latent has one counterpart (Duan et al. 2020, equation 3); 0 without informative latents."
     if not correlations.size:
@@ -95,7 +96,7 @@ def udr(
     correlation: str = "lasso",  # or "spearman"
     kl: Sequence[Num[np.ndarray | Tensor, " latents"]] | None = None,  # one per model: mean KL per latent
     threshold: float = 0.01,  # of KL, in nats, at or below which a latent is left out
-    protocol: str = "paper",  # "code": models count the same, however many informative latents they have
+    protocol: Literal["paper", "code"] = "paper",  # "code": models count the same, with few informative latents or many
 ) -> Float[np.ndarray, " models"]:  # from 0 to about 1, higher is better
     """Unsupervised disentanglement ranking (Duan et al. 2020, section 4): each model's median over the others.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
@@ -126,7 +127,7 @@ def explicitness_score(
     sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
-    protocol: str = "paper",  # "code": one softmax a source, sources count the same
+    protocol: Literal["paper", "code"] = "paper",  # "code": one softmax a source, sources count the same
     held_out: float = 1 / 3,  # the part that areas are measured on
     seed: int = 0,  # of the split
 ) -> float:  # from 0.5, for chance, to 1

@@ -10,10 +10,10 @@ from numbers import Integral
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
-Masks = Int[np.ndarray | Tensor, "images height width"]  # a label for each pixel
+Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
 # %% auto #0
 __all__ = ['Masks', 'MOST_LABELS', 'to_mask', 'to_masks', 'positions', 'contingency', 'pairs', 'adjusted_rand',

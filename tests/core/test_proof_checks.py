@@ -7,7 +7,6 @@ import re
 import subprocess
 import symtable
 import sys
-import textwrap
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -57,14 +56,37 @@ NOTEBOOKS = [f"nbs/{room}/{name}.ipynb" for room, names in CHAPTERS.items() for 
 PROOFS = [PACKAGE / room / "proofs.py" for room in CHAPTERS]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "_modidx.py")
 ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
+ALL_ELSE = """
+import importlib, pkgutil, sys
+import disentangle_repro as package
+for name in [module.name for module in pkgutil.walk_packages(package.__path__, "disentangle_repro.")]:
+    if name == "disentangle_repro.core.proofs" or not name.endswith(".proofs"):
+        importlib.import_module(name)
+print(*(name for name in sys.modules if name.startswith("disentangle_repro.") and name.endswith(".proofs")))
+"""
+APART = """
+import os, sys
+import pandas, sklearn.ensemble, sympy, torch  # what is slow and not ours, once for all programs
+for program in sys.argv[1:]:
+    if not (child := os.fork()):
+        exec(program, {})
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
 
 
 @pytest.fixture(scope="module")
-def listed():
-    "Rows (paper, proposition, statement, notebook) as a process sees them that has imported nothing else."
-    command = [sys.executable, "-c", ALONE]
-    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [tuple(row) for row in json.loads(printed)]
+def printed():
+    "The line that each program prints, in a process of its own that has imported nothing else of the package."
+    command = [sys.executable, "-c", APART, ALONE, ALL_ELSE]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def listed(printed):
+    "Rows (paper, proposition, statement, notebook)."
+    return [tuple(row) for row in json.loads(printed[0])]
 
 
 def decorated(source):
@@ -85,6 +107,19 @@ def test_a_chapters_checks_are_listed_with_its_notebook(notebook, listed):
     cells = exported(notebook, f"{notebook.split('/')[1]}.proofs")
     of_chapter = [check for cell in cells for check in decorated("".join(cell["source"]))]
     assert of_chapter and Counter(of_chapter) == Counter(row[:3] for row in listed if row[3] == notebook)
+
+
+def proven(notebook):
+    "Papers and propositions for which a chapter calls `prove`; None for all propositions of a paper."
+    cells = json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]
+    lines = [line for cell in cells if cell["cell_type"] == "code" for line in "".join(cell["source"]).splitlines()]
+    calls = (ast.parse(line).body[0].value for line in lines if line.startswith("prove("))
+    return {(*(argument.value for argument in call.args), None)[:2] for call in calls}
+
+
+def test_every_check_is_run_by_its_chapter(listed):
+    run = {notebook: proven(notebook) for notebook in NOTEBOOKS}
+    assert [row for row in listed if not run[row[3]] & {(row[0], None), row[:2]}] == []
 
 
 def test_nothing_of_the_package_is_left_out_or_listed_twice(listed):
@@ -120,19 +155,8 @@ def test_a_module_imports_every_name_that_it_reads(path):
     assert not missing, f"no exported cell imports {missing}; what checks use is imported in 000_proofs.ipynb"
 
 
-def test_importing_all_else_imports_no_proofs():
-    program = """
-        import importlib, pkgutil, sys
-        import disentangle_repro as package
-        names = [module.name for module in pkgutil.walk_packages(package.__path__, "disentangle_repro.")]
-        for name in names:
-            if name == "disentangle_repro.core.proofs" or not name.endswith(".proofs"):
-                importlib.import_module(name)
-        print(*(name for name in sys.modules if name.startswith("disentangle_repro.") and name.endswith(".proofs")))
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert printed.split() == ["disentangle_repro.core.proofs"]
+def test_importing_all_else_imports_no_proofs(printed):
+    assert printed[1].split() == ["disentangle_repro.core.proofs"]
 
 
 def test_every_notebook_exists(listed):

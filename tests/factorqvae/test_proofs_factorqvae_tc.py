@@ -23,9 +23,6 @@ reorder, discriminator_loss, total_correlation = (
 )
 
 
-ORIGINAL_TRAINED = density_ratio.trained_discriminator
-
-
 def uniform(joint):
     return torch.full_like(joint, 1 / joint.numel())
 
@@ -80,9 +77,11 @@ def untrained(draw, **how):
 
 
 def exaggerating(draw, **how):
-    "Within 0.05 where latents depend, but not within 0.02 where they do not."
-    trained = ORIGINAL_TRAINED(draw, **how)
-    return lambda codes: trained(codes) + 0.03
+    "Of the best discriminator: within 0.05 where latents depend, but not within 0.02 where they do not."
+    drawn = draw(200_000, torch.Generator().manual_seed(0))
+    joint = ORIGINAL["tabulate"](drawn.argmax(2), (drawn.shape[2],) * drawn.shape[1])
+    logits = ORIGINAL["log_density_ratio"](joint + 1e-9) + 0.03
+    return lambda codes: logits[codes.argmax(2).unbind(1)]
 
 
 def drawn_apart(joint, n, random):

@@ -60,14 +60,14 @@ def test_scores_of_a_matrix_follow_the_definitions():
 
 
 def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
-    sources, latents = synthetic(1000)
+    sources, latents = synthetic(1000, (10, 8, 4), 6)
     ours = dci(sources, latents, predictor="forest", max_depth=10)
     theirs = plain_dci(sources, latents, [entropy_forest(10, seed=50) for _ in sources.T], held_out=0.1)
     assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
 
 
 def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
-    sources, latents = synthetic(1000)
+    sources, latents = synthetic(1000, (10, 8, 4), 6)
     ours = dci(sources, latents)
     d, i, c = plain_dci(sources, latents, [entropy_forest(depth, seed=50) for depth in ours.depths], held_out=0.1)
     assert (ours.d, ours.c) == pytest.approx((d, c), abs=0.02)
@@ -100,13 +100,14 @@ SMALL = synthetic(300, (5, 4, 3), 6)
 
 @pytest.mark.parametrize("predictor", ["forest", "boosting"])
 def test_same_seed_same_numbers_whatever_the_number_of_jobs(monkeypatch, predictor):
-    first, again = (dci(*SMALL, predictor=predictor) for _ in range(2))
+    data = synthetic(120, (4, 3), 4)
+    first, again = (dci(*data, predictor=predictor) for _ in range(2))
     parallel = dci_module.Parallel
     monkeypatch.setattr(dci_module, "Parallel", lambda n_jobs, **options: parallel(n_jobs=1, **options))
-    alone = dci(*SMALL, predictor=predictor)
+    alone = dci(*data, predictor=predictor)
     for other in again, alone:
         assert (other.importance == first.importance).all() and other.i == first.i
-    assert (dci(*SMALL, predictor=predictor, seed=1).importance != first.importance).any()
+    assert (dci(*data, predictor=predictor, seed=1).importance != first.importance).any()
 
 
 def test_tensors_and_labels_and_units_do_not_matter():
@@ -196,7 +197,7 @@ def test_importances_are_checked(score):
     assert score(torch.eye(3)) == 1 and score(np.zeros((3, 2))) == pytest.approx(0, abs=1e-12)
 
 
-def test_every_type_of_input_becomes_one():
+def test_every_type_of_input_becomes_one(beyond_annotations):
     sources, latents = check_sources_latents([[0, 1], [2, 0]], torch.ones(2, 3, dtype=torch.bfloat16))
     assert (sources.dtype, latents.dtype, latents.shape) == (np.int64, np.float64, (2, 3))
 

@@ -173,8 +173,9 @@ def in_a_process(rank, meeting, folder):
 
 
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="this torch has no gloo")
-def test_two_processes_find_what_one_would(tmp_path):
-    torch.multiprocessing.spawn(in_a_process, (tmp_path / "meeting", tmp_path), nprocs=2)
+def test_two_processes_find_what_one_would(tmp_path, beyond_annotations):  # arrays of numpy are taken too
+    how = {"nprocs": 2, "start_method": "fork"}  # which imports nothing again
+    torch.multiprocessing.start_processes(in_a_process, (tmp_path / "meeting", tmp_path), **how)
     sources, latents = representation()
     slots, moved, jacobian, masks = scenes()
     trees = dci(sources, latents, max_depth=2)

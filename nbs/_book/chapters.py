@@ -1,0 +1,96 @@
+"Notebooks as nbdev means them: directives are obeyed and not shown; a room lists its chapters, the book its rooms."
+
+import json
+import re
+from pathlib import Path
+
+MODULES = ["metrics", "models", "torchmetrics", "saved_models", "command"]
+DIRECTIVE = re.compile(r"^#\s?\|\s*(.*)\n?", re.MULTILINE)
+
+
+def markdown(text):
+    return {"cell_type": "markdown", "id": "toctree", "metadata": {}, "source": text}
+
+
+def toctree(entries, caption=""):
+    return "```{toctree}\n:hidden:\n" + f":caption: {caption}\n" * bool(caption) + "\n".join(entries) + "\n```\n"
+
+
+def rooms(front, source):
+    "In the order of the table on the front page, and then those which it leaves out."
+    listed = re.findall(r"\]\((\w+)/index\.ipynb\)", front)
+    return list(dict.fromkeys([*listed, *sorted(path.parent.name for path in source.glob("[a-z]*/index.ipynb"))]))
+
+
+def chapters(room):
+    "In reading order: by number, those without one after them, and the imports of the proof checks last."
+    names = {path.stem for path in room.glob("*.ipynb")} - {"index"}
+    return sorted(names, key=lambda name: (name.startswith("000_"), not name[0].isdigit(), name))
+
+
+def contents(name, text, source):
+    if name == "index":
+        parts = (("Rooms", [f"{room}/index" for room in rooms(text, source)]), ("By name", [*MODULES, "_book/api"]))
+        return [markdown("\n".join(toctree(entries, caption) for caption, entries in parts))]
+    room, _, chapter = name.partition("/")
+    return [markdown(toctree(chapters(source / room)))] if chapter == "index" else []
+
+
+def set_apart(text):
+    "Formulas on lines of their own become paragraphs of their own, so that no line in them begins a list or a heading."
+    parts = text.split("$$")
+    for i in range(1, len(parts) - 1, 2):
+        if parts[i - 1].endswith("\n") and parts[i + 1].startswith("\n"):
+            parts[i - 1] += "\n"
+            parts[i + 1] = "\n" + parts[i + 1]
+    return "$$".join(parts)
+
+
+def obey(cell):
+    "A cell without its directives, or none if it is hidden or empty."
+    if cell["cell_type"] == "markdown":
+        return cell | {"source": set_apart("".join(cell["source"]))}
+    said = DIRECTIVE.findall(code := "".join(cell["source"]))
+    code = DIRECTIVE.sub("", code).strip("\n")
+    if not code or "hide" in said:
+        return None
+    tags = ["remove-input"] * ("echo: false" in said) + ["exported"] * any(word.startswith("export") for word in said)
+    for output in cell["outputs"]:  # a piece of the report, shown here: what it links to is not part of the book
+        if piece := output.get("data", {}).get("text/html"):
+            output["data"]["text/html"] = re.sub(r' href="(?!https?:)[^"]*"', "", "".join(piece))
+    return cell | {"source": code, "metadata": cell["metadata"] | {"tags": tags}}
+
+
+def describe(cells):
+    "Figures are described by the last paragraph before them, which says what they show."
+    said = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            paragraph = re.split(r"\n\s*\n", re.sub(r"\$\$.*?\$\$", "", cell["source"], flags=re.DOTALL).strip())[-1]
+            said = " ".join(re.sub(r"\]\([^)]*\)|[`*$\[\]#|]", "", paragraph).split())
+        elif any("image/png" in output.get("data", {}) for output in cell["outputs"]) and said:
+            cell["metadata"]["mystnb"] = {"image": {"alt": said}}
+    return cells
+
+
+def read(app, name, content):
+    if not app.env.doc2path(name).suffix == ".ipynb":
+        return
+    book = json.loads(content[0])
+    text = "".join("".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "markdown")
+    shown = describe([cell for cell in map(obey, book["cells"]) if cell])
+    book["cells"] = shown + contents(name, text, Path(app.srcdir))
+    content[0] = json.dumps(book)
+
+
+def level_captions(app, page, template, context, doctree):
+    "Furo's captions are headings to a screen reader; they need a level."
+    tree = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
+def setup(app):
+    app.connect("html-page-context", level_captions, priority=900)
+    app.connect("source-read", read)
+    app.connect("env-get-outdated", lambda app, env, *changes: {n for n in env.found_docs if n.endswith("index")})
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

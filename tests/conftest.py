@@ -1,0 +1,28 @@
+"What all tests share: public metrics and models are imported with their annotations checked, see `annotations.py`."
+
+import pytest
+from jaxtyping import config, install_import_hook
+
+SCORES = ("dci", "information_gaps", "inputs", "interventions", "label_free", "predictability", "reconstruction",
+          "segmentation")  # fmt: skip
+CHECKED = [f"disentangle_repro.scores.{name}" for name in SCORES]
+CHECKED += [f"disentangle_repro.{name}" for name in ("qlae.infomec", "psa.slot_metrics", "asymmetry.slot_jacobian")]
+CHECKED += [f"disentangle_repro.{name}" for name in ("models", "saved_models", "torchmetrics", "data.load")]
+
+install_import_hook(CHECKED, "annotations.after_return")
+
+# Files that take longest, first: handed out last (xdist gives whole files), they would leave a core idle at the end.
+LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel", "test_precommit",
+           "test_hdf5", "test_proofs_asymmetry_theory", "test_image_size", "test_engine")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+@pytest.fixture
+def beyond_annotations():
+    "For a test of arguments that are taken although no annotation promises it."
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
