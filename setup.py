@@ -17,7 +17,7 @@ setup(
     author=about["author"],
     license="Apache-2.0",
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
-    package_data={about["lib_name"]: ["py.typed"]},
+    package_data={about["lib_name"]: ["py.typed", "templates/*.html", "templates/*/*.html", "static/*"]},
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
     from disentangle_repro.scores.dci import DCI
 
 # %% auto #0
-__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'PAGE', 'LISTINGS', 'read_numpy', 'read_csv', 'read_parquet',
-           'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores',
-           'predictor_scores', 'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'cells',
-           'page', 'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser',
-           'score_file', 'main']
+__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'read_numpy', 'read_csv', 'read_parquet', 'by_prefix',
+           'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores', 'predictor_scores',
+           'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'page', 'models_table',
+           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser', 'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -259,52 +257,14 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
     return drawing.getvalue()[drawing.getvalue().index("<svg") :]  # without what belongs to a file of its own
 
 # %% ../nbs/command.ipynb #bd6e3e94
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-th, td {{ text-align: left; padding: .2rem 1.5rem .2rem 0; }}
-td:nth-child(3) {{ font-variant-numeric: tabular-nums; }}
-svg {{ max-width: 100%; height: auto; background: white; }}
-</style>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-<p>{summary}</p>
-<table>
-<thead><tr>{headers}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-<h2>Share of each source's entropy that each latent removes</h2>
-<figure role="img" aria-label="Heat map of NMI, a row a source, a column a latent">
-{drawing}
-<figcaption>Inactive latents have red labels and hatched columns.</figcaption>
-</figure>
-</main>
-</body>
-</html>
-"""
-
-
-def cells(texts: Sequence[str], tag: str) -> str:
-    "Cells of a row of a table, with what is special to HTML made harmless."
-    opening = f"<{tag} scope='col'>" if tag == "th" else f"<{tag}>"
-    return "".join(f"{opening}{html.escape(text)}</{tag}>" for text in texts)
-
-
 def page(scored: Scored, title: str, summary: str) -> str:
     "The whole page."
-    rows = "\n".join(f"<tr>{cells(row, 'td')}</tr>" for row in score_rows(scored))
-    texts = {"title": html.escape(title), "summary": html.escape(summary), "headers": cells(HEADERS, "th")}
-    return PAGE.format(**texts, rows=rows, drawing=heat_map(scored))
+    from markupsafe import Markup
+
+    from disentangle_repro.core.pages import render
+
+    shown = {"headers": HEADERS, "rows": score_rows(scored), "drawing": Markup(heat_map(scored))}
+    return render("scores.html", title=title, summary=summary, **shown)
 
 # %% ../nbs/command.ipynb #a628002f
 def models_table() -> pd.DataFrame:

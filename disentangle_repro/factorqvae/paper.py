@@ -103,14 +103,14 @@ SETUP = {"3": "The strengths of the best models", "4": "The layers of all models
 # %% ../../nbs/factorqvae/09_paper.ipynb #b18b2b72
 BESIDE = """
 <p>The model, the data set and the metric of a row have the same names in all papers. Its numbers differ all the
-same, for reasons that lie in the training and in the scoring:</p>
+same, because of training and of scoring:</p>
 <ul>
 <li><strong>Training.</strong> Weight decay, updates, batch size and networks are each paper’s own (the tables further
 below). QLAE owes much of its modularity to a strong weight decay: without it qlae itself reports an InfoM of
 {without:.2f} on shapes3d in place of {first:.2f}, near the {last:.2f} of factorqvae, which names none.</li>
-<li><strong>What is scored.</strong> tripod scores the most modular moment of a training that reconstructs well
-enough; the others do not say which moment. Strengths are tuned by grids that differ. qlae trains five seeds, tripod
-three, and factorqvae prints one number without an interval.</li>
+<li><strong>What is scored.</strong> tripod scores the most modular checkpoint of a training that reconstructs
+well enough; the others do not state which checkpoint. Loss weights are tuned on different grids. qlae trains five
+seeds, tripod three, and factorqvae prints one number without an interval.</li>
 <li><strong>Trees.</strong> D, I and C are those of random forests in qlae and tripod and of boosted trees in
 factorqvae. On the same latents boosted trees give the higher numbers, so the two have rows of their own.</li>
 </ul>

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from ..core.extensions import load_extensions
 from ..core.files import project_root
 from ..core.proofs import read_checks
+from ..papers import PAPERS
 from .across import write_across
 from .compare import write_comparisons
 from .overview import write_overview
@@ -29,9 +30,9 @@ from disentangle_repro.report.proofs_and_differences import (
     write_proofs,
 )
 from .run_pages import write_run_pages
-from .state import Survey, survey, table_name, table_path
-from .table_pages import write_table_pages
+from .table_pages import table_path, write_table_pages
 from .whose_mig import write_whose_mig
+from ..tables.cells import Survey, survey, table_name
 from ..train.store import Store, held, project_store
 
 # %% auto #0
@@ -92,12 +93,12 @@ def take_over(
 # %% ../../nbs/report/09_site.ipynb #9fe7edff
 def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
     "For each run the pages of tables that show it, and their names."
-    places: dict[str, dict[str, str]] = {}
-    for tables in found.needed.values():
-        for table, cells in tables.items():
-            for spec in (spec for specs in cells.values() for spec in specs):
-                places.setdefault(spec.id, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"
-    return {run: list(pages.items()) for run, pages in places.items()}
+    pages: dict[str, dict[str, str]] = {}
+    for table in (table for paper in PAPERS.values() for table in paper.every_table()):
+        cells = found.table(table)
+        for run in dict.fromkeys(spec.id for runs in cells.runs[cells.basis.notna()] for spec in runs):
+            pages.setdefault(run, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"
+    return {run: list(of_run.items()) for run, of_run in pages.items()}
 
 # %% ../../nbs/report/09_site.ipynb #fee1d7a0
 CHECKS, DIFFERENCES = "proofs.json", "paper_vs_code.yaml"

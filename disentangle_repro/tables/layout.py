@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 from scipy import stats
 
 from ..core.files import project_root, write_text
+from ..core.pages import render
 from ..core.scale import SCALES
 from ..core.paper import AGGREGATED, Table
 from ..papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
@@ -253,10 +255,10 @@ def write_table(
     return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), cells)
 
 # %% ../../nbs/tables/01_layout.ipynb #caafcba2
-def page(title: str, table: str, note: str) -> str:
-    "A web page with one table."
-    style = "body{font:16px/1.5 system-ui;margin:2em;color-scheme:light dark}table{border-collapse:collapse}"
-    style += "td,th{padding:.3em .7em;text-align:right;white-space:nowrap;border-bottom:1px solid #8888}"
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    note = note.replace("**", "")
-    return f"<!doctype html>\n{head}<style>{style}</style>\n<h1>{title}</h1>\n{table}\n<p>{note}</p>\n"
+def page(
+    title: str,
+    table: str,  # HTML, as pandas writes it
+    note: str,
+) -> str:
+    "A web page with one table, which needs no other file."
+    return render("table.html", title=title, table=Markup(table), note=note.replace("**", ""))

@@ -12,35 +12,24 @@ from typing import NamedTuple
 import pandas as pd
 from IPython.display import HTML, Markdown, display
 
-from ..core.paper import Measurement, Record, Table
-from ..core.run_spec import RunSpec
+from ..core.paper import Record, Table
 from ..papers import PAPERS
 from ..plan.request import Request
-from ..plan.specs import measurement_specs, once, table_specs
+from ..plan.specs import measurement_specs
+from .cells import in_full, measured_by, numbers, trainings_of
 from .claims import large_enough, ledger, measured_numbers, readable, rests_on, write_ledger
-from .layout import as_html, footnote, lay_out, table_cells, write_table
+from .layout import as_html, footnote, lay_out, write_table
 from .settings import write_setup
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['trainings_of', 'measured', 'measured_by', 'LaidOut', 'laid_out', 'show', 'judged', 'write_paper']
+__all__ = ['measured', 'LaidOut', 'laid_out', 'show', 'judged', 'write_paper']
 
 # %% ../../nbs/tables/06_paper.ipynb #d152897f
-def trainings_of(paper: str, request: Request, store: Store) -> list[RunSpec]:
-    "The runs that fill the tables of a paper, each once."
-    return once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-
-
 def measured(paper: str, request: Request, store: Store) -> list[Record]:
     "The records of a paper's measurements that are done."
     specs = measurement_specs(paper, request.scale, trainings_of(paper, request, store))
     return [record for spec in specs if (record := store.record(spec))]
-
-
-def measured_by(table: Table) -> Measurement | None:
-    "The measurement whose numbers a table has."
-    paper = PAPERS[table.paper]
-    return paper.measurement(table.compares) or next((of for of in paper.measurements if of.table == table), None)
 
 # %% ../../nbs/tables/06_paper.ipynb #5bc8d86a
 class LaidOut(NamedTuple):
@@ -54,15 +43,13 @@ class LaidOut(NamedTuple):
 
 def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
     "The tables of a paper, from the records that there are."
-    records, found = measured(paper, request, store), []
+    found = []
     for table in PAPERS[paper].every_table():
-        by = measured_by(table)
-        if by and by.cells:
+        if (by := measured_by(table)) and by.cells:
             continue
-        runs = by and by.as_runs(record for record in records if record["spec"]["model"] == by.name)
-        cells = table_cells(table, request, store, runs)
+        cells = numbers(table, request, store)
         note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
-        found.append(LaidOut(table, cells, note, bool(by and by.table)))
+        found.append(LaidOut(table, cells, note, in_full(table)))
     return found
 
 # %% ../../nbs/tables/06_paper.ipynb #c6fcd597

@@ -135,8 +135,9 @@ def run(wheel, metadata, tmp_path_factory):
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     source = Path(wheel.filename).parents[1]
-    modules = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.py")}
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == modules | {"disentangle_repro/py.typed"}
+    files = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.*") if p.is_file()}
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
+    assert {Path(name).suffix for name in files} == {".py", ".typed", ".html", ".css", ".js"}
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
 
 
