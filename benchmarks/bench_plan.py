@@ -10,7 +10,7 @@ import joblib
 import torch
 
 from disentangle_repro.core.device import device_name, pick_device
-from disentangle_repro.core.engine import runs_at_once
+from disentangle_repro.core.engine import n_workers
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
@@ -50,7 +50,7 @@ def trained(spec, images, updates):
 def main():
     options, device = parser().parse_args(), pick_device()
     if device.type == "cpu":
-        torch.set_num_threads(max(1, joblib.cpu_count() // runs_at_once()))
+        torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
     keep_freed_memory()
     spec = run_spec(options.paper, options.model, options.dataset, Request(SCALES[options.scale]))
     probe = probe_training(spec, device)

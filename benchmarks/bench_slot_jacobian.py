@@ -11,7 +11,7 @@ import torch
 from torch.func import jacfwd
 
 from disentangle_repro.asymmetry.slot_jacobian import forward_jacobian, slot_jacobian
-from disentangle_repro.core.device import device_name, generator, pick_device, seeded
+from disentangle_repro.core.device import device_name, make_generator, pick_device, seeded
 from disentangle_repro.nets.slots import TransformerDecoder
 
 SPRITES = {"image_size": 64, "n_slots": 5, "dim": 32}
@@ -23,7 +23,7 @@ ALONE = "import bench_slot_jacobian as bench; bench.one_large_picture()"
 def decoder_and_slots(image_size, n_slots, dim, device="cpu"):
     with seeded(0):
         decoder = TransformerDecoder(dim, image_size=image_size).to(device)
-    return decoder, torch.randn(1, n_slots, dim, generator=generator(0)).to(device)
+    return decoder, torch.randn(1, n_slots, dim, generator=make_generator(0)).to(device)
 
 
 @torch.no_grad()

@@ -52,12 +52,12 @@ def family_training(name, precision):
 
 def work(name, precision):
     """For each line read: make a round of the model's steps and write its processor time per step, in ms."""
-    from disentangle_repro.train.loop import Replayed
+    from disentangle_repro.train.loop import CudaGraphStep
 
     torch.set_num_threads(1)
     keep_freed_memory()
     training = family_training(name, precision)
-    step = Replayed(training)
+    step = CudaGraphStep(training)
     for _ in sys.stdin:
         start = time.process_time()
         for _ in training.steps:

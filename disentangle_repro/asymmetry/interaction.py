@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from ..core.device import generator
+from ..core.device import make_generator
 from ..tripod.hessian_penalty import smooth_decoder
 
 # %% auto #0
@@ -147,8 +147,8 @@ def cross_terms(slots: Slots, n: int, n_outputs: int, seed: int) -> Generator:
     "Random polynomials across slots, of degree 2 to n (asymmetry, equation C.1, second sum)."
     n_latents = count_latents(slots)
     indices = [interaction_indices(slots, n_latents, order) for order in range(2, n + 1)]
-    random = generator(seed)
-    draws = [0.3 * torch.randn(n_outputs, len(index), generator=random, dtype=torch.float64) for index in indices]
+    generator = make_generator(seed)
+    draws = [0.3 * torch.randn(n_outputs, len(index), generator=generator, dtype=torch.float64) for index in indices]
     return lambda z: sum(c @ monomials(z, index) for c, index in zip(draws, indices, strict=True))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #3777491e

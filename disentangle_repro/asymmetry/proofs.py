@@ -57,7 +57,7 @@ from disentangle_repro.asymmetry.slot_jacobian import (
 )
 from .transformer_vae import SlotPosterior, TransformerSlots, transformer_vae
 from ..baselines.slot_attention import SlotsOutput
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from ..nets.attention import Transformer
 from ..nets.proofs import attention_weights
@@ -140,8 +140,8 @@ def block_diagonal(
 # %% ../../nbs/asymmetry/01_interaction.ipynb #21ba6121
 def random_matrices(slots: Slots, seed: int = 0) -> list[Float[Tensor, "slot slot"]]:
     "A random invertible matrix for each slot: standard normal, plus twice the identity."
-    random, double = generator(seed), torch.float64
-    return [torch.randn(len(s), len(s), generator=random, dtype=double) + 2 * torch.eye(len(s)) for s in slots]
+    generator, double = make_generator(seed), torch.float64
+    return [torch.randn(len(s), len(s), generator=generator, dtype=double) + 2 * torch.eye(len(s)) for s in slots]
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #906ef49a
 def equivalent(
@@ -369,8 +369,8 @@ def near_pairs(
 # %% ../../nbs/asymmetry/02_form.ipynb #5ab9e957
 @proof_check("asymmetry", "Example C.6", "on a set with a hole, a function of first order that is no sum over slots")
 def _():
-    pairs, random = near_pairs(random_latents(1, 40)[0] * torch.pi)[::4], generator(0)
-    radii = 0.7 + 0.6 * torch.rand(len(pairs), 2, generator=random, dtype=torch.float64)
+    pairs, generator = near_pairs(random_latents(1, 40)[0] * torch.pi)[::4], make_generator(0)
+    radii = 0.7 + 0.6 * torch.rand(len(pairs), 2, generator=generator, dtype=torch.float64)
     inside = pairs * radii.repeat_interleave(2, dim=1)
     assert interactions(angle_between, inside, RING, 2).max() < 1e-10
     assert interactions(angle_between, inside, RING, 1).min() > 0.1
@@ -485,7 +485,7 @@ def null_space(
 def _(blocks=((0, 1, 2), (3, 4, 5), (6, 7, 8))):
     seen, members = set(), slot_members(blocks)
     for seed in range(60):
-        ranks = torch.randint(1, 4, (3,), generator=generator(seed)).tolist()
+        ranks = torch.randint(1, 4, (3,), generator=make_generator(seed)).tolist()
         factors = [random_latents(r, 9, 10 * seed + k) for k, r in enumerate(ranks)]
         matrix = torch.cat([factor[:, :6].T @ factor[:, 6:] for factor in factors], dim=1)
         solutions = null_space(matrix)
@@ -1193,8 +1193,8 @@ def cross_attention(
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #e9465847
 def random_layer(seed: int = 0, sharpness: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "Slots, queries times `sharpness`, and the two matrices, as `cross_attention` takes them."
-    random, sizes = generator(seed), ((4, 5), (30, 7), (7, 5), (3, 5))
-    slots, queries, key, value = (torch.randn(size, generator=random, dtype=torch.float64) for size in sizes)
+    generator, sizes = make_generator(seed), ((4, 5), (30, 7), (7, 5), (3, 5))
+    slots, queries, key, value = (torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes)
     return slots, sharpness * queries, key, value
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #bec3a081
@@ -1309,14 +1309,14 @@ def _():
 @proof_check("asymmetry", "equation F.9", "the closed form is the sum of products over pairs of slots")
 def _():
     for n_slots in range(1, 9):
-        weights = torch.randn(100, n_slots, generator=generator(n_slots), dtype=torch.float64)
+        weights = torch.randn(100, n_slots, generator=make_generator(n_slots), dtype=torch.float64)
         pairs = sum((weights[:, j] * weights[:, k] for j, k in combinations(range(n_slots), 2)), torch.zeros(100))
         torch.testing.assert_close(pair_products(weights), pairs.double(), rtol=0, atol=1e-12)
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #644ec443
 @proof_check("asymmetry", "equation F.9", "zero exactly where a row has at most one entry that is not zero")
 def _():
-    entries = 0.1 + torch.rand(5, generator=generator(0))
+    entries = 0.1 + torch.rand(5, generator=make_generator(0))
     for pattern in product((0, 1), repeat=5):
         value = pair_products(entries * torch.tensor(pattern)).item()
         assert (value == 0) == (sum(pattern) <= 1), f"{value} for non-zero entries at {pattern}"
@@ -1325,7 +1325,7 @@ def _():
 @proof_check("asymmetry", "equation F.9", "of rows that sum to one the even row has most, (1 - 1/K) / 2")
 def _():
     for n_slots in range(1, 9):
-        weights = (3 * torch.randn(100, n_slots, generator=generator(n_slots), dtype=torch.float64)).softmax(1)
+        weights = (3 * torch.randn(100, n_slots, generator=make_generator(n_slots), dtype=torch.float64)).softmax(1)
         below = (1 - 1 / n_slots) / 2 - pair_products(weights)
         torch.testing.assert_close(below, (weights - 1 / n_slots).square().sum(1) / 2, rtol=0, atol=1e-12)
 
@@ -1345,7 +1345,7 @@ def _():
     "summing attention over L layers multiplies it by L squared",
 )
 def _():
-    logits = torch.randn(2, 3, 4, 6, 5, generator=generator(0), dtype=torch.float64)
+    logits = torch.randn(2, 3, 4, 6, 5, generator=make_generator(0), dtype=torch.float64)
     weights = logits.softmax(-1)  # 2 layers, 3 images, 4 heads, 6 pixels, 5 slots
     paper, code = (interaction_loss(list(weights), protocol) for protocol in ("paper", "code"))
     torch.testing.assert_close(paper, 4 * code)
@@ -1383,7 +1383,7 @@ def _():
 class AsTheyCome(nn.Module):
     "Slots are the features."
 
-    def forward(self, features: Float[Tensor, "b slots dim"], random: torch.Generator | None = None) -> SlotsOutput:
+    def forward(self, features: Float[Tensor, "b slots dim"], generator: torch.Generator | None = None) -> SlotsOutput:
         return SlotsOutput(features, None, {})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #e698d43c
@@ -1393,10 +1393,10 @@ class AsTheyCome(nn.Module):
     "slots are sampled from the posterior; the term is its divergence from the prior",
 )
 def _():
-    n, said = 100_000, torch.randn(1, 2, 6, generator=generator(0), dtype=torch.float64)
+    n, said = 100_000, torch.randn(1, 2, 6, generator=make_generator(0), dtype=torch.float64)
     for protocol, deviation in {"paper": (said[..., 3:] / 2).exp(), "code": said[..., 3:].exp() / 2}.items():
         module, mean = SlotPosterior(AsTheyCome(), protocol), said[..., :3]
-        slots, _, penalties = module(said.expand(n, -1, -1), generator(1))
+        slots, _, penalties = module(said.expand(n, -1, -1), make_generator(1))
         q = torch.distributions.Normal(mean, deviation)
         prior = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
         torch.testing.assert_close(penalties["kl"], torch.distributions.kl_divergence(q, prior).sum())
@@ -1433,15 +1433,15 @@ def flat_gradient(of: Float[Tensor, ""], model: nn.Module) -> Float[Tensor, " n"
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8dbd9bdf
 @proof_check("asymmetry", "equation 5.3", "loss and gradient are weighted sums, and the interaction's weight grows")
 def _():
-    images = torch.randint(256, (2, 16, 16, 3), dtype=torch.uint8, generator=generator(0))
+    images = torch.randint(256, (2, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"reconstruction": 5.0, "kl": 0.05, "interaction": 0.1}
     for protocol in ("paper", "code"):
         with seeded(0):
             model = transformer_vae(n_slots=3, image_size=16, slot_dim=4, width=0.1, protocol=protocol, **weights)
-        drawn = model.decoder(model.slots(model.encoder(to_network(images)), generator(1)).slots)
+        drawn = model.decoder(model.slots(model.encoder(to_network(images)), make_generator(1)).slots)
         for done, warmth in ((0.0, 0.0), (0.03, 0.5), (0.06, 1.0), (1.0, 1.0)):
             model.anneal(done)
-            loss, terms = model.loss(images, generator(1))
+            loss, terms = model.loss(images, make_generator(1))
             torch.testing.assert_close(terms["interaction"], interaction_loss(drawn.attention, protocol))
             errors = drawn.picture - images.movedim(3, 1) / 255
             torch.testing.assert_close(terms["reconstruction"], errors.square().sum() / len(images))
@@ -1498,10 +1498,10 @@ def _():
 def _():
     from sklearn.metrics import adjusted_rand_score
 
-    random = generator(0)
-    masks = torch.randint(4, (40, 6, 6), generator=random)
-    norms = torch.rand(40, 3, 6, 6, generator=random).double()
-    norms *= torch.rand(40, 3, 6, 6, generator=random) > 0.25
+    generator = make_generator(0)
+    masks = torch.randint(4, (40, 6, 6), generator=generator)
+    norms = torch.rand(40, 3, 6, 6, generator=generator).double()
+    norms *= torch.rand(40, 3, 6, 6, generator=generator) > 0.25
     norms[:, :, 0, :2] = 0
     by_pixel = []
     for of_image, of_slots in zip(masks.flatten(1).tolist(), norms.flatten(2).mT.tolist(), strict=True):
@@ -1518,7 +1518,7 @@ def pixel_by_pixel(f: Generator, height: int, width: int) -> Decoder:
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #4e188634
 def random_slots(n: int) -> Float[Tensor, "n 3 2"]:
     "Three slots of two latents for each of n images."
-    return torch.randn(n, 3, 2, generator=generator(0), dtype=torch.float64)
+    return torch.randn(n, 3, 2, generator=make_generator(0), dtype=torch.float64)
 
 
 @proof_check("asymmetry", "section 6, JIS", "JIS and J-ARI are 1 without interaction across slots, and less with some")
@@ -1558,7 +1558,7 @@ def linear_decoder(weights: Float[Tensor, "slots dims height width"]) -> Decoder
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d409099d
 @proof_check("asymmetry", "section 6, JIS's scale", "1/K for equal slots; a pixel shared by two slots counts half")
 def _():
-    slots, alike, random = random_slots(4), torch.full((3, 2, 4, 5), -0.3).double(), generator(0)
+    slots, alike, generator = random_slots(4), torch.full((3, 2, 4, 5), -0.3).double(), make_generator(0)
     assert abs(jis(slot_jacobian(linear_decoder(alike), slots))) < 1e-12
     for shared in range(21):
         steep = torch.eye(3, dtype=torch.float64)[torch.arange(20) % 3].T.clone()
@@ -1567,15 +1567,18 @@ def _():
         assert abs(jis(jacobian, rescale=False) - (1 - shared / 20 / 2)) < 1e-12
         assert abs(jis(jacobian) - (1 - shared / 20 / 2 * 3 / 2)) < 1e-12
     for _ in range(20):
-        weights = torch.randn(3, 2, 4, 5, generator=random, dtype=torch.float64)
+        weights = torch.randn(3, 2, 4, 5, generator=generator, dtype=torch.float64)
         score, norms = jis(slot_jacobian(linear_decoder(weights), slots), rescale=False), weights.abs().sum(1)
         assert abs(score - (norms.amax(0) / norms.sum(0)).mean()) < 1e-12 and 1 / 3 <= score <= 1
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #41687ac8
 @proof_check("asymmetry", "section 6.1, spatial broadcast", "of parts equally steep JIS is the largest mask's mean")
 def _():
-    slots, random = random_slots(3), generator(1)
-    steepness, alpha = torch.randn(4, 5, generator=random).double(), torch.randn(3, 4, 5, generator=random).double()
+    slots, generator = random_slots(3), make_generator(1)
+    steepness, alpha = (
+        torch.randn(4, 5, generator=generator).double(),
+        torch.randn(3, 4, 5, generator=generator).double(),
+    )
     scores = []
     for logits in torch.tensor([0.0, 1.0, 10.0, 1000.0])[:, None, None, None] * alpha:
 
@@ -1593,9 +1596,9 @@ def _():
     "invariant to the order of slots and to the scale of a pixel's derivatives",
 )
 def _():
-    slots, masks = random_slots(6), torch.randint(1, 4, (6, 6, 6), generator=generator(1))
+    slots, masks = random_slots(6), torch.randint(1, 4, (6, 6, 6), generator=make_generator(1))
     decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
-    brightness = torch.rand(6, 6, generator=generator(2), dtype=torch.float64) + 0.1
+    brightness = torch.rand(6, 6, generator=make_generator(2), dtype=torch.float64) + 0.1
     before, order = slot_jacobian(decoder, slots), torch.tensor([2, 0, 1])
     others = {
         "order": slot_jacobian(lambda s: decoder(s[:, order]), slots[:, order.argsort()]),
@@ -1626,9 +1629,9 @@ def _():
     "rotating a slot changes its norms by at most a factor of the root of d",
 )
 def _():
-    d, random = 8, generator(0)
-    slots, rows = (torch.randn(2, 3, d, generator=random, dtype=torch.float64) for _ in range(2))
-    turns = torch.linalg.qr(torch.randn(20, d, d, generator=random, dtype=torch.float64)).Q
+    d, generator = 8, make_generator(0)
+    slots, rows = (torch.randn(2, 3, d, generator=generator, dtype=torch.float64) for _ in range(2))
+    turns = torch.linalg.qr(torch.randn(20, d, d, generator=generator, dtype=torch.float64)).Q
     signs = torch.tensor([[(-1.0) ** (i & j).bit_count() for i in range(d)] for j in range(d)], dtype=torch.float64)
     unit = torch.eye(d, dtype=torch.float64)[:3].expand(2, -1, -1)
     for weights, several in ((rows, turns), (unit, [signs / d**0.5])):

@@ -22,7 +22,7 @@ from ..nets.style import scaled, to_network
 
 # %% auto #0
 __all__ = ['HEADS', 'DEVIATIONS', 'ENCODERS', 'DECODERS', 'RECTIFIERS', 'BROADCAST_FILTERS', 'TABLE_1', 'TransformerSlots',
-           'SlotPosterior', 'TransformerVAE', 'slot_maker', 'slot_drawer', 'transformer_vae']
+           'SlotPosterior', 'TransformerVAE', 'make_slot_encoder', 'make_slot_decoder', 'transformer_vae']
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6550916a
 HEADS = 4
@@ -54,7 +54,7 @@ class TransformerSlots(nn.Module):
         self.transformer = Transformer(dim, asked_size, layers=layers, hidden=hidden, scale=scale, **attention)
 
     def forward(
-        self, features: Float[Tensor, "b positions asked_size"], random: torch.Generator | None = None
+        self, features: Float[Tensor, "b positions asked_size"], generator: torch.Generator | None = None
     ) -> SlotsOutput:
         return SlotsOutput(self.transformer(self.start(len(features)), features), None, {})
 
@@ -76,11 +76,11 @@ class SlotPosterior(nn.Module):
         super().__init__()
         self.slots, self.deviation = slots, DEVIATIONS[check_choice("protocol", protocol, DEVIATIONS)]
 
-    def forward(self, features: Float[Tensor, "b *places"], random: torch.Generator | None = None) -> SlotsOutput:
-        said, attention, penalties = self.slots(features, random)
+    def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
+        said, attention, penalties = self.slots(features, generator)
         mean, raw = said.chunk(2, dim=2)
         scale = self.deviation(raw)
-        slots = mean if random is None else draw(mean, scale, random)
+        slots = mean if generator is None else draw(mean, scale, generator)
         return SlotsOutput(slots, attention, {**penalties, "kl": gaussian_kl(mean, scale).sum((1, 2)).mean()})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #202cbc72
@@ -115,10 +115,10 @@ class TransformerVAE(SlotAutoencoder):
         self.warmth.fill_(min(done / self.warm_up, 1.0))
 
     def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         images = to_network(images)
-        slots, _, terms = self.slots(self.encoder(images), random)
+        slots, _, terms = self.slots(self.encoder(images), generator)
         drawn = self.decoder(slots)
         terms["reconstruction"] = (drawn.picture - images).square().sum((1, 2, 3)).mean()
         if drawn.attention is not None:
@@ -134,9 +134,9 @@ class TransformerVAE(SlotAutoencoder):
         return torch.stack(drawn.attention).mean((0, 2)).mT.unflatten(2, drawn.picture.shape[2:])
 
     def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Int[Tensor, "batch height width"]:
-        return self.shares(self.encode(images, random)).argmax(1)
+        return self.shares(self.encode(images, generator)).argmax(1)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8595baf2
 ENCODERS, DECODERS = ("transformer", "slot_attention"), ("transformer", "spatial_broadcast")
@@ -144,14 +144,14 @@ RECTIFIERS: dict[str, Callable[[], nn.Module]] = {"paper": partial(nn.ReLU, inpl
 BROADCAST_FILTERS = 32
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
-def slot_maker(encoder: str, n_slots: int, said: int, asked_size: int, width: float, protocol: str) -> nn.Module:
+def make_slot_encoder(encoder: str, n_slots: int, said: int, asked_size: int, width: float, protocol: str) -> nn.Module:
     "The module from features to slots, with `said` outputs per slot."
     if encoder == "slot_attention":
         return SlotAttention(n_slots, said, mlp_hidden=max(64, said), queries="learned", implicit=True)
     return TransformerSlots(n_slots, said, asked_size, width=width, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
-def slot_drawer(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
+def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
     "The module from slots to images; `nets` are the image's size and channels."
     if decoder == "spatial_broadcast":
         rectified = {"rectifier": RECTIFIERS[protocol]}
@@ -196,11 +196,11 @@ def transformer_vae(
         learned_norm=protocol == "paper",
         **nets,
     )
-    slots = slot_maker(encoder, n_slots, said, asked_size, width, protocol)
+    slots = make_slot_encoder(encoder, n_slots, said, asked_size, width, protocol)
     return TransformerVAE(
         convolutions,
         SlotPosterior(slots, protocol) if kl else slots,
-        slot_drawer(decoder, slot_dim, width, protocol, **nets),
+        make_slot_decoder(decoder, slot_dim, width, protocol, **nets),
         {"reconstruction": reconstruction, "kl": kl, "interaction": interaction},
         warm_up=warm_up,
         protocol=protocol,

@@ -19,9 +19,9 @@ from ..nets.residual import ResidualDecoder, ResidualEncoder
 from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, to_network
 
 # %% auto #0
-__all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_reached',
+__all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_with_gradients',
            'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Pixels', 'Step', 'Autoencoder', 'encode_all',
-           'decode_all', 'pixel_values', 'Family', 'networks_around', 'plain_autoencoder']
+           'decode_all', 'pixel_values', 'Family', 'make_networks', 'plain_autoencoder']
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):
@@ -36,34 +36,34 @@ class PlainLatent(nn.Module):
 
     discrete = False
     categorical = False  # an index; never without `discrete`
-    n_said, n_heard = 1, 1  # numbers per latent: encoder output, decoder input
+    encoder_dims, decoder_dims = 1, 1  # numbers per latent: encoder output, decoder input
 
     def forward(
-        self, continuous: Float[Tensor, "batch latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         return LatentOutput(continuous, {})
 
     def coded(
-        self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, "batch latents *values"], LatentOutput]:
         "The discriminator's input, and the output of the layer."
-        output = self(continuous, random)
+        output = self(continuous, generator)
         return output.latents, output
 
     def anneal(self, done: float) -> None:
         "Set the schedule to this fraction of the training, from 0 to 1."
 
-    def code(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
         "The latents that are scored."
         return continuous
 
     def sampled(
-        self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "A sample from the posterior of the scored latents; `code` where there is no posterior."
         return self.code(continuous)
 
-    def bounded(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch said"]:
+    def bounded(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch encoded"]:
         "The continuous values from which latents are computed."
         return continuous
 
@@ -71,7 +71,7 @@ class PlainLatent(nn.Module):
         "Indices of the latents' values in their codebooks, as floats; the latents themselves without a codebook."
         return latents
 
-    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch heard"]:
+    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "Decoder input for latents."
         return latents
 
@@ -84,7 +84,7 @@ def straight_through(
     return quantized.detach() + (continuous - continuous.detach())
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #b30fe722
-def parts_reached(model: nn.Module, value: Float[Tensor, ""]) -> set[str]:
+def parts_with_gradients(model: nn.Module, value: Float[Tensor, ""]) -> set[str]:
     "The model's parts in which some parameter has a non-zero gradient of `value`."
     names, parameters = zip(*model.named_parameters(), strict=True)
     gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
@@ -100,17 +100,19 @@ def reconstruction_loss(
     return F.binary_cross_entropy_with_logits(logits, images)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #503beb2c
-def gaussian_mean(said: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch channels height width"]:
+def gaussian_mean(
+    encoded: Float[Tensor, "batch channels height width"],
+) -> Float[Tensor, "batch channels height width"]:
     "The mean, from a decoder output relative to 0.5."
-    return said + 0.5
+    return encoded + 0.5
 
 
 def squared_error(
-    said: Float[Tensor, "batch channels height width"],
+    encoded: Float[Tensor, "batch channels height width"],
     images: Float[Tensor, "batch channels height width"],  # values in [0, 1]
 ) -> Float[Tensor, ""]:
     "Squared error of the mean, itself a mean over pixels, channels and the batch."
-    return F.mse_loss(gaussian_mean(said), images)
+    return F.mse_loss(gaussian_mean(encoded), images)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #a6a882b7
 class Pixels(NamedTuple):
@@ -122,7 +124,7 @@ class Pixels(NamedTuple):
 
 PIXELS = {
     "bernoulli": Pixels(reconstruction_loss, torch.sigmoid),
-    "gaussian": Pixels(squared_error, lambda said: gaussian_mean(said).clamp(0, 1)),
+    "gaussian": Pixels(squared_error, lambda encoded: gaussian_mean(encoded).clamp(0, 1)),
 }
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #16d5f86c
@@ -186,11 +188,11 @@ class Autoencoder(nn.Module):
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
-        random: torch.Generator | None = None,  # for stochastic latent layers
+        generator: torch.Generator | None = None,  # for stochastic latent layers
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
         images = to_network(images)
-        heard, penalties = self.latent(self.encoder(images), random)
+        heard, penalties = self.latent(self.encoder(images), generator)
         reconstruction = self.pixels.loss(self.decoder(heard), images)
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
@@ -203,10 +205,10 @@ class Autoencoder(nn.Module):
         return self.latent.code(self.encoder(to_network(images)))
 
     def sample(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
-        return self.latent.sampled(self.encoder(to_network(images)), random)
+        return self.latent.sampled(self.encoder(to_network(images)), generator)
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
@@ -218,10 +220,10 @@ def encode_all(
     model: Autoencoder,
     images: UInt8[Tensor, "n height width channels"],
     batch_size: int = 250,
-    random: torch.Generator | None = None,  # for samples from the latents' posteriors, on the images' device
+    generator: torch.Generator | None = None,  # for samples from the latents' posteriors, on the images' device
 ) -> Float[Tensor, "n latents"]:
     "Latents of any number of images, on the images' device; samples of them where a generator is given."
-    encode = model.encode if random is None else lambda batch: model.sample(batch, random)
+    encode = model.encode if generator is None else lambda batch: model.sample(batch, generator)
     return torch.cat([encode(batch) for batch in images.split(batch_size)])
 
 
@@ -236,7 +238,7 @@ def decode_all(
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #47ba08c4
 def pixel_values(image_size: int = IMAGE_SIZE, channels: int = 3, **others: Any) -> int:
-    "Number of values of an image, from the arguments of `networks_around`: the divisor of a mean over pixels."
+    "Number of values of an image, from the arguments of `make_networks`: the divisor of a mean over pixels."
     return image_size**2 * channels
 
 
@@ -258,7 +260,7 @@ FAMILIES = {
 }
 
 
-def networks_around(
+def make_networks(
     latent: nn.Module,
     n_latents: int,
     *,
@@ -272,13 +274,13 @@ def networks_around(
     encoder, decoder, pixels = FAMILIES[check_choice("family", family, FAMILIES)]
     nets = {"channels": channels, "image_size": image_size, "width": width, "protocol": protocol}
     return {
-        "encoder": encoder(n_latents * latent.n_said, **nets),
-        "decoder": decoder(n_latents * latent.n_heard, **nets),
+        "encoder": encoder(n_latents * latent.encoder_dims, **nets),
+        "decoder": decoder(n_latents * latent.decoder_dims, **nets),
         "latent": latent,
         "pixels": pixels,
     }
 
 
 def plain_autoencoder(n_latents: int, **nets: Any) -> Autoencoder:
-    "AE: latents are the encoder output; `nets` as `networks_around` takes them."
-    return Autoencoder(**networks_around(PlainLatent(), n_latents, **nets))
+    "AE: latents are the encoder output; `nets` as `make_networks` takes them."
+    return Autoencoder(**make_networks(PlainLatent(), n_latents, **nets))

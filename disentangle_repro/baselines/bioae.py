@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .autoencoder import Autoencoder, LatentOutput, PlainLatent, networks_around
+from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
 
 # %% auto #0
 __all__ = ['biological_penalties', 'BiologicalLatent', 'bioae']
@@ -26,7 +26,7 @@ class BiologicalLatent(PlainLatent):
     "The encoder output as latents, with the penalties `nonnegative` and `activity`."
 
     def forward(
-        self, continuous: Float[Tensor, "batch latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         return LatentOutput(continuous, biological_penalties(continuous))
 
@@ -36,8 +36,8 @@ def bioae(
     *,
     activity: float = 0.01,  # table 11; 0.1 on Isaac3D in the released settings
     nonnegative: float = 1.0,  # not printed; the released settings' value
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "BioAE (Whittington et al., 2023) with the networks of qlae, appendix C.3."
     weights = {"nonnegative": nonnegative, "activity": activity}
-    return Autoencoder(**networks_around(BiologicalLatent(), n_latents, **nets), weights=weights)
+    return Autoencoder(**make_networks(BiologicalLatent(), n_latents, **nets), weights=weights)

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, networks_around, pixel_values
+from .autoencoder import Autoencoder, PlainLatent, Step, make_networks, pixel_values
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
@@ -35,10 +35,10 @@ def reorder(
 # %% ../../nbs/baselines/08_factorvae.ipynb #8a5b9954
 def permute(
     codes: Float[Tensor, "batch latents *values"],
-    random: torch.Generator | None = None,  # on the device of `codes`
+    generator: torch.Generator | None = None,  # on the device of `codes`
 ) -> Float[Tensor, "batch latents *values"]:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
-    return reorder(codes, torch.rand(codes.shape[:2], generator=random, device=codes.device).argsort(dim=0))
+    return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #1f9682d5
 def discriminator_loss(
@@ -110,22 +110,22 @@ class Factorised(Autoencoder):
         return [Step(model, self.loss), Step(list(self.discriminator.parameters()), self.judging_loss)]
 
     def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The model's loss, and its terms before weighting (factorqvae, equation 5)."
         images = to_network(images)
-        codes, (heard, penalties) = self.latent.coded(self.encoder(images), random)
+        codes, (heard, penalties) = self.latent.coded(self.encoder(images), generator)
         reconstruction = self.pixels.loss(self.decoder(heard), images)
         penalties = {**penalties, "total_correlation": total_correlation(self.discriminator(codes))}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
     def judging_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The discriminator's loss (factorqvae, equation 8 with the sign of F7), and the same by name."
         with torch.no_grad():
-            codes, _ = self.latent.coded(self.encoder(to_network(images)), random)
-        loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, random)])).chunk(2))
+            codes, _ = self.latent.coded(self.encoder(to_network(images)), generator)
+        loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
         return loss, {"discriminator": loss}
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #cfa214d2
@@ -135,12 +135,12 @@ def factorvae(
     beta: float = 1.0,  # of the KL term against a reconstruction in nats
     gamma: float = 1.0,  # of the total correlation, likewise
     deviation: str = "softplus",  # as `beta_vae` takes it
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Factorised:
     "FactorVAE (Kim and Mnih, 2018); `width` and `protocol` are those of all three networks."
     values = pixel_values(**nets)
     return Factorised(
-        **networks_around(GaussianLatent(deviation), n_latents, **nets),
+        **make_networks(GaussianLatent(deviation), n_latents, **nets),
         discriminator=Discriminator(n_latents, nets.get("width", 1.0), nets.get("protocol", "paper")),
         weights={"kl": beta / values, "total_correlation": gamma / values},
     )

@@ -14,7 +14,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, networks_around
+from .autoencoder import Autoencoder, PlainLatent, Step, make_networks
 from ..core.errors import check_choice
 from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder, to_network
 
@@ -39,9 +39,9 @@ class UniformLatent(PlainLatent):
         self.n_latents = n_latents
         self.register_buffer("one", torch.ones(()), persistent=False)  # is where the model is
 
-    def sample(self, n: int, random: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
-        "Latents of `n` images, on the model's device, which has to be that of `random`."
-        return torch.rand((n, self.n_latents), generator=random, device=self.one.device)
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
+        "Latents of `n` images, on the model's device, which has to be that of `generator`."
+        return torch.rand((n, self.n_latents), generator=generator, device=self.one.device)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #fa9114ac
 def value_difference(
@@ -55,11 +55,11 @@ def value_difference(
 def interpolate(
     real: Float[Tensor, "batch *shape"],
     fake: Float[Tensor, "batch *shape"],
-    random: torch.Generator | None = None,
+    generator: torch.Generator | None = None,
 ) -> Float[Tensor, "batch *shape"]:
     "A random point of the straight line from each generated image to a real one (qlae, Algorithm 3, line 9)."
     size = (len(real), *[1] * (real.ndim - 1))
-    epsilon = torch.rand(size, generator=random, device=real.device, dtype=real.dtype)
+    epsilon = torch.rand(size, generator=generator, device=real.device, dtype=real.dtype)
     return torch.lerp(fake, real, epsilon)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #5cb1948b
@@ -121,40 +121,40 @@ class InfoGAN(Autoencoder):
         return [Step(list(judging), self.critic_loss)] * self.critic_steps + [Step(generating, self.generator_loss)]
 
     def generate(
-        self, n: int, random: torch.Generator | None, device: torch.device
+        self, n: int, generator: torch.Generator | None, device: torch.device
     ) -> tuple[Float[Tensor, "n latents"], Float[Tensor, "n channels height width"]]:
         "Sampled latents and the generator's output (lines 6 and 7)."
-        latents = self.latent.sample(n, random).to(device)
+        latents = self.latent.sample(n, generator).to(device)
         return latents, self.pixels.picture(self.decoder(self.latent.embed(latents)))
 
     def read_back(
-        self, fake: Tensor, latents: Float[Tensor, "n latents"], random: torch.Generator | None
+        self, fake: Tensor, latents: Float[Tensor, "n latents"], generator: torch.Generator | None
     ) -> dict[str, Float[Tensor, ""]]:
         "The latent reconstruction loss and the latent layer's penalties (lines 11 and 12)."
-        read, penalties = self.latent(self.encoder(fake), random)
+        read, penalties = self.latent(self.encoder(fake), generator)
         return {"latents": reading_loss(read, latents), **penalties}
 
     def critic_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss of encoder and critic, and its terms before weighting (lines 5 to 13)."
         real = to_network(images)
         with torch.no_grad():
-            latents, fake = self.generate(len(real), random, real.device)
+            latents, fake = self.generate(len(real), generator, real.device)
         of_fake, of_real = self.critic(torch.cat([fake, real])).chunk(2)
         terms = {
             "critic_value": value_difference(of_fake, of_real),
-            "gradient_penalty": gradient_penalty(by_class(self.critic), interpolate(real, fake, random)),
-            **self.read_back(fake, latents, random),
+            "gradient_penalty": gradient_penalty(by_class(self.critic), interpolate(real, fake, generator)),
+            **self.read_back(fake, latents, generator),
         }
         return self.weighted(0.0, terms), terms
 
     def generator_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The generator's loss, and its terms before weighting (lines 15 to 21); of `images` it uses the number only."
-        latents, fake = self.generate(len(images), random, images.device)
-        terms = {"generator_value": -self.critic(fake).mean(), **self.read_back(fake, latents, random)}
+        latents, fake = self.generate(len(images), generator, images.device)
+        terms = {"generator_value": -self.critic(fake).mean(), **self.read_back(fake, latents, generator)}
         return self.weighted(0.0, terms), terms
 
 # %% ../../nbs/baselines/05_infogan.ipynb #c458a99b
@@ -174,6 +174,6 @@ def style_critic(
 
 
 def infogan(n_latents: int, *, critic_steps: int = 5, **nets: Any) -> InfoGAN:
-    "InfoWGAN-GP with latents uniform on [0, 1]; `nets` as `networks_around` takes them."
-    networks = networks_around(UniformLatent(n_latents), n_latents, **nets)
+    "InfoWGAN-GP with latents uniform on [0, 1]; `nets` as `make_networks` takes them."
+    networks = make_networks(UniformLatent(n_latents), n_latents, **nets)
     return InfoGAN(**networks, critic=style_critic(networks["encoder"], **nets), critic_steps=critic_steps)

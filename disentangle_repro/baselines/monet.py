@@ -149,7 +149,7 @@ class MONet(Autoencoder):
         scales: tuple[float, float] = (0.09, 0.11),  # sigma of the first slot and of the others
     ):
         latent, nets = GaussianLatent(), {"image_size": image_size, "channels": channels, "width": width}
-        encoder = ComponentEncoder(dim * latent.n_said, **nets)
+        encoder = ComponentEncoder(dim * latent.encoder_dims, **nets)
         decoder = SpatialBroadcastDecoder(dim, rectifier=RELU, squashed=True, **nets)
         super().__init__(encoder, decoder, latent, {"kl": beta, "mask_kl": gamma})
         self.attention, self.n_slots = AttentionNet(**nets), n_slots
@@ -171,12 +171,12 @@ class MONet(Autoencoder):
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
-        random: torch.Generator | None = None,  # for the latents
+        generator: torch.Generator | None = None,  # for the latents
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting: `reconstruction`, `kl` and `mask_kl`, nats per image."
         images = to_network(images)
-        log_masks, said = self.described(images)
-        latents, penalties = self.latent(said, random)
+        log_masks, encoded = self.described(images)
+        latents, penalties = self.latent(encoded, generator)
         parts, alpha = self.decoder.components(latents.unflatten(0, (-1, self.n_slots)))
         reconstruction = -mixture_log_likelihood(images, parts, log_masks, self.scales).mean()
         penalties = {
@@ -187,8 +187,8 @@ class MONet(Autoencoder):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch slots dim"]:
         "The means of the latents of each slot."
-        _, said = self.described(to_network(images))
-        return self.latent.code(said).unflatten(0, (-1, self.n_slots))
+        _, encoded = self.described(to_network(images))
+        return self.latent.code(encoded).unflatten(0, (-1, self.n_slots))
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1], composed by the decoded masks."

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, parts_reached
+from .autoencoder import Autoencoder, parts_with_gradients
 from .bioae import bioae, biological_penalties
 from disentangle_repro.baselines.factorvae import (
     Discriminator,
@@ -29,11 +29,11 @@ from .monet import cut_out, mask_divergence, mixture_log_likelihood, split_scope
 from .slot_attention import SlotAttention, responsibilities, weighted_mean
 from .variational import GaussianLatent, beta_tcvae, beta_vae, draw, gaussian_kl, kl_terms
 from .vqvae import VectorQuantizer, nearest_vector
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 
 # %% auto #0
-__all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'who_learns', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
+__all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'trained_parts', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
 
 # %% ../../nbs/baselines/02_variational.ipynb #62b6dd0c
 @proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through samples are those of the expectation")
@@ -41,7 +41,7 @@ def _():
     mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
     scale = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64, requires_grad=True)
     n = 250_000
-    z = draw(mean.expand(n, 4), scale.expand(n, 4), generator(0))
+    z = draw(mean.expand(n, 4), scale.expand(n, 4), make_generator(0))
     drawn = torch.autograd.grad(z.sin().mean(0).sum(), (mean, scale), allow_unused=True)
     exact = torch.autograd.grad(((-(scale**2) / 2).exp() * mean.sin()).sum(), (mean, scale))
     for ours, theirs in zip(drawn, exact, strict=True):
@@ -56,7 +56,7 @@ def _():
     kl, n = gaussian_kl(mean, scale), 400_000
     q, p = torch.distributions.Normal(mean, scale), torch.distributions.Normal(mean * 0, scale * 0 + 1)
     torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, p))
-    z = mean + scale * torch.randn(n, 4, generator=generator(0), dtype=torch.float64)
+    z = mean + scale * torch.randn(n, 4, generator=make_generator(0), dtype=torch.float64)
     nats = q.log_prob(z) - p.log_prob(z)
     assert ((nats.mean(0) - kl).abs() <= 5 * nats.std(0) / math.sqrt(n)).all(), f"drawn {nats.mean(0)}, formula {kl}"
 
@@ -69,13 +69,13 @@ def parts_of_a_bound(
     pixels = images.movedim(3, 1) / 255
     mean, raw = model.encoder(pixels).split(3, dim=1)
     q = Normal(mean, raw.exp().log1p())
-    z = mean + q.stddev * torch.randn(mean.shape, generator=generator(1))
+    z = mean + q.stddev * torch.randn(mean.shape, generator=make_generator(1))
     return q, z, Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
 
 
 def random_images(n: int) -> UInt8[Tensor, "n 64 64 3"]:
     "Images of random bytes."
-    return torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    return torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 
 
 @proof_check("qlae", "VAE, Kingma and Welling equation 3", "the loss is minus the bound with beta on its KL term")
@@ -85,7 +85,7 @@ def _():
         model, images = beta_vae(3, beta=4.0, width=0.1), random_images(4)
     q, _, log_likelihood = parts_of_a_bound(model, images)
     nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
-    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())
 
 # %% ../../nbs/baselines/02_variational.ipynb #93cbd9cb
 @proof_check(
@@ -94,9 +94,9 @@ def _():
     "the parts add up to log q(z|x) - log p(z), sample by sample",
 )
 def _():
-    mean, scale = torch.randn(2, 40, 7, generator=generator(0), dtype=torch.float64)
+    mean, scale = torch.randn(2, 40, 7, generator=make_generator(0), dtype=torch.float64)
     scale = scale.exp()
-    z = draw(mean, scale, generator(1))
+    z = draw(mean, scale, make_generator(1))
     normal = torch.distributions.Normal
     exact = (normal(mean, scale).log_prob(z) - normal(torch.zeros_like(z), torch.ones_like(z)).log_prob(z)).sum(1)
     torch.testing.assert_close(sum(kl_terms(z, mean, scale).values()), exact)
@@ -118,7 +118,7 @@ def _():
         "total_correlation": torch.special.entr(alone).sum() * step - torch.special.entr(q).sum() * step**2,
         "dimension_kl": -torch.special.entr(alone).sum() * step - (alone * prior).sum() * step,
     }
-    z = mean + scale * torch.randn(20_000, 5, 2, generator=generator(0), dtype=torch.float64)
+    z = mean + scale * torch.randn(20_000, 5, 2, generator=make_generator(0), dtype=torch.float64)
     drawn = torch.vmap(kl_terms, in_dims=(0, None, None))(z, mean, scale)
     for name, integral in exact.items():
         error = drawn[name].mean() - integral
@@ -129,21 +129,21 @@ def gaussian_aggregate(
     correlations: Float[Tensor, "latents latents"],  # of the aggregate; variances are one
     scale: float,  # of each image's distribution
     batch: int,
-    random: torch.Generator,
+    generator: torch.Generator,
 ) -> dict[str, Float[Tensor, ""]]:
     "Mean `kl_terms` of a random batch whose aggregate over all images is normal with those correlations."
     spread = torch.linalg.cholesky(correlations - scale**2 * torch.eye(len(correlations)).to(correlations))
     still = torch.zeros(batch, len(spread)).to(spread)
-    mean, scales = draw(still, still + 1, random) @ spread.T, still + scale
-    return {name: term.mean() for name, term in kl_terms(draw(mean, scales, random), mean, scales).items()}
+    mean, scales = draw(still, still + 1, generator) @ spread.T, still + scale
+    return {name: term.mean() for name, term in kl_terms(draw(mean, scales, generator), mean, scales).items()}
 
 # %% ../../nbs/baselines/02_variational.ipynb #44445b85
 @proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "the total correlation of a normal aggregate is recovered")
 def _():
     for correlation in (0.0, 0.8):
         matrix = torch.tensor([[1.0, correlation], [correlation, 1.0]])
-        random = generator(0)
-        estimates = [gaussian_aggregate(matrix, 0.3, 1024, random)["total_correlation"] for _ in range(10)]
+        generator = make_generator(0)
+        estimates = [gaussian_aggregate(matrix, 0.3, 1024, generator)["total_correlation"] for _ in range(10)]
         estimate, exact = torch.stack(estimates).mean(), -torch.logdet(matrix) / 2
         assert (estimate - exact).abs() < 0.05, f"estimated {estimate:.3f} for {exact:.3f}"
 
@@ -151,8 +151,8 @@ def _():
 @proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "no batch estimates more mutual information than its log")
 def _():
     for batch in (1, 8, 128):
-        mean, scale = torch.randn(2, batch, 12, generator=generator(0), dtype=torch.float64)
-        terms = kl_terms(draw(mean, scale.exp() / 10, generator(1)), mean, scale.exp() / 10)
+        mean, scale = torch.randn(2, batch, 12, generator=make_generator(0), dtype=torch.float64)
+        terms = kl_terms(draw(mean, scale.exp() / 10, make_generator(1)), mean, scale.exp() / 10)
         largest = terms["mutual_information"].max()
         assert largest <= math.log(batch) + 1e-9, f"{largest:.3f} nats from a batch of {batch}"
 
@@ -168,7 +168,7 @@ def _():
     together, alone = of_each.prod(2).mean(0).log(), of_each.mean(0).log().sum(1)
     prior = Normal(torch.zeros(3), torch.ones(3)).log_prob(z).sum(1)
     nats = (q.log_prob(z).sum(1) - together) + 4 * (together - alone) + (alone - prior) - log_likelihood
-    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, generator(1))[0], nats.mean())
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())
 
 # %% ../../nbs/baselines/03_bioae.ipynb #3517eebc
 def grid_of_sources(n: int = 41) -> Float[Tensor, "n_squared 2"]:
@@ -222,7 +222,7 @@ def _():
     for signs in torch.cartesian_prod(*torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(2, 1)):
         for permutation in (signs.diag(), signs.diag().flip(1)):
             torch.testing.assert_close(total_energy(permutation * each**-0.25, sources), bound)
-    codes = torch.randn(2000, 2, 2, generator=generator(0), dtype=torch.float64)
+    codes = torch.randn(2000, 2, 2, generator=make_generator(0), dtype=torch.float64)
     energy = torch.stack([total_energy(code, sources) for code in codes])
     tangled = (codes.abs().sum(2).square() - codes.square().sum(2)).sum(1)
     assert (energy > bound).all(), f"a code at {energy.min():.4f} goes below the bound {bound:.4f}"
@@ -241,7 +241,7 @@ def _():
 @proof_check("qlae", "BioAE, Whittington et al., penalties", "the loss has means of negative parts and of squares")
 @torch.no_grad()
 def _():
-    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     with seeded(0):
         model = bioae(5, activity=0.3, nonnegative=2.0, width=0.1)
     pixels = images.movedim(3, 1) / 255
@@ -255,9 +255,9 @@ def _():
 # %% ../../nbs/baselines/04_vqvae.ipynb #0a6e01b2
 @proof_check("qlae", "VQ-VAE, van den Oord et al. equation 1", "the matrix product finds the nearest of all vectors")
 def _():
-    random = torch.Generator().manual_seed(0)
-    parts = torch.randn(300, 3, 7, generator=random, dtype=torch.float64)
-    codebook = torch.randn(20, 7, generator=random, dtype=torch.float64) * torch.linspace(0.1, 3, 20)[:, None]
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(300, 3, 7, generator=generator, dtype=torch.float64)
+    codebook = torch.randn(20, 7, generator=generator, dtype=torch.float64) * torch.linspace(0.1, 3, 20)[:, None]
     distances = (parts[:, :, None] - codebook).square().sum(3)
     assert torch.equal(nearest_vector(parts, codebook), distances.argmin(2))
 
@@ -265,8 +265,8 @@ def _():
 @proof_check("qlae", "figure 2", "indices determine the decoder input; n_v^n_z codes, whose parts change one at a time")
 def _():
     with seeded(0):
-        quantizer, said = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
-    assert torch.equal(quantizer.embed(quantizer.code(said)), quantizer(said).latents)
+        quantizer, encoded = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
+    assert torch.equal(quantizer.embed(quantizer.code(encoded)), quantizer(encoded).latents)
     every = torch.cartesian_prod(*torch.arange(5.0).repeat(2, 1))
     heard = quantizer.embed(every)
     assert len(heard.unique(dim=0)) == 5**2
@@ -277,17 +277,17 @@ def _():
     assert changed.any(0).tolist() == [False, True] and changed[:, 1].all()
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #eb7c7ef9
-def who_learns(
+def trained_parts(
     quantizer: nn.Module,
-    said: int,  # numbers that it is given for an image
+    encoded: int,  # numbers that it is given for an image
 ) -> dict[str, set[str]]:
     "For each term of the loss of a small model around the quantiser, the parts that learn from it."
     with seeded(0):
-        encoder, decoder, images = nn.Linear(8, said), nn.Linear(said, 8), torch.randn(32, 8)
+        encoder, decoder, images = nn.Linear(8, encoded), nn.Linear(encoded, 8), torch.randn(32, 8)
     latents, penalties = quantizer(encoder(images))
     terms = {"reconstruct": (decoder(latents) - images).square().mean(), **penalties}
     model = nn.ModuleDict({"encoder": encoder, "quantizer": quantizer, "decoder": decoder})
-    return {name: parts_reached(model, term) for name, term in terms.items()}
+    return {name: parts_with_gradients(model, term) for name, term in terms.items()}
 
 
 @proof_check(
@@ -298,7 +298,7 @@ def who_learns(
 def _():
     with seeded(0):
         quantizer = VectorQuantizer(3, 5)
-    assert who_learns(quantizer, 6) == {
+    assert trained_parts(quantizer, 6) == {
         "reconstruct": {"encoder", "decoder"},
         "quantize": {"quantizer"},
         "commit": {"encoder"},
@@ -309,7 +309,7 @@ def _():
 def _():
     from scipy.optimize import linear_sum_assignment, linprog
 
-    points = torch.randn(14, 2, generator=generator(0), dtype=torch.float64)
+    points = torch.randn(14, 2, generator=make_generator(0), dtype=torch.float64)
     points[7:] += 1
     distances = torch.cdist(points, points)
     real, fake = linear_sum_assignment(distances[:7, 7:])
@@ -326,7 +326,7 @@ def _():
 @proof_check("qlae", "Algorithm 3, line 9", "each pair has one point of its own, uniform on the line between")
 def _():
     black, white = torch.zeros(10_000, 3, 2, 2), torch.ones(10_000, 3, 2, 2)
-    grey = interpolate(white, black, generator(0)).flatten(1)
+    grey = interpolate(white, black, make_generator(0)).flatten(1)
     assert torch.equal(grey, grey[:, :1].expand_as(grey)), "an image has more than one place on its line"
     shares = torch.histc(grey[:, 0], bins=10, min=0, max=1) / len(grey)
     assert (shares - 0.1).abs().max() < 0.012, f"the tenths of the line hold {shares.tolist()}"
@@ -334,8 +334,8 @@ def _():
 # %% ../../nbs/baselines/05_infogan.ipynb #acb792d2
 @proof_check("qlae", "Algorithm 3, line 10", "the penalty of a linear critic of slope c is (c - 1)^2")
 def _():
-    points = torch.randn(20, 3, 4, generator=generator(0), dtype=torch.float64)
-    direction = F.normalize(torch.randn(3, 4, generator=generator(1), dtype=torch.float64).flatten(), dim=0)
+    points = torch.randn(20, 3, 4, generator=make_generator(0), dtype=torch.float64)
+    direction = F.normalize(torch.randn(3, 4, generator=make_generator(1), dtype=torch.float64).flatten(), dim=0)
     for c in (0.0, 0.5, 1.0, 3.0):
         penalty = gradient_penalty(lambda x, c=c: c * (x.flatten(1) @ direction[:, None]), points)
         torch.testing.assert_close(penalty, torch.tensor((c - 1) ** 2, dtype=torch.float64))
@@ -375,15 +375,15 @@ def trained_critic(
     updates: int = 400,
 ) -> nn.Module:
     "A small critic of numbers, after `updates` steps of Adam with a falling learning rate."
-    random = generator(0)
+    generator = make_generator(0)
     with seeded(0):
         critic = nn.Sequential(nn.Linear(1, 32), nn.Softplus(), nn.Linear(32, 32), nn.Softplus(), nn.Linear(32, 1))
     step = torch.optim.Adam(critic.parameters(), lr=5e-3, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
     for _ in range(updates):
-        real, fake = draw_real(128, random), draw_fake(128, random)
+        real, fake = draw_real(128, generator), draw_fake(128, generator)
         loss = value_difference(critic(fake), critic(real))
-        loss = loss + weight * gradient_penalty(critic, interpolate(real, fake, random))
+        loss = loss + weight * gradient_penalty(critic, interpolate(real, fake, generator))
         step.zero_grad()
         loss.backward()
         step.step()
@@ -393,7 +393,7 @@ def trained_critic(
 # %% ../../nbs/baselines/05_infogan.ipynb #2d4b133d
 def point_mass(place: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 1"]]:
     "Draws that are all the same."
-    return lambda n, random: torch.full((n, 1), place)
+    return lambda n, generator: torch.full((n, 1), place)
 
 
 @proof_check(
@@ -404,9 +404,11 @@ def point_mass(place: float) -> Callable[[int, torch.Generator], Float[Tensor, "
 def _():
     for distance in (1.0, 4.0):
         critic = trained_critic(point_mass(distance), point_mass(0.0))
-        said = -value_difference(critic(torch.zeros(1, 1)), critic(torch.tensor([[distance]]))).item()
+        difference = -value_difference(critic(torch.zeros(1, 1)), critic(torch.tensor([[distance]]))).item()
         foretold = distance * (1 + distance / 20)
-        assert abs(said / foretold - 1) < 0.01, f"said {said:.4f} of a distance of {distance}, {foretold} was foretold"
+        assert abs(difference / foretold - 1) < 0.01, (
+            f"difference {difference:.4f} over a distance of {distance}, {foretold} expected"
+        )
 
 # %% ../../nbs/baselines/05_infogan.ipynb #acd849a4
 def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tensor, "batch 2 2 1"]]:
@@ -434,13 +436,13 @@ def _():
     model, images = small_infogan()
     *judging, generating = model.steps()
     assert len(judging) == 5
-    loss, terms = judging[0].loss(images, generator(0))
-    assert parts_reached(model, loss) == {"encoder", "critic"}, "the critic's step reaches the generator"
-    assert parts_reached(model, terms["latents"]) == {"encoder"}
-    assert parts_reached(model, terms["critic_value"] + terms["gradient_penalty"]) == {"critic"}
-    loss, terms = generating.loss(images, generator(0))
-    assert parts_reached(model, terms["generator_value"]) == {"critic", "decoder"}
-    assert parts_reached(model, terms["latents"]) == {"encoder", "decoder"}
+    loss, terms = judging[0].loss(images, make_generator(0))
+    assert parts_with_gradients(model, loss) == {"encoder", "critic"}, "the critic's step reaches the generator"
+    assert parts_with_gradients(model, terms["latents"]) == {"encoder"}
+    assert parts_with_gradients(model, terms["critic_value"] + terms["gradient_penalty"]) == {"critic"}
+    loss, terms = generating.loss(images, make_generator(0))
+    assert parts_with_gradients(model, terms["generator_value"]) == {"critic", "decoder"}
+    assert parts_with_gradients(model, terms["latents"]) == {"encoder", "decoder"}
     of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
     for step, parts in ((judging[0], {"encoder", "critic"}), (generating, {"decoder"})):
         assert {of_part[id(parameter)] for parameter in step.parameters} == parts
@@ -451,12 +453,15 @@ def _():
 def _():
     networks, images = small_networks(n_latents=12)
     model = InfoGAN(**networks, latent=UniformLatent(12))
-    z = torch.rand(16, 12, generator=generator(0))
+    z = torch.rand(16, 12, generator=make_generator(0))
     fake = model.decoder(z).sigmoid()
     squares, value = (z - model.encoder(fake)).square().sum(1), -model.critic(fake).mean()
     constant = 6 * torch.tensor(2 * torch.pi * 0.03).log()
     negative_log_p = (squares / (2 * 0.03)).mean() + constant
-    of_generator, of_encoder = model.generator_loss(images, generator(0))[0], model.critic_loss(images, generator(0))[0]
+    of_generator, of_encoder = (
+        model.generator_loss(images, make_generator(0))[0],
+        model.critic_loss(images, make_generator(0))[0],
+    )
     torch.testing.assert_close(of_generator, value + negative_log_p - constant, rtol=1e-4, atol=0)
     steps = ((model.decoder, of_generator, value + negative_log_p), (model.encoder, of_encoder, negative_log_p))
     for part, *losses in steps:
@@ -471,10 +476,10 @@ def _():
     "attention is normalised over slots, and slots are weighted means",
 )
 def _():
-    random = generator(0)
-    keys, values = torch.randn(2, 20, 30, 8, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    keys, values = torch.randn(2, 20, 30, 8, generator=generator, dtype=torch.float64)
     for size in (1, 1000):
-        attention = responsibilities(keys, size * torch.randn(20, 5, 8, generator=random, dtype=torch.float64))
+        attention = responsibilities(keys, size * torch.randn(20, 5, 8, generator=generator, dtype=torch.float64))
         assert (attention.sum(2) - 1).abs().max() < 1e-12, "a place is not wholly shared out"
         update = weighted_mean(attention, values)
         least, most = values.amin(1, keepdim=True), values.amax(1, keepdim=True)
@@ -489,14 +494,14 @@ def _():
     "invariant to the order of features, equivariant to that of initial slots",
 )
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for implicit in (False, True):
         with seeded(0):
             module = SlotAttention(4, 6, implicit=implicit).double()
-        features, start = (torch.randn(1, n, 6, generator=random, dtype=torch.float64) for n in (12, 4))
+        features, start = (torch.randn(1, n, 6, generator=generator, dtype=torch.float64) for n in (12, 4))
         slots, attention, _ = module.refine(features, start)
         for _ in range(10):
-            places, order = torch.randperm(12, generator=random), torch.randperm(4, generator=random)
+            places, order = torch.randperm(12, generator=generator), torch.randperm(4, generator=generator)
             permuted = module.refine(features[:, places], start[:, order])
             torch.testing.assert_close(permuted.slots, slots[:, order], rtol=0, atol=1e-10)
             torch.testing.assert_close(permuted.attention, attention[:, places][:, :, order], rtol=0, atol=1e-10)
@@ -531,8 +536,8 @@ def round_jacobians(
 # %% ../../nbs/baselines/06_slot_attention.ipynb #ef3b4938
 def features_and_start(seed: int) -> tuple[Float[Tensor, "1 6 4"], Float[Tensor, "1 2 4"]]:
     "Random features and initial slots for `contracting`."
-    random = generator(seed)
-    return torch.randn(1, 6, 4, generator=random).double(), torch.randn(1, 2, 4, generator=random).double()
+    generator = make_generator(seed)
+    return torch.randn(1, 6, 4, generator=generator).double(), torch.randn(1, 2, 4, generator=generator).double()
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #93e530c2
 @proof_check("psa", "slot attention, Chang et al. 2022", "the implicit gradient is one round's, from the last slots")
@@ -568,13 +573,13 @@ def _():
 # %% ../../nbs/baselines/07_monet.ipynb #5011c0ef
 @proof_check("psa", "MONet, Burgess et al. section 2", "the masks of any number of slots sum to one")
 def _():
-    random = generator(0)
-    log_scope, logit = torch.randn(2, 1000, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    log_scope, logit = torch.randn(2, 1000, generator=generator, dtype=torch.float64)
     taken, left = split_scope(log_scope, logit)
     torch.testing.assert_close(taken.exp() + left.exp(), log_scope.exp(), rtol=1e-12, atol=0)
     for size in (1, 1000):
         for n_slots in range(1, 10):
-            images = size * torch.randn(4, 3, 8, 8, generator=random, dtype=torch.float64)
+            images = size * torch.randn(4, 3, 8, 8, generator=generator, dtype=torch.float64)
             log_masks = cut_out(lambda given: given[:, :1] - given[:, 3:].cos() * given[:, 1:2], images, n_slots)
             assert log_masks.shape == (4, n_slots, 8, 8) and log_masks.isfinite().all()
             assert log_masks.logsumexp(1).abs().max() < 1e-12, f"the masks of {n_slots} slots do not sum to one"
@@ -582,9 +587,9 @@ def _():
 # %% ../../nbs/baselines/07_monet.ipynb #9fa8fe08
 def random_pieces(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     "A batch of two 5x6 images, parts of four slots, and two kinds of log masks, in float64."
-    random = generator(seed)
-    images, parts = torch.rand(2, 3, 5, 6, generator=random), torch.rand(2, 4, 3, 5, 6, generator=random)
-    masks = 3 * torch.randn(2, 2, 4, 5, 6, generator=random, dtype=torch.float64)
+    generator = make_generator(seed)
+    images, parts = torch.rand(2, 3, 5, 6, generator=generator), torch.rand(2, 4, 3, 5, 6, generator=generator)
+    masks = 3 * torch.randn(2, 2, 4, 5, 6, generator=generator, dtype=torch.float64)
     return images.double(), parts.double(), *masks.log_softmax(2)
 
 # %% ../../nbs/baselines/07_monet.ipynb #60b7bb34
@@ -614,7 +619,7 @@ def _():
 def _():
     n = 36_000
     rows = torch.arange(3.0)[:, None, None].expand(3, 2 * n, 2) * torch.tensor([1.0, 10.0])
-    shuffled = permute(rows, generator(0))
+    shuffled = permute(rows, make_generator(0))
     assert shuffled[..., 1].equal(10 * shuffled[..., 0]), "the numbers of a latent are torn apart"
     order = (shuffled[:, :, 0].T.long() @ torch.tensor([9, 3, 1])).view(n, 2)
     _, counts = order.unique(dim=0, return_counts=True)
@@ -628,30 +633,30 @@ def trained_discriminator(
     updates: int = 500,
     batch: int = 512,
     width: float = 0.1,
-    watch: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each step
+    make_probe: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each step
 ) -> Discriminator:
     "A discriminator after some steps of Adam with a decreasing learning rate."
-    random = generator(0)
+    generator = make_generator(0)
     with seeded(0):
-        discriminator = Discriminator(draw(1, generator(0)).numel(), width)
+        discriminator = Discriminator(draw(1, make_generator(0)).numel(), width)
     step = torch.optim.Adam(discriminator.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
     for update in range(updates):
-        codes = draw(batch, random)
-        loss = discriminator_loss(*discriminator(torch.cat([codes, permute(codes, random)])).chunk(2))
+        codes = draw(batch, generator)
+        loss = discriminator_loss(*discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
         step.zero_grad()
         loss.backward()
         step.step()
         schedule.step()
-        watch(update + 1, discriminator)
+        make_probe(update + 1, discriminator)
     return discriminator
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #79ce81de
 def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 2"]]:
     "Samples of two standard normal numbers with that correlation."
 
-    def draw(n: int, random: torch.Generator) -> Float[Tensor, "n 2"]:
-        first, second = torch.randn(2, n, generator=random)
+    def draw(n: int, generator: torch.Generator) -> Float[Tensor, "n 2"]:
+        first, second = torch.randn(2, n, generator=generator)
         return torch.stack([first, correlation * first + (1 - correlation**2) ** 0.5 * second], dim=1)
 
     return draw
@@ -665,7 +670,7 @@ def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[T
 def _():
     for correlation, exact, tolerance in ((0.8, 0.5108, 0.05), (0.0, 0.0, 0.02)):
         draw = normal_pairs(correlation)
-        estimate = total_correlation(trained_discriminator(draw)(draw(100_000, generator(1)))).item()
+        estimate = total_correlation(trained_discriminator(draw)(draw(100_000, make_generator(1)))).item()
         assert abs(estimate - exact) < tolerance, f"estimated {estimate:.3f} nats, there are {exact:.3f}"
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #41b77046
@@ -687,14 +692,14 @@ def small_factorised() -> tuple[Factorised, UInt8[Tensor, "batch 2 2 1"]]:
 def _():
     model, images = small_factorised()
     modelling, judging = model.steps()
-    loss, terms = modelling.loss(images, generator(0))
-    assert parts_reached(model, terms["total_correlation"]) == {"encoder", "discriminator"}
-    assert parts_reached(model, terms["reconstruction"]) == {"encoder", "decoder"}
-    assert parts_reached(model, terms["kl"]) == {"encoder"}
+    loss, terms = modelling.loss(images, make_generator(0))
+    assert parts_with_gradients(model, terms["total_correlation"]) == {"encoder", "discriminator"}
+    assert parts_with_gradients(model, terms["reconstruction"]) == {"encoder", "decoder"}
+    assert parts_with_gradients(model, terms["kl"]) == {"encoder"}
     expected = terms["reconstruction"] + 0.5 * terms["kl"] + 2 * terms["total_correlation"]
     torch.testing.assert_close(loss, expected)
-    loss, _ = judging.loss(images, generator(0))
-    assert parts_reached(model, loss) == {"discriminator"}, "the discriminator's step reaches the model"
+    loss, _ = judging.loss(images, make_generator(0))
+    assert parts_with_gradients(model, loss) == {"discriminator"}, "the discriminator's step reaches the model"
     of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
     moved = [[of_part[id(parameter)] for parameter in step.parameters] for step in (modelling, judging)]
     assert set(moved[0]) == {"encoder", "decoder"} and set(moved[1]) == {"discriminator"}

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from .autoencoder import Autoencoder, straight_through
 from .variational import draw
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
 from disentangle_repro.nets.slots import (
@@ -65,10 +65,10 @@ class SampledQueries(nn.Module):
         self.n_slots = n_slots
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
 
-    def forward(self, batch: int, random: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
-        size = (1 if random is None else batch, self.n_slots, -1)
-        random = generator(0, self.mean.device) if random is None else random
-        return draw(self.mean.expand(size), self.log_scale.exp().expand(size), random).expand(batch, -1, -1)
+    def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
+        size = (1 if generator is None else batch, self.n_slots, -1)
+        generator = make_generator(0, self.mean.device) if generator is None else generator
+        return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator).expand(batch, -1, -1)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #ee4af9ba
 class LearnedQueries(nn.Module):
@@ -78,7 +78,7 @@ class LearnedQueries(nn.Module):
         super().__init__()
         self.queries = nn.Parameter(torch.randn(n_slots, dim))
 
-    def forward(self, batch: int, random: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
+    def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
         return self.queries.expand(batch, -1, -1)
 
 
@@ -144,8 +144,10 @@ class SlotAttention(nn.Module):
             slots, attention = self.iteration(slots, keys, values)
         return SlotsOutput(slots, attention, {})
 
-    def forward(self, features: Float[Tensor, "b positions dim"], random: torch.Generator | None = None) -> SlotsOutput:
-        return self.refine(features, self.start(len(features), random))
+    def forward(
+        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
+    ) -> SlotsOutput:
+        return self.refine(features, self.start(len(features), generator))
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #50d85a59
 class DirectSlots(nn.Module):
@@ -161,7 +163,9 @@ class DirectSlots(nn.Module):
         self.head = leaky_dense(dim * self.POOLED**2, self.HIDDEN, n_slots * dim)
         self.n_slots = n_slots
 
-    def forward(self, features: Float[Tensor, "b positions dim"], random: torch.Generator | None = None) -> SlotsOutput:
+    def forward(
+        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
+    ) -> SlotsOutput:
         side = math.isqrt(features.shape[1])
         pooled = F.adaptive_avg_pool2d(features.mT.unflatten(2, (side, side)), self.POOLED)
         return SlotsOutput(self.head(pooled.flatten(1)).unflatten(1, (self.n_slots, -1)), None, {})
@@ -171,7 +175,7 @@ class SlotAutoencoder(Autoencoder):
     """An autoencoder whose latents are slots, (batch, slots, dim), with a squared error.
 
     `encoder` maps (batch, channels, height, width) to (batch, N, dim), `slots` maps them to a `SlotsOutput`, or
-    an object with its fields, and `decoder` maps slots to a `SlotPicture`.
+    an object with its fields, and `decoder` maps slots to a `SlotImages`.
     """
 
     discrete = False
@@ -193,29 +197,29 @@ class SlotAutoencoder(Autoencoder):
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
-        random: torch.Generator | None = None,  # for random initial slots
+        generator: torch.Generator | None = None,  # for random initial slots
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
         images = to_network(images)
-        made = self.slots(self.encoder(images), random)
+        made = self.slots(self.encoder(images), generator)
         reconstruction = F.mse_loss(self.decoder(made.slots).picture, images)
         return self.weighted(reconstruction, made.penalties), {"reconstruction": reconstruction, **made.penalties}
 
     def encode(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch slots dim"]:
-        "The slots of images; without `random` all images have the same initial slots."
-        return self.slots(self.encoder(to_network(images)), random).slots
+        "The slots of images; without `generator` all images have the same initial slots."
+        return self.slots(self.encoder(to_network(images)), generator).slots
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from slots, with values in [0, 1]."
         return from_network(self.decoder(latents).picture.clamp(0, 1))
 
     def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], random: torch.Generator | None = None
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
         "The slot of each pixel; `ValueError` without masks and attention."
-        made = self.slots(self.encoder(to_network(images)), random)
+        made = self.slots(self.encoder(to_network(images)), generator)
         masks = self.decoder(made.slots).masks
         if masks is not None:
             return masks.argmax(1)

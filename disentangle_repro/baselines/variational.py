@@ -17,7 +17,7 @@ from disentangle_repro.baselines.autoencoder import (
     Autoencoder,
     LatentOutput,
     PlainLatent,
-    networks_around,
+    make_networks,
     pixel_values,
 )
 from ..core.errors import check_choice
@@ -31,21 +31,21 @@ DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp(
 
 
 def mean_and_scale(
-    said: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
+    encoded: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
     deviation: str = "softplus",  # how a raw scale becomes a standard deviation, one of `DEVIATIONS`
 ) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
     "Mean and standard deviation of each latent."
-    mean, raw = said.chunk(2, dim=1)
+    mean, raw = encoded.chunk(2, dim=1)
     return mean, DEVIATIONS[deviation](raw)
 
 # %% ../../nbs/baselines/02_variational.ipynb #1ed54f4b
 def draw(
     mean: Float[Tensor, "batch latents"],
     scale: Float[Tensor, "batch latents"],
-    random: torch.Generator | None = None,  # on the device of `mean`
+    generator: torch.Generator | None = None,  # on the device of `mean`
 ) -> Float[Tensor, "batch latents"]:
     "Normal numbers through which gradients reach `mean` and `scale` (Kingma and Welling, section 2.4)."
-    noise = torch.randn(mean.shape, generator=random, dtype=mean.dtype, device=mean.device)
+    noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     return mean + scale * noise
 
 # %% ../../nbs/baselines/02_variational.ipynb #f382b9fb
@@ -63,17 +63,17 @@ class GaussianLatent(PlainLatent):
     The encoder outputs (batch, 2 n_latents), means and raw scales; the code is the means.
     """
 
-    n_said = 2
+    encoder_dims = 2
 
     def __init__(self, deviation: str = "softplus"):  # as `mean_and_scale` takes it
         super().__init__()
         self.deviation = check_choice("deviation", deviation, DEVIATIONS)
 
     def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         mean, scale = mean_and_scale(continuous, self.deviation)
-        latents = draw(mean, scale, random)
+        latents = draw(mean, scale, generator)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
 
     def penalties(
@@ -90,10 +90,10 @@ class GaussianLatent(PlainLatent):
         return mean_and_scale(continuous)[0]
 
     def sampled(
-        self, continuous: Float[Tensor, "batch two_times_latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "A sample for each image."
-        return draw(*mean_and_scale(continuous, self.deviation), random)
+        return draw(*mean_and_scale(continuous, self.deviation), generator)
 
 # %% ../../nbs/baselines/02_variational.ipynb #729eaff0
 def beta_vae(
@@ -101,11 +101,11 @@ def beta_vae(
     *,
     beta: float = 1.0,  # of the KL term against a reconstruction in nats (table 11)
     deviation: str = "softplus",  # how the encoder's numbers become standard deviations, one of `DEVIATIONS`
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-VAE (Higgins et al., 2017) with the networks of qlae, appendix C.3."
     latent = GaussianLatent(deviation)
-    return Autoencoder(**networks_around(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
+    return Autoencoder(**make_networks(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
 
 # %% ../../nbs/baselines/02_variational.ipynb #916cb64c
 def log_density(
@@ -164,9 +164,9 @@ def beta_tcvae(
     n_latents: int,
     *,
     beta: float = 1.0,  # of the total correlation against a reconstruction in nats (table 11)
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-TCVAE (Chen et al., 2018) with the networks of qlae, appendix C.3."
     strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
     weights = {name: strength / pixel_values(**nets) for name, strength in strengths.items()}
-    return Autoencoder(**networks_around(TotalCorrelationLatent(), n_latents, **nets), weights=weights)
+    return Autoencoder(**make_networks(TotalCorrelationLatent(), n_latents, **nets), weights=weights)

@@ -16,7 +16,7 @@ from disentangle_repro.baselines.autoencoder import (
     Autoencoder,
     LatentOutput,
     PlainLatent,
-    networks_around,
+    make_networks,
     straight_through,
 )
 
@@ -60,27 +60,27 @@ class VectorQuantizer(PlainLatent):
         super().__init__()
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 vectors of 1 number are needed.")
-        self.n_said = self.n_heard = dim
+        self.encoder_dims = self.decoder_dims = dim
         limit = math.sqrt(3 / dim)
         self.codebooks = nn.Parameter(torch.empty(n_values, dim).uniform_(-limit, limit))
 
     def forward(
-        self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         parts = self.parts(continuous)
         vectors = self.codebooks[nearest_vector(parts, self.codebooks)]
         penalties = vector_losses(parts, vectors)
         return LatentOutput(straight_through(continuous, vectors.flatten(1)), penalties)
 
-    def parts(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents d"]:
+    def parts(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents d"]:
         "The encoder output of each latent."
-        return continuous.unflatten(1, (-1, self.n_said))
+        return continuous.unflatten(1, (-1, self.encoder_dims))
 
-    def code(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
         "Indices of the nearest vectors, as floats."
         return nearest_vector(self.parts(continuous), self.codebooks).to(continuous.dtype)
 
-    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch heard"]:
+    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The vectors of indices; others are rounded and brought into range first."
         index = latents.round().clamp(0, len(self.codebooks) - 1).long()
         return self.codebooks[index].flatten(1)
@@ -93,8 +93,8 @@ def vqvae(
     n_values: int = 512,  # vectors in the codebook
     quantize: float = 1.0,  # weight of the codebook's loss
     commit: float = 0.25,  # weight of the encoder's
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "VQ-VAE (van den Oord et al., 2017) with the networks of qlae, appendix C.3."
-    networks = networks_around(VectorQuantizer(dim, n_values), n_latents, **nets)
+    networks = make_networks(VectorQuantizer(dim, n_values), n_latents, **nets)
     return Autoencoder(**networks, weights={"quantize": quantize, "commit": commit})

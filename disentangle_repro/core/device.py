@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'generator', 'seeded', 'fixed_threads']
+__all__ = ['pick_device', 'device_name', 'make_generator', 'seeded', 'fixed_threads']
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -26,7 +26,7 @@ def device_name(device: torch.device | str | None = None) -> str:
     return f"CPU, threads: {torch.get_num_threads()}"
 
 # %% ../../nbs/core/02_device.ipynb #e2b06ca5
-def generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
+def make_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
     "A new random generator on `device`; on the CPU for the `meta` device, which has shapes and no numbers."
     device = torch.device(device)
     return torch.Generator("cpu" if device.type == "meta" else device).manual_seed(seed)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 # %% auto #0
-__all__ = ['LIVES', 'check_engine', 'runs_at_once', 'threads_each', 'bar_line', 'thread_pool', 'worker_options', 'own_cluster',
+__all__ = ['LIVES', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool', 'worker_options', 'own_cluster',
            'client', 'resources', 'executor', 'joblib_on']
 
 # %% ../../nbs/core/06_engine.ipynb #4b3a892a
@@ -35,13 +35,13 @@ def check_engine(engine: str) -> str:  # `engine`, when it is one
     return engine
 
 # %% ../../nbs/core/06_engine.ipynb #9183e296
-def runs_at_once() -> int:
+def n_workers() -> int:
     "One on a GPU; without one, the number of cores."
     return 1 if torch.cuda.is_available() else joblib.cpu_count()
 
 
 @contextmanager
-def threads_each(n: int) -> Iterator[None]:
+def threads_per_worker(n: int) -> Iterator[None]:
     "Processes started inside compute with `n` threads."
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = str(n)
@@ -134,8 +134,8 @@ def executor(
 ) -> Iterator[Executor]:
     "The executor of an engine; `ValueError` for an unknown one."
     if check_engine(engine) == "local":
-        n = at_once or runs_at_once()
-        with threads_each(max(1, joblib.cpu_count() // n)), thread_pool(n) as pool:
+        n = at_once or n_workers()
+        with threads_per_worker(max(1, joblib.cpu_count() // n)), thread_pool(n) as pool:
             yield pool
         return
     with client(engine) as connected:

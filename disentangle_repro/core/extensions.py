@@ -110,7 +110,7 @@ def remember(
     "A function that restores registries, the environment and the working directory to their present state."
     contents, environment, here = [registry.copy() for registry in registries], dict(os.environ), Path.cwd()
 
-    def put_back() -> None:
+    def restore() -> None:
         for registry, content in zip(registries, contents, strict=True):
             registry.clear()
             registry.update(content) if isinstance(registry, dict) else registry.extend(content)
@@ -119,4 +119,4 @@ def remember(
         os.chdir(here)
         LOADED.clear()
 
-    return put_back
+    return restore

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['project_root', 'data_folder', 'write_through', 'written_whole', 'write_text', 'remove_unfinished', 'put_aside']
+__all__ = ['project_root', 'data_folder', 'write_through', 'written_whole', 'write_text', 'remove_unfinished', 'set_aside']
 
 # %% ../../nbs/core/03_files.ipynb #aa6ade64
 def project_root() -> Path:
@@ -66,6 +66,6 @@ def remove_unfinished(folder: Path, name: str = "*") -> None:
         part.unlink(missing_ok=True)
 
 # %% ../../nbs/core/03_files.ipynb #21429417
-def put_aside(path: Path) -> Path:  # where it is now
+def set_aside(path: Path) -> Path:  # where it is now
     "Rename a damaged file to `*.damaged`, replacing an earlier one."
     return path.replace(path.with_name(f"{path.name}.damaged"))

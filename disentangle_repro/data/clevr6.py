@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 from disentangle_repro.data.raycast import (
     Bodies,
     Hit,
@@ -150,7 +150,7 @@ def in_blocks(
     size: int = 1000,  # scenes per block
 ) -> Tensor:
     "The first `n` scenes of a seed, the same whatever `n` is."
-    stream = generator(seed)
+    stream = make_generator(seed)
     return torch.cat([block(stream, size) for _ in range(0, n, size)])[:n]
 
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 
 # %% auto #0
 __all__ = ['MIXTURE', 'CHOSEN', 'POINTS', 'Mixture', 'PointSets', 'sample_sets']
@@ -51,7 +51,7 @@ def sample_sets(n: int, seed: int) -> PointSets:
     "The first `n` sets of a seed, in single precision; `ValueError` unless there is one at least."
     if n < 1:
         raise ValueError(f"n is {n} but must be at least 1.")
-    size, stream = CHOSEN * POINTS, generator(seed)
+    size, stream = CHOSEN * POINTS, make_generator(seed)
     choose, order, place = (
         torch.rand(n, len(MIXTURE.means) + 3 * size, generator=stream, dtype=torch.float64)
         .split((len(MIXTURE.means), size, 2 * size), dim=1)

@@ -32,10 +32,10 @@ from .scenes import ObjectScene, Scene
 
 # %% auto #0
 __all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest',
-           'check_objects', 'read_rows', 'OnDisk', 'Contents', 'read_grid', 'read_objects', 'read_pictures', 'size_of',
-           'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes', 'says_of_itself', 'chunk_length', 'create',
-           'compressed', 'block_length', 'labels_of', 'rows_in_file', 'torch_threads', 'draw_part', 'is_usable',
-           'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds', 'write_pictures']
+           'check_objects', 'read_rows', 'OnDisk', 'Contents', 'read_grid', 'read_objects', 'read_images', 'size_of',
+           'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes', 'file_description', 'chunk_length',
+           'create', 'compressed', 'block_length', 'labels_of', 'rows_in_file', 'torch_threads', 'draw_part',
+           'is_usable', 'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds', 'write_images']
 
 # %% ../../nbs/data/13_hdf5.ipynb #1942ba07
 @contextmanager
@@ -212,7 +212,7 @@ def read_objects(
     return Contents(images, torch.from_numpy(labels).float()[images.rows], names, masks)
 
 # %% ../../nbs/data/13_hdf5.ipynb #bfbe04f4
-def read_pictures(path: Path | str, scene: Scene | ObjectScene, rows: Int[Tensor, "n"] | None = None) -> Contents:
+def read_images(path: Path | str, scene: Scene | ObjectScene, rows: Int[Tensor, "n"] | None = None) -> Contents:
     "What a scene drew; `DataError` where the file is not what it must be."
     if isinstance(scene, Scene):
         return read_grid(path, scene, rows)
@@ -257,7 +257,7 @@ def attributes(scene: Scene | ObjectScene, n: int | None, seed: int) -> dict[str
     return says if n is None and scene.joint is None else says | {"seed": seed, "grid_size": scene.sources.size}
 
 # %% ../../nbs/data/13_hdf5.ipynb #8a7013f9
-def says_of_itself(file: h5py.File) -> dict[str, Any]:
+def file_description(file: h5py.File) -> dict[str, Any]:
     "The attributes of a file as `attributes` gives them."
     return {name: np.asarray(value).tolist() for name, value in file.attrs.items()}
 
@@ -337,7 +337,7 @@ def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, says: dic
     "Whether a part is there that holds just these images."
     try:
         with opened(part) as file:
-            return says_of_itself(file) == says and np.array_equal(file["labels"][:], labels_of(scene, sources))
+            return file_description(file) == says and np.array_equal(file["labels"][:], labels_of(scene, sources))
     except (DataError, KeyError):
         return False
 
@@ -428,11 +428,11 @@ def holds(path: Path, scene: Scene | ObjectScene, n: int | None, seed: int) -> b
     if not path.exists():
         return False
     with opened(path) as file:
-        says, length = says_of_itself(file), len(file.get("labels", ()))
+        says, length = file_description(file), len(file.get("labels", ()))
     return says == attributes(scene, n, seed) and length == (n or size_of(scene))
 
 # %% ../../nbs/data/13_hdf5.ipynb #50a8ec38
-def write_pictures(
+def write_images(
     path: Path | str,
     scene: Scene | ObjectScene,
     n: int | None = None,  # a random subset of a grid, the first scenes of several objects; all when left out

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import check_choice
 from .sources import Sources
 
@@ -198,16 +198,16 @@ def joint_size(joint: Joint, sources: Sources) -> int:
 
 def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[Tensor, "n"]:
     "`n` rows of the grid, or all; `ValueError` where there are not so many."
-    size, random = joint_size(joint, sources), generator(seed)
+    size, generator = joint_size(joint, sources), make_generator(seed)
     if n is not None and not 1 <= n <= size:
         raise ValueError(f"n is {n} but must be from 1 to {size}, the number of images under {joint.as_json()}.")
     if joint.correlation is None:
-        rows = torch.arange(sources.size) if n is None else torch.randperm(sources.size, generator=random)
+        rows = torch.arange(sources.size) if n is None else torch.randperm(sources.size, generator=generator)
         columns = dict(zip(sources.names, sources.factors(rows).T, strict=True))
         return rows[allowed(joint, columns, domains_of(sources))][:n]
     small, probability = cell_probabilities(joint, sources)
-    cells = torch.multinomial(probability, n or size, replacement=True, generator=random)
-    factors = sources.factors(torch.randint(sources.size, (n or size,), generator=random))
+    cells = torch.multinomial(probability, n or size, replacement=True, generator=generator)
+    factors = sources.factors(torch.randint(sources.size, (n or size,), generator=generator))
     factors[:, [sources.names.index(name) for name in small.names]] = small.factors(cells)
     return sources.index(factors)
 
@@ -220,14 +220,14 @@ def accepted(
     objects: Float[Tensor, "n objects features"],
     features: tuple[str, ...],  # "present" is the first
     domains: Domains,
-    random: torch.Generator,
+    generator: torch.Generator,
 ) -> Bool[Tensor, "n"]:
     "Which of the scenes that a generator proposes are kept."
     present, values = objects[..., 0] > 0.5, {name: objects[..., features.index(name)] for name in joint.names}
     keep = torch.ones(len(objects), dtype=torch.bool)
     if joint.correlation is not None:
         weight = torch.where(present, weights(Joint(joint.correlation), values, domains), 1).prod(1)
-        keep = torch.rand(len(objects), dtype=torch.float64, generator=random) < weight
+        keep = torch.rand(len(objects), dtype=torch.float64, generator=generator) < weight
     if joint.held_out is not None:
         fine = allowed(joint, values, domains)
         keep &= (fine & present).any(1) if joint.held_out.part == "test" else (fine | ~present).all(1)
@@ -244,13 +244,13 @@ def sample_accepted(
     seed: int,
 ) -> Float[Tensor, "n sources"]:
     "Scenes under a joint distribution; `ValueError` where next to none of those proposed can be accepted."
-    scenes, random, waiting = sample(n, seed), generator(seed), 0
+    scenes, generator, waiting = sample(n, seed), make_generator(seed), 0
     counts = of_objects(scenes)[..., 0].round().sum(1)
     open_rows = {k: (counts == k).nonzero()[:, 0] for k in counts.unique().tolist()}
     while any(map(len, open_rows.values())):
-        proposed = sample(TOGETHER, int(torch.randint(2**31, (), generator=random)))
+        proposed = sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
         objects = of_objects(proposed)
-        proposed = proposed[keep := accepted(joint, objects, features, domains, random)]
+        proposed = proposed[keep := accepted(joint, objects, features, domains, generator)]
         there, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
         for k, rows in open_rows.items():
             fitting = proposed[there == k][: len(rows)]

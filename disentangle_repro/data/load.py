@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.engine import joblib_on
 from ..core.errors import check_choice
 from ..core.extensions import check_new, load_extensions
@@ -30,7 +30,7 @@ from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
 from disentangle_repro.data.hdf5 import (
-    Contents, OnDisk, check_number, holds, read_pictures, rows_of_grid, size_of, write_pictures
+    Contents, OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
 )
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
@@ -217,14 +217,14 @@ def sample_pairs(
     scene: Scene, n: int, differing: int, seed: int, device: torch.device | str = "cpu"
 ) -> tuple[Int[Tensor, "n sources"], Int[Tensor, "n sources"]]:
     "Pairs of a grid's sources that agree in all but exactly `differing`; `ValueError` where so many cannot differ."
-    counts, random = torch.tensor(scene.sources.value_counts), generator(seed)
+    counts, generator = torch.tensor(scene.sources.value_counts), make_generator(seed)
     most = int((counts > 1).sum())
     if not 1 <= differing <= most:
         raise ValueError(f"differing is {differing} but must be from 1 to {most}, the number of sources that vary.")
-    first = scene.sources.factors(torch.randint(scene.sources.size, (n,), generator=random))
-    order = torch.rand(first.shape, generator=random).masked_fill(counts == 1, 2).argsort(1)
+    first = scene.sources.factors(torch.randint(scene.sources.size, (n,), generator=generator))
+    order = torch.rand(first.shape, generator=generator).masked_fill(counts == 1, 2).argsort(1)
     chosen = torch.zeros_like(first).scatter_(1, order[:, :differing], 1)
-    step = 1 + (torch.rand(first.shape, dtype=torch.float64, generator=random) * (counts - 1)).long()
+    step = 1 + (torch.rand(first.shape, dtype=torch.float64, generator=generator) * (counts - 1)).long()
     return first.to(device), ((first + chosen * step) % counts).to(device)
 
 # %% ../../nbs/data/15_load.ipynb #4250c2b2
@@ -271,7 +271,7 @@ def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 
     "The file of rendered images, drawn first where there is none of the scene's present version."
     path = rendered_path(scene, n, seed)
     if not holds(path, scene, n, seed):
-        write_pictures(path, scene, n, seed, workers=workers)
+        write_images(path, scene, n, seed, workers=workers)
     return path
 
 # %% ../../nbs/data/15_load.ipynb #3ad4c22a
@@ -287,8 +287,8 @@ def split_ranges(splits: dict[str, int], n: int) -> dict[str, range]:
 def published_rows(splits: dict[str, int], n: int, seed: int) -> Int[Tensor, "n"]:
     "Random rows of a published file, split by split."
     whole, part = split_ranges(splits, sum(splits.values())), split_ranges(splits, n)
-    random = generator(seed)
-    rows = [torch.randperm(len(whole[s]), generator=random)[: len(part[s])] + whole[s].start for s in splits]
+    generator = make_generator(seed)
+    rows = [torch.randperm(len(whole[s]), generator=generator)[: len(part[s])] + whole[s].start for s in splits]
     return torch.cat(rows)
 
 # %% ../../nbs/data/15_load.ipynb #284953f7
@@ -335,7 +335,7 @@ def load_grid(
     "Images of a grid of sources."
     rows = rows_of_grid(scene, n, seed)
     if source == "rendered":
-        contents = read_pictures(rendered_file(scene, n, seed), scene)
+        contents = read_images(rendered_file(scene, n, seed), scene)
     else:
         contents = read_official(scene.name, scene, rows)
     images, _ = sized(contents.images, None, device, image_size)
@@ -363,7 +363,7 @@ def load_objects(
         rows = None if n == sum(splits.values()) else published_rows(splits, n, seed)
         contents = read_official(name, None, rows)
     else:
-        contents = read_pictures(rendered_file(scene, None if n == size_of(scene) else n, seed), scene)
+        contents = read_images(rendered_file(scene, None if n == size_of(scene) else n, seed), scene)
     images, masks = sized(contents.images, contents.masks, device, image_size)
     sources = contents.sources.to(device)
     return Dataset(name, source, images, sources, contents.names, (), masks, split_ranges(splits, n), scene)
@@ -374,7 +374,7 @@ def load_own(
 ) -> Dataset:
     "Images of a folder, all in the order of the table or of their names, or a random subset."
     size = len(scene.files)
-    rows = torch.arange(size) if n is None else torch.randperm(size, generator=generator(seed))[: check_number(n, size)]
+    rows = torch.arange(size) if n is None else torch.randperm(size, generator=make_generator(seed))[: check_number(n, size)]
     images, _ = sized(OnDisk(own_file(scene), "images", rows), None, device, image_size)
     values = scene.sources.names, scene.sources.value_counts
     return Dataset(scene.name, "own", images, scene.indices[rows].to(device), *values, scene=scene)

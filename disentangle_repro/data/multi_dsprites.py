@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 from .dsprites import DISTANCES, cover_any
 from .scenes import ObjectScene, to_bytes
 from .sprites import sprite_colours
 
 # %% auto #0
 __all__ = ['FEATURES', 'RANGES', 'FEWEST', 'MOST', 'MULTI_DSPRITES', 'sample_multi_dsprites', 'shares_of', 'compose',
-           'draw_multi_dsprites', 'picture_multi_dsprites', 'mask_multi_dsprites']
+           'draw_multi_dsprites', 'image_multi_dsprites', 'mask_multi_dsprites']
 
 # %% ../../nbs/data/18_multi_dsprites.ipynb #af612ed1
 FEATURES = ("present", "x", "y", "shape", "angle", "scale", "hue", "saturation", "value")
@@ -38,7 +38,7 @@ def sample_multi_dsprites(
     seed: int,
 ) -> Float[Tensor, "n sources"]:
     "The first `n` scenes of a seed: grey level, number of sprites, and each feature, all independent and uniform."
-    drawn = torch.rand(n, 2 + MOST * (len(FEATURES) - 1), generator=generator(seed))
+    drawn = torch.rand(n, 2 + MOST * (len(FEATURES) - 1), generator=make_generator(seed))
     grey, count, rest = drawn.split((1, 1, drawn.shape[1] - 2), dim=1)
     present = torch.arange(MOST) < FEWEST + (count * (MOST - FEWEST + 1)).floor()
     x, y, shape, *others = rest.unflatten(1, (MOST, -1)).unbind(2)
@@ -76,7 +76,7 @@ def draw_multi_dsprites(
     return compose(sources, shares_of(sources, image_size))
 
 # %% ../../nbs/data/18_multi_dsprites.ipynb #cb27b501
-def picture_multi_dsprites(sources: Float[Tensor, "n sources"], image_size: int) -> UInt8[Tensor, "n height width 3"]:
+def image_multi_dsprites(sources: Float[Tensor, "n sources"], image_size: int) -> UInt8[Tensor, "n height width 3"]:
     "Images as files hold them: every pixel has the colour of one sprite or of the ground."
     return to_bytes(compose(sources, (shares_of(sources, image_size) > 0.5).to(sources)))
 
@@ -101,5 +101,5 @@ MULTI_DSPRITES = ObjectScene(
     sample=sample_multi_dsprites,
     draw=draw_multi_dsprites,
     mask=mask_multi_dsprites,
-    picture=picture_multi_dsprites,
+    picture=image_multi_dsprites,
 )

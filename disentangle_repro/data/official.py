@@ -37,7 +37,7 @@ from .sources import Sources
 # %% auto #0
 __all__ = ['FAULTS', 'BATCH', 'INTEGERS', 'BORDER', 'Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED',
            'ONLY_PUBLISHED', 'IMPORT_VERSION', 'check_members', 'faults_of', 'open_member', 'members_of', 'fits',
-           'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'pictures_of',
+           'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'images_of',
            'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png',
            'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned',
            'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects', 'Published',
@@ -180,7 +180,7 @@ def write_npz_grid(path: Path, images: UInt8[np.ndarray, "n height width 3"]) ->
     np.savez_compressed(path, images=images)
 
 # %% ../../nbs/data/14_official.ipynb #a7bec268
-def pictures_of(reading: Reading) -> dict[str, np.ndarray]:
+def images_of(reading: Reading) -> dict[str, np.ndarray]:
     "All images, and masks, of a file at once, for small ones."
     batches = list(reading.batches)
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}

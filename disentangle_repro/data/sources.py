@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 
 # %% auto #0
 __all__ = ['Sources']
@@ -61,4 +61,4 @@ class Sources:
         "`n` different rows in random order, a prefix of what a larger `n` gives; `ValueError` unless 1 <= n <= size."
         if not 1 <= n <= self.size:
             raise ValueError(f"n is {n} but must be from 1 to {self.size}, the number of combinations.")
-        return torch.randperm(self.size, generator=generator(seed))[:n]
+        return torch.randperm(self.size, generator=make_generator(seed))[:n]

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..core.device import generator
+from ..core.device import make_generator
 from .scenes import ObjectScene, pure_colour
 
 # %% auto #0
@@ -117,7 +117,7 @@ def sample_sprites(
     "The first `n` scenes of a seed: their number of sprites, and each feature of theirs, equally likely in its range."
     chosen = len(RANGES) - 2  # features besides the position, and the shape
     sizes = 1, PROPOSALS * MOST * 2, MOST * (chosen + 1)
-    count, places, rest = torch.rand(n, sum(sizes), generator=generator(seed)).split(sizes, dim=1)
+    count, places, rest = torch.rand(n, sum(sizes), generator=make_generator(seed)).split(sizes, dim=1)
     low, high = torch.tensor([RANGES[name] for name in RANGES]).T
     shape, rest = rest.unflatten(1, (MOST, -1)).split((1, chosen), dim=2)
     angle, scale, *colour = (low[2:] + (high - low)[2:] * rest).unbind(2)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ..core.device import generator
+from ..core.device import make_generator
 from .scenes import ObjectScene
 
 # %% auto #0
@@ -83,7 +83,7 @@ def sample_tetrominoes(
 ) -> Float[Tensor, "n sources"]:
     "The first `n` scenes of a seed: pieces and colours uniform, places uniform among those without overlap."
     sizes = PER_SCENE, PER_SCENE, PROPOSALS * PER_SCENE * 2
-    piece, colour, places = torch.rand(n, sum(sizes), generator=generator(seed)).split(sizes, dim=1)
+    piece, colour, places = torch.rand(n, sum(sizes), generator=make_generator(seed)).split(sizes, dim=1)
     piece, colour = (piece * len(PIECES)).long(), (colour * len(COLOURS)).floor()
     free = CELLS - BLOCKS.amax(1)[piece]  # places along each side
     corner = (places.unflatten(1, (PROPOSALS, PER_SCENE, 2)) * free[:, None]).long()

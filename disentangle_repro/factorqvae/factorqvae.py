@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..baselines.autoencoder import Autoencoder, networks_around
+from ..baselines.autoencoder import Autoencoder, make_networks
 from ..baselines.factorvae import Discriminator, Factorised
 from .scalar_codes import LogitQuantizer, ScalarQuantizer
 
@@ -22,11 +22,11 @@ def qvae(
     dim: int = 1,  # dimensions per code; above one this is table 2's VQVAE
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
     protocol: str = "paper",  # "paper" or "code": F1 and the networks' protocol
-    **nets: Any,  # as `networks_around` takes them
+    **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "QVAE: logits are negative distances from the codes (factorqvae, equations 3 and 4)."
     layer = ScalarQuantizer(n_values, dim, protocol)
-    return Autoencoder(**networks_around(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
+    return Autoencoder(**make_networks(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #d7ec1165
 def dvae(
@@ -40,7 +40,7 @@ def dvae(
 ) -> Autoencoder:
     "dVAE: the encoder outputs the logits of the codes (factorqvae, section 3.1); arguments as `qvae` takes them."
     layer = LogitQuantizer(n_values, dim, protocol)
-    return Autoencoder(**networks_around(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
+    return Autoencoder(**make_networks(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #1c938f6c
 class FactorQVAE(Factorised):
@@ -61,11 +61,11 @@ class FactorQVAE(Factorised):
         beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
         gamma: float = 1e-4,  # of the total correlation, likewise
         protocol: str = "paper",
-        **nets: Any,  # as `networks_around` takes them; `width` is that of the discriminator, too
+        **nets: Any,  # as `make_networks` takes them; `width` is that of the discriminator, too
     ):
         layer = self.quantizer(n_values, dim, protocol)
         super().__init__(
-            **networks_around(layer, n_latents, protocol=protocol, **nets),
+            **make_networks(layer, n_latents, protocol=protocol, **nets),
             discriminator=Discriminator(n_latents * n_values, nets.get("width", 1.0), protocol),
             weights={"kl": beta, "total_correlation": gamma},
         )

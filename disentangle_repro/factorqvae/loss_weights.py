@@ -16,7 +16,7 @@ from ..baselines.bioae import BiologicalLatent
 from ..baselines.infogan import InfoGAN
 from ..baselines.variational import GaussianLatent, mean_and_scale
 from ..baselines.vqvae import VectorQuantizer
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import check_choice
 from .scalar_codes import CategoricalLatent
 from ..nets.style import to_network
@@ -99,10 +99,10 @@ def sums_over_latents(
 
 # %% ../../nbs/factorqvae/08_loss_weights.ipynb #0b97197c
 def mean_reconstruction(
-    model: Autoencoder, images: Float[Tensor, "batch channels height width"], random: torch.Generator
+    model: Autoencoder, images: Float[Tensor, "batch channels height width"], generator: torch.Generator
 ) -> Float[Tensor, ""]:
     "Cross-entropy or squared error per value of an image, written out."
-    decoder_output = model.decoder(model.latent(model.encoder(images), random).latents)
+    decoder_output = model.decoder(model.latent(model.encoder(images), generator).latents)
     if model.pixels is PIXELS["bernoulli"]:
         p = decoder_output.sigmoid()
         return -(images * p.log() + (1 - images) * (1 - p).log()).mean()
@@ -116,13 +116,13 @@ def effective_weights(
     "The weight of each term's sum over latents in the model's loss, and the reconstruction's factor, on a batch."
     x = to_network(images)
     if isinstance(model, InfoGAN):
-        drawn, x = model.generate(len(images), generator(0), images.device)
-        terms, weights = model.generator_loss(images, generator(0))[1], model.weights
+        drawn, x = model.generate(len(images), make_generator(0), images.device)
+        terms, weights = model.generator_loss(images, make_generator(0))[1], model.weights
         read = model.latent(model.encoder(x)).latents
         sums = {"latents": (read - drawn).square().sum(1).mean()}
     else:
-        terms, weights = model.loss(images, generator(0))[1], {"reconstruction": 1.0} | model.weights
-        sums = {"reconstruction": mean_reconstruction(model, x, generator(0))}
+        terms, weights = model.loss(images, make_generator(0))[1], {"reconstruction": 1.0} | model.weights
+        sums = {"reconstruction": mean_reconstruction(model, x, make_generator(0))}
     sums = terms | sums | sums_over_latents(model.latent, model.encoder(x))
     return {name: (weights[name] * term / sums[name]).item() for name, term in terms.items()}
 
@@ -131,5 +131,5 @@ def moved_at_random(model: Autoencoder) -> Autoencoder:
     "The model with normal noise of standard deviation 0.05 added to every weight."
     with torch.no_grad():
         for seed, parameter in enumerate(model.parameters()):
-            parameter += 0.05 * torch.randn(parameter.shape, generator=generator(seed))
+            parameter += 0.05 * torch.randn(parameter.shape, generator=make_generator(seed))
     return model

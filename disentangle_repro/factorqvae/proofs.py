@@ -19,11 +19,11 @@ from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..baselines.autoencoder import Autoencoder, parts_reached
+from ..baselines.autoencoder import Autoencoder, parts_with_gradients
 from ..baselines.factorvae import discriminator_loss, permute, reorder, total_correlation
 from ..baselines.proofs import trained_discriminator
 from ..baselines.vqvae import nearest_vector
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from .density_ratio import exact_total_correlation, factorial
 from .factorqvae import FactordVAE, FactorQVAE, dvae, qvae
@@ -39,7 +39,7 @@ __all__ = ['lead_probability', 'TABLES', 'IMAGES', 'random_joint', 'draw_codes',
 @proof_check("factorqvae", "equation 1, KL to the uniform prior", "it is log K - H: from 0 to log K")
 def _():
     size = torch.logspace(-3, 3, 50, dtype=torch.float64)[:, None]
-    logits = size * torch.randn(50, 7, generator=generator(0), dtype=torch.float64)
+    logits = size * torch.randn(50, 7, generator=make_generator(0), dtype=torch.float64)
     kl, log_k = uniform_kl(logits), math.log(7)
     q, uniform = (torch.distributions.Categorical(logits=each) for each in (logits, 0 * logits))
     torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, uniform), rtol=0, atol=1e-12)
@@ -49,8 +49,8 @@ def _():
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #3c4e4fb1
 @proof_check("factorqvae", "equation 1", "the bound falls short of log p(x) by the KL to the true posterior")
 def _():
-    logits = 2 * torch.randn(2, 4, generator=generator(0), dtype=torch.float64)
-    log_likelihood = torch.randn(16, generator=generator(1), dtype=torch.float64)  # log p(x|z) of each choice
+    logits = 2 * torch.randn(2, 4, generator=make_generator(0), dtype=torch.float64)
+    log_likelihood = torch.randn(16, generator=make_generator(1), dtype=torch.float64)  # log p(x|z) of each choice
     log_q = sum(torch.meshgrid(*logits.log_softmax(1), indexing="ij")).flatten()
     bound = (log_q.exp() * log_likelihood).sum() - uniform_kl(logits).sum()
     evidence = log_likelihood.logsumexp(0) - math.log(16)
@@ -60,13 +60,13 @@ def _():
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #d5766270
 @proof_check("factorqvae", "equation 3", "the matrix holds the distance of every latent from every code")
 def _():
-    said, codebook = (torch.randn(n, 1, generator=generator(n), dtype=torch.float64) for n in (12, 64))
-    printed = (said @ torch.ones(1, 64).double() - torch.ones(12, 1).double() @ codebook.T).abs()
-    torch.testing.assert_close(distances(said[None], codebook)[0], printed)
-    torch.testing.assert_close(distances(said[None], codebook, squared=True)[0], printed.square())
-    said, codebook = (torch.randn(n, 8, generator=generator(n), dtype=torch.float64) for n in (12, 64))
-    pairwise = torch.cdist(said, codebook, compute_mode="donot_use_mm_for_euclid_dist")
-    torch.testing.assert_close(distances(said[None], codebook)[0], pairwise)
+    encoded, codebook = (torch.randn(n, 1, generator=make_generator(n), dtype=torch.float64) for n in (12, 64))
+    printed = (encoded @ torch.ones(1, 64).double() - torch.ones(12, 1).double() @ codebook.T).abs()
+    torch.testing.assert_close(distances(encoded[None], codebook)[0], printed)
+    torch.testing.assert_close(distances(encoded[None], codebook, squared=True)[0], printed.square())
+    encoded, codebook = (torch.randn(n, 8, generator=make_generator(n), dtype=torch.float64) for n in (12, 64))
+    pairwise = torch.cdist(encoded, codebook, compute_mode="donot_use_mm_for_euclid_dist")
+    torch.testing.assert_close(distances(encoded[None], codebook)[0], pairwise)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #81fa415a
 @proof_check("factorqvae", "section 4, Gumbel-max", "at every temperature the largest weight follows the categorical")
@@ -77,10 +77,10 @@ def _():
     expected = n * logits.softmax(0)
     same = set()
     for seed, temperature in enumerate((5.0, 1.0, math.exp(-1), 0.1, 0.02), start=1):
-        counts = relax(logits.expand(n, 6), temperature, generator(seed)).argmax(1).bincount(minlength=6)
+        counts = relax(logits.expand(n, 6), temperature, make_generator(seed)).argmax(1).bincount(minlength=6)
         p = chisquare(counts, expected).pvalue
         assert p > 1e-3, f"p = {p:.1e} at temperature {temperature:.2f}"
-        same.add(tuple(relax(logits.expand(1000, 6), temperature, generator(0)).argmax(1).tolist()))
+        same.add(tuple(relax(logits.expand(1000, 6), temperature, make_generator(0)).argmax(1).tolist()))
     assert len(same) == 1, "the same noise chose different codes"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #381d58e4
@@ -102,9 +102,9 @@ def _():
     n, epsilon = 20_000, 1e-3
     margin = 5 * 0.5 / math.sqrt(n)
     for k, size in ((2, 1.0), (64, 3.0), (64, 0.1)):
-        logits = size * torch.randn(k, generator=generator(k), dtype=torch.float64)
+        logits = size * torch.randn(k, generator=make_generator(k), dtype=torch.float64)
         for temperature in (1.0, math.exp(-1), 0.1, 0.01, 0.001):
-            drawn = relax(logits.expand(n, k), temperature, generator(0))
+            drawn = relax(logits.expand(n, k), temperature, make_generator(0))
             share = (drawn.amax(1) > 1 - epsilon).double().mean()
             odds = (1 - epsilon) / epsilon
             low, high = (lead_probability(logits, temperature * math.log(o)) for o in ((k - 1) * odds, odds))
@@ -117,10 +117,10 @@ def _():
     for dim in (1, 3):
         with seeded(dim):
             layers = [ScalarQuantizer(64, dim, protocol).double() for protocol in ("paper", "code")]
-            said = 2 * torch.randn(200, 3 * dim, dtype=torch.float64)
+            encoded = 2 * torch.randn(200, 3 * dim, dtype=torch.float64)
         layers[1].load_state_dict(layers[0].state_dict())
-        nearest = nearest_vector(said.unflatten(1, (3, dim)), layers[0].codebooks)
-        plain, square = (layer.logits(said) for layer in layers)
+        nearest = nearest_vector(encoded.unflatten(1, (3, dim)), layers[0].codebooks)
+        plain, square = (layer.logits(encoded) for layer in layers)
         assert plain.argmax(2).equal(nearest) and square.argmax(2).equal(nearest)
         odds, sums = plain[..., :1] - plain[..., 1:], -(plain[..., :1] + plain[..., 1:])
         torch.testing.assert_close(square[..., :1] - square[..., 1:], odds * sums)
@@ -133,11 +133,13 @@ def _():
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #cc740342
 @proof_check("factorqvae", "equation 4", "log-odds are at most the distance of two codes; beyond all codes, just that")
 def _():
-    said = torch.logspace(-2, 2, 2000, dtype=torch.float64)[:, None, None] * (-1.0) ** torch.arange(2000)[:, None, None]
-    codebook = torch.randn(64, 1, generator=generator(0), dtype=torch.float64)
+    encoded = (
+        torch.logspace(-2, 2, 2000, dtype=torch.float64)[:, None, None] * (-1.0) ** torch.arange(2000)[:, None, None]
+    )
+    codebook = torch.randn(64, 1, generator=make_generator(0), dtype=torch.float64)
     between = distances(codebook[None], codebook)[0]
     for squared in (False, True):
-        logits = -distances(said, codebook, squared)[:, 0]
+        logits = -distances(encoded, codebook, squared)[:, 0]
         bounded = (logits[:, :, None] - logits[:, None] <= between + 1e-9).all()
         assert bounded != squared, f"log-odds are bounded: {bounded}, squared: {squared}"
     beyond = torch.tensor([[[4.0]], [[40.0]]], dtype=torch.float64, requires_grad=True)
@@ -151,15 +153,15 @@ def _():
 def _():
     for protocol in ("paper", "code"):
         with seeded(0):
-            layer, said = ScalarQuantizer(5, protocol=protocol).double(), torch.randn(4, 2).double().requires_grad_()
-        soft = layer(said, generator(0)).latents.sin().sum()
-        gradients = torch.autograd.grad(soft, (said, layer.codebooks), allow_unused=True)
+            layer, encoded = ScalarQuantizer(5, protocol=protocol).double(), torch.randn(4, 2).double().requires_grad_()
+        soft = layer(encoded, make_generator(0)).latents.sin().sum()
+        gradients = torch.autograd.grad(soft, (encoded, layer.codebooks), allow_unused=True)
         assert all(g is not None and (g.abs() > 1e-6).all() for g in gradients), f"gradients are {gradients}"
         assert torch.autograd.gradcheck(
-            lambda said, layer=layer: layer(said, generator(0)).latents, said, raise_exception=False
+            lambda encoded, layer=layer: layer(encoded, make_generator(0)).latents, encoded, raise_exception=False
         ), "not the gradient of finite differences"
-        hard = layer.embed(layer.code(said)).sin().sum()
-        still, moved = torch.autograd.grad(hard, (said, layer.codebooks), allow_unused=True)
+        hard = layer.embed(layer.code(encoded)).sin().sum()
+        still, moved = torch.autograd.grad(hard, (encoded, layer.codebooks), allow_unused=True)
         assert still is None and moved is not None, "a hard choice moves the encoder"
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2825e86e
@@ -171,13 +173,13 @@ def _():
 def _():
     for seed in range(10):
         with seeded(seed):
-            layer, said = ScalarQuantizer(), torch.randn(1000, 1)
+            layer, encoded = ScalarQuantizer(), torch.randn(1000, 1)
         for done in (0.0, 0.5, 1.0):
             layer.anneal(done)
-            relaxed, (heard, _) = layer.coded(said, generator(seed))
+            relaxed, (heard, _) = layer.coded(encoded, make_generator(seed))
             assert (relaxed.amax(2) > 0.999).float().mean() < 0.1, f"one-hot after {done} of the training"
             assert torch.isin(heard, layer.codebooks).float().mean() <= 0.01
-            assert torch.isin(layer.embed(layer.code(said)), layer.codebooks).all()
+            assert torch.isin(layer.embed(layer.code(encoded)), layer.codebooks).all()
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #294ee61a
 def random_joint(
@@ -186,7 +188,7 @@ def random_joint(
     seed: int,
 ) -> Float[Tensor, "*values"]:
     "A table of probabilities with normal log-probabilities, normalised."
-    return (spread * torch.randn(size, generator=generator(seed))).double().flatten().softmax(0).view(size)
+    return (spread * torch.randn(size, generator=make_generator(seed))).double().flatten().softmax(0).view(size)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #a62c9979
 @proof_check("factorqvae", "equation 6", "the divergence from the marginals' product is a difference of entropies")
@@ -209,10 +211,10 @@ def _():
 def draw_codes(
     joint: Float[Tensor, "*values"],
     n: int,
-    random: torch.Generator,
+    generator: torch.Generator,
 ) -> Int[Tensor, "n latents"]:
     "Independent samples from a table of probabilities, as indices."
-    drawn = torch.multinomial(joint.flatten(), n, replacement=True, generator=random)
+    drawn = torch.multinomial(joint.flatten(), n, replacement=True, generator=generator)
     return torch.stack(torch.unravel_index(drawn, joint.shape), dim=1)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #7eb47b71
@@ -256,8 +258,8 @@ def total_variation(p: Float[Tensor, "*values"], q: Float[Tensor, "*values"]) ->
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #5baded0d
 def distance_of_permuted(joint: Float[Tensor, "*values"], n: int, seed: int) -> Float[Tensor, ""]:
     "Total-variation distance of `n` permuted codes from the product of the marginals of `joint`."
-    random = generator(seed)
-    return total_variation(tabulate(permute(draw_codes(joint, n, random), random), joint.shape), factorial(joint))
+    generator = make_generator(seed)
+    return total_variation(tabulate(permute(draw_codes(joint, n, generator), generator), joint.shape), factorial(joint))
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #6e95d82f
 def distance_foretold(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
@@ -290,7 +292,7 @@ def counted_batch(
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #4a98ece5
 @proof_check("factorqvae", "equation 8", "the best log-odds are the log density ratio, whose mean is equation 6")
 def _():
-    counts = torch.randint(1, 6, (2, 3, 3), generator=generator(0))
+    counts = torch.randint(1, 6, (2, 3, 3), generator=make_generator(0))
     joint, permuted = counted_batch(counts)
     law = counts.double() / counts.sum()
     best = log_density_ratio(law).flatten().requires_grad_()
@@ -298,7 +300,7 @@ def _():
     (gradient,) = torch.autograd.grad(loss, best)
     torch.testing.assert_close(gradient, torch.zeros_like(best), rtol=0, atol=1e-12)
     torch.testing.assert_close(total_correlation(best[joint]), exact_total_correlation(law))
-    for other in best + 0.1 * torch.randn(100, len(best), generator=generator(1)):
+    for other in best + 0.1 * torch.randn(100, len(best), generator=make_generator(1)):
         assert discriminator_loss(other[joint], other[permuted]) > loss + 1e-6, "another table of logits is as good"
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #7963c7dd
@@ -343,7 +345,7 @@ def one_hot_draws(
     joint: Float[Tensor, "*values"],  # of latents that have the same number of values
 ) -> Callable[[int, torch.Generator], Float[Tensor, "n latents values"]]:
     "Samples of one-hot codes (n, latents, values) from a table, as `trained_discriminator` takes them."
-    return lambda n, random: F.one_hot(draw_codes(joint, n, random), joint.shape[0]).float()
+    return lambda n, generator: F.one_hot(draw_codes(joint, n, generator), joint.shape[0]).float()
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb333432
 def mean_logit(
@@ -387,8 +389,8 @@ def draw_relaxed(
 ) -> Callable[[int, torch.Generator], Float[Tensor, "n latents values"]]:
     "Relaxed codes (n, latents, values) of random images, as `trained_discriminator` takes them."
 
-    def draw(n: int, random: torch.Generator) -> Float[Tensor, "n latents values"]:
-        return relax(logits[torch.randint(len(logits), (n,), generator=random)], temperature, random)
+    def draw(n: int, generator: torch.Generator) -> Float[Tensor, "n latents values"]:
+        return relax(logits[torch.randint(len(logits), (n,), generator=generator)], temperature, generator)
 
     return draw
 
@@ -405,7 +407,7 @@ def relaxed_log_ratio(
     return together - math.log(len(logits)) - (alone - math.log(len(logits))).sum(1)
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #b05696c6
-IMAGES = 2 * torch.randn(16, 3, 4, generator=generator(0), dtype=torch.float64)  # logits
+IMAGES = 2 * torch.randn(16, 3, 4, generator=make_generator(0), dtype=torch.float64)  # logits
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb60a913
 @proof_check(
@@ -416,7 +418,7 @@ IMAGES = 2 * torch.randn(16, 3, 4, generator=generator(0), dtype=torch.float64) 
 def _():
     codes, ratios = exact_total_correlation(law_of_codes(IMAGES)), []
     for temperature in (2.0, 1.0, math.exp(-1), 0.1):
-        relaxed = draw_relaxed(IMAGES, temperature)(20_000, generator(0))
+        relaxed = draw_relaxed(IMAGES, temperature)(20_000, make_generator(0))
         ratios.append(relaxed_log_ratio(relaxed, IMAGES, temperature))
         torch.testing.assert_close(ratios[-1], ratios[0], rtol=1e-6, atol=1e-6)
     excess = total_correlation(ratios[0]) - codes
@@ -433,7 +435,7 @@ def round_by_the_book(
     model: FactorQVAE,  # with scalar codes, and networks whose output is the mean of a Gaussian
     x: UInt8[Tensor, "batch height width channels"],
     x_prime: UInt8[Tensor, "batch height width channels"],
-    random: torch.Generator,
+    generator: torch.Generator,
     *,
     beta: float,
     gamma: float,
@@ -448,7 +450,7 @@ def round_by_the_book(
     def draw(images: Tensor) -> tuple[Tensor, Tensor]:
         z_e = model.encoder(images)
         R = (z_e[:, :, None] @ torch.ones(1, K) - torch.ones(d, 1) @ M.T).abs()
-        gumbel = -torch.empty_like(R).exponential_(generator=random).log()
+        gumbel = -torch.empty_like(R).exponential_(generator=generator).log()
         weights = ((gumbel - R) / tau).exp()
         return weights / weights.sum(2, keepdim=True), (-R).exp() / (-R).exp().sum(2, keepdim=True)
 
@@ -459,7 +461,7 @@ def round_by_the_book(
     descend([p for name, p in model.named_parameters() if not name.startswith("discriminator")], L1, rate)
 
     z, _ = draw(x_prime)
-    orders = torch.rand(B, d, generator=random).argsort(0)
+    orders = torch.rand(B, d, generator=generator).argsort(0)
     z_perm = torch.stack([z[orders[:, j], j] for j in range(d)], dim=1)
     L2 = (C(z).log() + (1 - C(z_perm)).log()).sum() / (2 * B)
     descend(list(model.discriminator.parameters()), -L2, rate)
@@ -478,11 +480,11 @@ def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batc
 def _():
     model, pictures = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
     before, by_the_book = copy.deepcopy(model), copy.deepcopy(model)
-    random = generator(0)
+    generator = make_generator(0)
     for step, batch in zip(model.steps(), pictures.chunk(2), strict=True):
-        descend(step.parameters, step.loss(batch, random)[0], rate=1.0)
+        descend(step.parameters, step.loss(batch, generator)[0], rate=1.0)
     strengths = {"beta": 0.1, "gamma": 0.5, "tau": math.exp(-0.5)}
-    round_by_the_book(by_the_book, *pictures.chunk(2), generator(0), **strengths, rate=1.0)
+    round_by_the_book(by_the_book, *pictures.chunk(2), make_generator(0), **strengths, rate=1.0)
     states = (m.state_dict() for m in (before, model, by_the_book))
     for (name, start), ours, theirs in zip(next(states).items(), *(state.values() for state in states), strict=True):
         assert (ours - start).abs().max() > 0, f"{name} did not move"
@@ -498,11 +500,11 @@ def _():
     for make, coding in ((FactorQVAE, {"encoder", "latent"}), (FactordVAE, {"encoder"})):
         model, pictures = small_pair(make)
         modelling, judging = model.steps()
-        _, terms = modelling.loss(pictures, generator(0))
-        assert parts_reached(model, terms["reconstruction"]) == {"encoder", "latent", "decoder"}
-        assert parts_reached(model, terms["kl"]) == coding
-        assert parts_reached(model, terms["total_correlation"]) == coding | {"discriminator"}
-        assert parts_reached(model, judging.loss(pictures, generator(0))[0]) == {"discriminator"}
+        _, terms = modelling.loss(pictures, make_generator(0))
+        assert parts_with_gradients(model, terms["reconstruction"]) == {"encoder", "latent", "decoder"}
+        assert parts_with_gradients(model, terms["kl"]) == coding
+        assert parts_with_gradients(model, terms["total_correlation"]) == coding | {"discriminator"}
+        assert parts_with_gradients(model, judging.loss(pictures, make_generator(0))[0]) == {"discriminator"}
         named = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
         moved = [{named[id(parameter)] for parameter in step.parameters} for step in (modelling, judging)]
         assert moved == [{"encoder", "latent", "decoder"}, {"discriminator"}]
@@ -516,7 +518,7 @@ def _():
         alone.load_state_dict({n: v for n, v in model.state_dict().items() if not n.startswith("discriminator")})
         gradients = []
         for step in (model.steps()[0], alone.steps()[0]):
-            loss, _ = step.loss(pictures, generator(0))
+            loss, _ = step.loss(pictures, make_generator(0))
             gradients.append([loss.detach(), *torch.autograd.grad(loss, step.parameters)])
         assert all(ours.equal(theirs) for ours, theirs in zip(*gradients, strict=True)), "the steps differ"
 

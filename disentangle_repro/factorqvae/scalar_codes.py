@@ -29,22 +29,22 @@ def uniform_kl(
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #6163507a
 def distances(
-    said: Float[Tensor, "batch latents dim"],
+    encoded: Float[Tensor, "batch latents dim"],
     codebook: Float[Tensor, "values dim"],
     squared: bool = False,  # as in the released code (F1)
 ) -> Float[Tensor, "batch latents values"]:
     "Euclidean distance of each latent from each code (factorqvae, equation 3), or its square."
-    apart = said[:, :, None] - codebook
+    apart = encoded[:, :, None] - codebook
     return apart.square().sum(-1) if squared else torch.linalg.vector_norm(apart, dim=-1)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #09c58e35
 def relax(
     logits: Float[Tensor, "*batch values"],
     temperature: Tensor | float,  # above zero
-    random: torch.Generator | None = None,  # on the device of `logits`
+    generator: torch.Generator | None = None,  # on the device of `logits`
 ) -> Float[Tensor, "*batch values"]:  # weights that sum to one
     "A sample from the Gumbel-softmax distribution (factorqvae, section 4 and Algorithm 1)."
-    gumbel = -torch.empty_like(logits).exponential_(generator=random).log()
+    gumbel = -torch.empty_like(logits).exponential_(generator=generator).log()
     return ((logits + gumbel) / temperature).softmax(-1)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #dbacf831
@@ -58,7 +58,7 @@ def temperature_at(
 class CategoricalLatent(PlainLatent):
     """Each latent a relaxed sample from one codebook, with the penalty `kl`, nats per latent (factorqvae, section 4).
 
-    Subclasses define `logits` (batch, n_latents, n_values) of an encoder output, and `n_said`. The
+    Subclasses define `logits` (batch, n_latents, n_values) of an encoder output, and `encoder_dims`. The
     decoder input has (batch, n_latents * dim) numbers. The code is (batch, n_latents): values where `dim` is one, else
     indices. `ValueError` for fewer than two codes, codes without numbers, or an unknown protocol.
     """
@@ -75,48 +75,50 @@ class CategoricalLatent(PlainLatent):
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 codes of 1 dimension are needed.")
         self.protocol = check_choice("protocol", protocol, ("paper", "code"))
-        self.n_values, self.n_heard = n_values, dim
+        self.n_values, self.decoder_dims = n_values, dim
         self.codebooks = nn.Parameter(torch.randn(n_values, dim))
         self.register_buffer("temperature", torch.ones(()), persistent=False)
 
     @property
     def categorical(self) -> bool:
         "Whether the code is an index: for vectors it is, for scalars it is the value."
-        return self.n_heard > 1
+        return self.decoder_dims > 1
 
     def anneal(self, done: float) -> None:
         "Set the temperature for this fraction of training, from 0 to 1."
         self.temperature.fill_(temperature_at(done))
 
-    def logits(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents values"]:
+    def logits(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents values"]:
         "Unnormalised log-probabilities of the codes."
         raise NotImplementedError
 
     def coded(
-        self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, "batch latents values"], LatentOutput]:
         "Relaxed one-hots, and what calling the layer returns."
         logits = self.logits(continuous)
-        relaxed, kl = relax(logits, self.temperature, random), uniform_kl(logits).mean()
+        relaxed, kl = relax(logits, self.temperature, generator), uniform_kl(logits).mean()
         return relaxed, LatentOutput((relaxed @ self.codebooks).flatten(1), {"kl": kl})
 
-    def forward(self, continuous: Float[Tensor, "batch said"], random: torch.Generator | None = None) -> LatentOutput:
-        return self.coded(continuous, random)[1]
+    def forward(
+        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
+    ) -> LatentOutput:
+        return self.coded(continuous, generator)[1]
 
-    def code(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
         "The most probable codes: their values where `dim` is one, else their indices as floats."
         index = self.logits(continuous).argmax(2)
-        return self.codebooks[index, 0] if self.n_heard == 1 else index.to(continuous.dtype)
+        return self.codebooks[index, 0] if self.decoder_dims == 1 else index.to(continuous.dtype)
 
     def index(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
         "The indices of such codes in the codebook, as floats."
-        if self.n_heard > 1:
+        if self.decoder_dims > 1:
             return latents
         return nearest_vector(latents[:, :, None], self.codebooks).to(latents.dtype)
 
-    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch heard"]:
+    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The decoder input: scalar values unchanged, and the vectors of indices, rounded and clamped."
-        if self.n_heard == 1:
+        if self.decoder_dims == 1:
             return latents
         return self.codebooks[latents.round().clamp(0, self.n_values - 1).long()].flatten(1)
 
@@ -130,12 +132,12 @@ class ScalarQuantizer(CategoricalLatent):
 
     def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper"):
         super().__init__(n_values, dim, protocol)
-        self.n_said = dim
+        self.encoder_dims = dim
 
-    def logits(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents values"]:
+    def logits(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents values"]:
         "Minus the distances from the codes."
-        said = continuous.unflatten(1, (-1, self.n_said))
-        return -distances(said, self.codebooks, squared=self.protocol == "code")
+        encoded = continuous.unflatten(1, (-1, self.encoder_dims))
+        return -distances(encoded, self.codebooks, squared=self.protocol == "code")
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #4bd3caa8
 class LogitQuantizer(CategoricalLatent):
@@ -146,8 +148,8 @@ class LogitQuantizer(CategoricalLatent):
 
     def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper"):
         super().__init__(n_values, dim, protocol)
-        self.n_said = n_values
+        self.encoder_dims = n_values
 
-    def logits(self, continuous: Float[Tensor, "batch said"]) -> Float[Tensor, "batch latents values"]:
+    def logits(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents values"]:
         "The encoder output, reshaped to latents."
         return continuous.unflatten(1, (-1, self.n_values))

@@ -62,8 +62,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "b n size"]:
         "Attention output for given keys and values."
         query = split_heads(self.query(asking), self.heads).expand(len(key), -1, -1, -1)
-        heard = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
-        return self.out(heard.transpose(1, 2).flatten(2))
+        attended = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
+        return self.out(attended.transpose(1, 2).flatten(2))
 
     def forward(
         self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
@@ -81,8 +81,8 @@ class MultiHeadAttention(nn.Module):
         key = self.scale * key
         logits = (key @ ask).flatten(1, 2) @ asking.mT + (key @ ask_bias).flatten(1, 2)
         weights = logits.unflatten(1, (self.heads, -1)).softmax(dim=2)  # (b, heads, m, n)
-        heard = weights.flatten(1, 2).mT @ (value @ answer).flatten(1, 2)
-        return heard + self.out.bias, weights.mT
+        attended = weights.flatten(1, 2).mT @ (value @ answer).flatten(1, 2)
+        return attended + self.out.bias, weights.mT
 
 # %% ../../nbs/nets/00_attention.ipynb #4411f7f1
 def dense(*sizes: int, rectifier: type[nn.Module] = nn.GELU) -> nn.Sequential:
@@ -120,8 +120,8 @@ class TransformerLayer(nn.Module):
         self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
     ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
         "The same, and the attention weights over the key tokens."
-        heard, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
-        return self.among(tokens + heard), weights
+        attended, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
+        return self.among(tokens + attended), weights
 
 # %% ../../nbs/nets/00_attention.ipynb #d8a62ed1
 class Transformer(nn.Module):

@@ -120,7 +120,7 @@ class PreactivationEncoder(nn.Module):
 
     def __init__(
         self,
-        n_said: int,  # o: outputs per image
+        encoder_dims: int,  # o: outputs per image
         *,
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
@@ -142,11 +142,11 @@ class PreactivationEncoder(nn.Module):
             EncoderBlock(n2, n4, variant),
             EncoderBlock(n4, n4, variant),
         )
-        dense = dense_layers(n4 * start_map(image_size) ** 2, scaled(DENSE, width), n_said)
+        dense = dense_layers(n4 * start_map(image_size) ** 2, scaled(DENSE, width), encoder_dims)
         self.head = nn.Sequential(nn.Flatten(), nn.ReLU(), dense)
         prepare(self, variant)
 
-    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b said"]:
+    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b encoded"]:
         (height, width), size = images.shape[2:], self.image_size
         if (height, width) != (size, size):
             raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
@@ -158,7 +158,7 @@ class PreactivationDecoder(nn.Module):
 
     def __init__(
         self,
-        n_heard: int,  # inputs per image
+        decoder_dims: int,  # inputs per image
         *,
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
@@ -169,7 +169,7 @@ class PreactivationDecoder(nn.Module):
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         n, n2, n4 = (scaled(c, width) for c in WIDTHS)
         start = (scaled(variant.start, width), *2 * [start_map(image_size)])
-        self.start = nn.Sequential(nn.Linear(n_heard, prod(start)), nn.Unflatten(1, start))
+        self.start = nn.Sequential(nn.Linear(decoder_dims, prod(start)), nn.Unflatten(1, start))
         self.stages = nn.Sequential(
             DecoderBlock(start[0], n4, variant),
             DecoderBlock(n4, n4, variant),
@@ -181,5 +181,5 @@ class PreactivationDecoder(nn.Module):
         self.last = nn.Sequential(nn.ReLU(), ONE(n, channels))
         prepare(self, variant)
 
-    def forward(self, latents: Float[Tensor, "b heard"]) -> Float[Tensor, "b c size size"]:
+    def forward(self, latents: Float[Tensor, "b decoder_input"]) -> Float[Tensor, "b c size size"]:
         return self.last(self.stages(self.start(latents)))

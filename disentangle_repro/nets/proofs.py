@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from .attention import MultiHeadAttention, Transformer, TransformerLayer, split_heads
 from .slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder
@@ -37,17 +37,17 @@ def attention_weights(
     "applied to the slots instead, the projections give the same tokens and weights",
 )
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for batch, scale in ((1, None), (2, None), (2, 0.7)):
         with seeded(0):
             module = MultiHeadAttention(10, 5, heads=3, inner=12, scale=scale).double()
-        asking = torch.randn(batch, 7, 10, generator=random).double()
-        asked = torch.randn(2, 4, 5, generator=random).double()
-        heard, weights = module.weighed(asking, asked)
-        torch.testing.assert_close(heard, module(asking, asked), rtol=0, atol=1e-12)
+        asking = torch.randn(batch, 7, 10, generator=generator).double()
+        asked = torch.randn(2, 4, 5, generator=generator).double()
+        attended, weights = module.weighed(asking, asked)
+        torch.testing.assert_close(attended, module(asking, asked), rtol=0, atol=1e-12)
         query, (key, _) = split_heads(module.query(asking), 3), module.keys_and_values(asked)
         torch.testing.assert_close(weights, attention_weights(query, key, scale), rtol=0, atol=1e-12)
-        assert (heard - module(asking, -asked)).abs().max() > 1e-3, "the asked do not matter"
+        assert (attended - module(asking, -asked)).abs().max() > 1e-3, "the asked do not matter"
 
 # %% ../../nbs/nets/00_attention.ipynb #d1b20002
 def pytorchs(
@@ -57,13 +57,13 @@ def pytorchs(
 ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
     "What PyTorch's attention outputs with the module's matrices, and its weights."
     key, value = module.key_and_value.weight.chunk(2)
-    heard, weights = F.multi_head_attention_forward(
+    attended, weights = F.multi_head_attention_forward(
         asking.transpose(0, 1), asked.transpose(0, 1), asked.transpose(0, 1), asking.shape[2], module.heads,
         None, torch.cat([module.query.bias, module.key_and_value.bias]), None, None, False, 0.0,
         module.out.weight, module.out.bias, training=False, average_attn_weights=False,
         use_separate_proj_weight=True, q_proj_weight=module.query.weight, k_proj_weight=key, v_proj_weight=value,
     )  # fmt: skip
-    return heard.transpose(0, 1), weights
+    return attended.transpose(0, 1), weights
 
 
 @proof_check("asymmetry", "appendix F, attention with heads", "both ways give PyTorch's tokens and weights")
@@ -72,8 +72,8 @@ def _():
         module = MultiHeadAttention(12, 5, heads=3, inner=12).double()
         asking, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
     expected, expected_weights = pytorchs(module, asking, asked)
-    heard, weights = module.weighed(asking, asked)
-    torch.testing.assert_close(heard, expected, rtol=0, atol=1e-12)
+    attended, weights = module.weighed(asking, asked)
+    torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(module(asking, asked), expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-12)
 
@@ -89,8 +89,8 @@ def _():
             layer = TransformerLayer(12, 5, hidden=9, heads=3, inner=12, self_attention=self_attention).double()
             tokens, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
         first, second = (part for part in layer.alone if isinstance(part, nn.Linear))
-        heard, weights = pytorchs(layer.across, F.layer_norm(tokens, (12,)), F.layer_norm(asked, (5,)))
-        expected = tokens + heard
+        attended, weights = pytorchs(layer.across, F.layer_norm(tokens, (12,)), F.layer_norm(asked, (5,)))
+        expected = tokens + attended
         if self_attention:
             normed = F.layer_norm(expected, (12,))
             expected = expected + pytorchs(layer.own, normed, normed)[0]
@@ -103,12 +103,12 @@ def _():
 # %% ../../nbs/nets/00_attention.ipynb #2fba7947
 @proof_check("asymmetry", "section 5, Transformer", "invariant to the order of keys, equivariant to that of queries")
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for self_attention in (False, True):
         with seeded(0):
             module = Transformer(8, 4, layers=3, heads=2, inner=6, hidden=10, self_attention=self_attention).double()
-        asking, asked = (torch.randn(2, n, size, generator=random).double() for n, size in ((6, 8), (5, 4)))
-        order, of_asked = torch.randperm(6, generator=random), torch.randperm(5, generator=random)
+        asking, asked = (torch.randn(2, n, size, generator=generator).double() for n, size in ((6, 8), (5, 4)))
+        order, of_asked = torch.randperm(6, generator=generator), torch.randperm(5, generator=generator)
         tokens, weights = module.weighed(asking, asked)
         permuted, their_weights = module.weighed(asking[:, order], asked[:, of_asked])
         torch.testing.assert_close(permuted, tokens[:, order], rtol=0, atol=1e-12)
@@ -138,11 +138,11 @@ def small_decoder(decoder: type[nn.Module]) -> nn.Module:
 # %% ../../nbs/nets/03_slots.ipynb #e0d82985
 @proof_check("psa", "additive decoder", "a part and its alpha depend on one slot; numerator and denominator are sums")
 def _():
-    decoder, random = small_decoder(SpatialBroadcastDecoder), generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=random, dtype=torch.float64)
+    decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
+    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
     slots.requires_grad_()
     for drawn in decoder.components(slots):
-        weighed = drawn[0].flatten(1) @ torch.randn(drawn[0, 0].numel(), generator=random, dtype=torch.float64)
+        weighed = drawn[0].flatten(1) @ torch.randn(drawn[0, 0].numel(), generator=generator, dtype=torch.float64)
         gradients = [torch.autograd.grad(part, slots, retain_graph=True)[0][0] for part in weighed]
         of_slot = torch.stack(gradients).abs().sum(2)  # which part, which slot
         assert (of_slot.diagonal() > 0).all(), "a slot does not matter to its own part"
@@ -159,8 +159,8 @@ def _():
 # %% ../../nbs/nets/03_slots.ipynb #2dd4bbf9
 @proof_check("psa", "additive decoder", "the image is not additive, but is for fixed masks")
 def _():
-    decoder, random = small_decoder(SpatialBroadcastDecoder), generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=random, dtype=torch.float64)
+    decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
+    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
     held = decoder(slots).masks
     competing = mixed_difference(lambda s: decoder(s).picture, slots, moved)
     fixed = mixed_difference(lambda s: (held[:, :, None] * decoder(s).parts).sum(1), slots, moved)
@@ -169,7 +169,7 @@ def _():
 # %% ../../nbs/nets/03_slots.ipynb #85e11724
 @proof_check("psa", "additive decoder", "permuting slots permutes parts and masks and does not change the image")
 def _():
-    slots = torch.randn(1, 4, 4, generator=generator(0), dtype=torch.float64)
+    slots = torch.randn(1, 4, 4, generator=make_generator(0), dtype=torch.float64)
     orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
     orders = orders[orders.sort(1).values.eq(torch.arange(4)).all(1)]
     permuted = slots[0, orders]

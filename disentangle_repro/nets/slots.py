@@ -21,7 +21,7 @@ from .style import TransposedConvolution, scaled
 
 # %% auto #0
 __all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
-           'PositionEmbedding', 'default_strides', 'SlotEncoder', 'SlotPicture', 'composed', 'drawing_layers',
+           'PositionEmbedding', 'default_strides', 'SlotEncoder', 'SlotImages', 'composed', 'decoder_layers',
            'SpatialBroadcastDecoder', 'ConvolutionalDecoder', 'position_waves', 'TransformerDecoder']
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
@@ -106,7 +106,7 @@ class SlotEncoder(nn.Module):
         return self.head(features.flatten(2).mT)
 
 # %% ../../nbs/nets/03_slots.ipynb #dd3d61f4
-class SlotPicture(NamedTuple):
+class SlotImages(NamedTuple):
     "The output of a slot decoder; a decoder without parts has no masks either."
 
     picture: Float[Tensor, "batch channels height width"]
@@ -118,16 +118,16 @@ class SlotPicture(NamedTuple):
 def composed(
     parts: Float[Tensor, "batch slots channels height width"],
     alpha: Float[Tensor, "batch slots height width"],  # mask logits
-) -> SlotPicture:
+) -> SlotImages:
     "The sum of parts, each weighted by the softmax of `alpha` over the slots."
     masks = alpha.softmax(dim=1)
-    return SlotPicture((masks[:, :, None] * parts).sum(1), parts, masks)
+    return SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
 # %% ../../nbs/nets/03_slots.ipynb #5f42486d
 BROADCAST_MAP = 8  # rows and columns on which decoders start
 
 
-def drawing_layers(
+def decoder_layers(
     inputs: int, outputs: int, image_size: int, width: float, rectifier: Callable[[], nn.Module] = LEAKY
 ) -> nn.Sequential:
     "From an 8x8 map of `inputs` channels to an image of `outputs`; `ValueError` for a size that doubling misses."
@@ -162,7 +162,7 @@ class SpatialBroadcastDecoder(nn.Module):
         super().__init__()
         self.squash = nn.Sigmoid() if squashed else nn.Identity()
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
-        self.layers = drawing_layers(dim, channels + 1, image_size, width, rectifier)
+        self.layers = decoder_layers(dim, channels + 1, image_size, width, rectifier)
 
     def components(
         self, slots: Float[Tensor, "b slots dim"]
@@ -172,7 +172,7 @@ class SpatialBroadcastDecoder(nn.Module):
         drawn = drawn.unflatten(0, slots.shape[:2])
         return self.squash(drawn[:, :, :-1]), drawn[:, :, -1]
 
-    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
+    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         return composed(*self.components(slots))
 
 # %% ../../nbs/nets/03_slots.ipynb #faffd412
@@ -195,12 +195,12 @@ class ConvolutionalDecoder(nn.Module):
         wide = scaled(CHANNELS, width)
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.says = dense(dim, wide, wide, rectifier=rectifier)
-        self.layers = nn.Sequential(rectifier(), *drawing_layers(wide, channels, image_size, width, rectifier))
+        self.layers = nn.Sequential(rectifier(), *decoder_layers(wide, channels, image_size, width, rectifier))
 
-    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
+    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         placed = self.position(slots.flatten(0, 1)[:, :, None, None]).unflatten(0, slots.shape[:2])
-        said = self.says(placed.movedim(2, -1)).sum(1)
-        return SlotPicture(self.layers(said.movedim(-1, 1)))
+        features = self.says(placed.movedim(2, -1)).sum(1)
+        return SlotImages(self.layers(features.movedim(-1, 1)))
 
 # %% ../../nbs/nets/03_slots.ipynb #b997a4c0
 OCTAVES = 8  # frequencies of the waves
@@ -243,7 +243,7 @@ class TransformerDecoder(nn.Module):
         self.transformer = Transformer(queried, lifted, layers=layers, hidden=2 * queried, **attention)
         self.colour = dense(queried, queried, queried, channels)
 
-    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotPicture:
+    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))
         picture = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
-        return SlotPicture(picture, attention=attention)
+        return SlotImages(picture, attention=attention)

@@ -27,20 +27,20 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder
-from ..core.device import device_name, generator, pick_device
+from ..core.device import device_name, make_generator, pick_device
 from ..core.hyperparameters import merged
-from ..core.engine import runs_at_once
+from ..core.engine import n_workers
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
 from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, Dataset, describe, rendered_path
 from ..models import create_model
 from ..metrics import choices
-from ..runs.assemble import assemble, joint_given, pictures_needed, probe_every, score, watch
+from ..runs.assemble import assemble, joint_given, images_needed, probe_every, score, make_probe
 from .request import Request, asked_papers, asked_request, parser, positive
 from .specs import is_measurement, wanted
 from ..runs.slots import HELD_OUT_SEEDS
-from ..train.loop import Replayed, Training, read_state, run_updates, state_of
+from ..train.loop import CudaGraphStep, Training, read_state, run_updates, state_of
 from ..train.speed import elapsed, keep_freed_memory
 from ..core.run_spec import RunSpec
 from ..train.store import Store, project_store
@@ -48,8 +48,8 @@ from ..train.store import Store, project_store
 # %% auto #0
 __all__ = ['SAMPLES', 'FEW_SCENES', 'NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'image_size', 'step_key', 'noise',
            'warm_up', 'update_seconds', 'Probe', 'checkpoint_bytes', 'probe_training', 'on_line', 'probes_made',
-           'with_samples', 'score_samples', 'watching_seconds', 'scenes_seconds', 'scoring_seconds', 'Cost',
-           'scoring_key', 'measured_costs', 'updates_made', 'picture_bytes', 'files_needed', 'run_row', 'cost_row',
+           'with_samples', 'score_samples', 'probing_seconds', 'scenes_seconds', 'scoring_seconds', 'Cost',
+           'scoring_key', 'measured_costs', 'updates_made', 'image_bytes', 'files_needed', 'run_row', 'cost_row',
            'asked_runs', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary',
            'workers_text', 'size_text', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line',
            'plan_text', 'plan_parser', 'pick_probed', 'runs_and_files', 'main']
@@ -72,24 +72,26 @@ def step_key(spec: RunSpec) -> str:
 # %% ../../nbs/plan/03_cost.ipynb #8ec317d6
 def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
     "Pictures of noise in the place of a run's data, with sources and masks that it could have."
-    random, size, name = generator(0), image_size(spec), spec.dataset
-    images = torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=random).to(device)
+    generator, size, name = make_generator(0), image_size(spec), spec.dataset
+    images = torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator).to(device)
     if name in GRIDS:
         grid = GRIDS[name].sources
-        sources = grid.factors(torch.randint(grid.size, (n,), generator=random)).to(device)
+        sources = grid.factors(torch.randint(grid.size, (n,), generator=generator)).to(device)
         return Dataset(name, spec.source, images, sources, grid.names, grid.value_counts, scene=GRIDS[name])
-    masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=random).to(device)
+    masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=generator).to(device)
     return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks)
 
 # %% ../../nbs/plan/03_cost.ipynb #f82ed12c
-def warm_up(training: Training) -> tuple[Replayed, float]:  # what makes updates, and seconds that one of these took
+def warm_up(
+    training: Training,
+) -> tuple[CudaGraphStep, float]:  # what makes updates, and seconds that one of these took
     "The rounds that do not count."
-    step, device, n = Replayed(training), training.images.device, len(training.steps)
-    n *= Replayed.WARM_UP + 1 if device.type == "cuda" else 1
+    step, device, n = CudaGraphStep(training), training.images.device, len(training.steps)
+    n *= CudaGraphStep.WARM_UP + 1 if device.type == "cuda" else 1
     return step, elapsed(lambda: run_updates(training, step, n), device) / n
 
 # %% ../../nbs/plan/03_cost.ipynb #9628620a
-def update_seconds(training: Training, step: Replayed, patience: float = 3.0) -> float:
+def update_seconds(training: Training, step: CudaGraphStep, patience: float = 3.0) -> float:
     "The median time of an update, over rounds of the model's steps, of a training that is warm."
     device, n, rounds = training.images.device, len(training.steps), []
     together = 10 * n if device.type == "cuda" else n
@@ -171,18 +173,18 @@ def score_samples(spec: RunSpec, model: Autoencoder, n: int, device: torch.devic
         choices(sources, latents, model.discrete, categorical=model.categorical)
 
 # %% ../../nbs/plan/03_cost.ipynb #9db1bb9e
-def watching_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n: int) -> float:
+def probing_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n: int) -> float:
     "What it takes a run to look at itself once, on `n` samples."
-    look = watch(with_samples(spec, n), noise(spec, n, device))
+    look = make_probe(with_samples(spec, n), noise(spec, n, device))
     return elapsed(lambda: look(model), device)
 
 # %% ../../nbs/plan/03_cost.ipynb #c976c564
 def scenes_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
     "What a run on scenes takes beside its training: the time of a few scenes, as often as it looks at so many."
     times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
-    few, scenes = FEW_SCENES[device.type], n + times * min(n, pictures_needed(spec)["validation"])
-    first = watching_seconds(spec, model, device, few)
-    return scenes / few * (first if first > 10 else min(first, watching_seconds(spec, model, device, few)))
+    few, scenes = FEW_SCENES[device.type], n + times * min(n, images_needed(spec)["validation"])
+    first = probing_seconds(spec, model, device, few)
+    return scenes / few * (first if first > 10 else min(first, probing_seconds(spec, model, device, few)))
 
 # %% ../../nbs/plan/03_cost.ipynb #28fa3db4
 def scoring_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
@@ -191,7 +193,7 @@ def scoring_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> 
         return scenes_seconds(spec, model, device)
     times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
     at_end = on_line(lambda m: elapsed(lambda: score_samples(spec, model, m, device), device), *SAMPLES, n)
-    return at_end + times * on_line(partial(watching_seconds, spec, model, device), *SAMPLES, min(2_000, n))
+    return at_end + times * on_line(partial(probing_seconds, spec, model, device), *SAMPLES, min(2_000, n))
 
 # %% ../../nbs/plan/03_cost.ipynb #d2c3be7e
 class Cost(NamedTuple):
@@ -236,7 +238,7 @@ def updates_made(spec: RunSpec, store: Store) -> int:
         return 0
 
 # %% ../../nbs/plan/03_cost.ipynb #bf831f79
-def picture_bytes(dataset: str) -> int:
+def image_bytes(dataset: str) -> int:
     "Of a picture of a rendered data set: three colours, or three and a mask, and eight bytes for each label."
     scene, channels = SCENES[dataset], 3 if dataset in GRIDS else 4
     return scene.image_size**2 * channels + 8 * len(getattr(scene, "sources", scene).names)
@@ -248,7 +250,7 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
         return {}
     alone, files, joint = SCENES[spec.dataset], {}, joint_given(spec)
     together = {"train": alone.under(**joint)}
-    scenes = [(split, n, together.get(split, alone)) for split, n in pictures_needed(spec).items()]
+    scenes = [(split, n, together.get(split, alone)) for split, n in images_needed(spec).items()]
     if joint and spec.dataset in GRIDS:  # which is scored on as many images with independent sources
         scenes.append(("train", scenes[0][1], alone))
     for split, n, scene in scenes:
@@ -256,7 +258,7 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
         number = None if n == size and spec.dataset not in GRIDS else n
         path = rendered_path(scene, number, seed)
         if not holds(path, scene, number, seed):
-            files[path] = (n or size) * picture_bytes(spec.dataset)
+            files[path] = (n or size) * image_bytes(spec.dataset)
     return files
 
 # %% ../../nbs/plan/03_cost.ipynb #bec91004
@@ -452,7 +454,7 @@ def pick_probed() -> torch.device:
     "The device to try models on, set up as a run on it would have it."
     device = pick_device()
     if device.type == "cpu":
-        torch.set_num_threads(max(1, joblib.cpu_count() // runs_at_once()))
+        torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
     return device
 
 # %% ../../nbs/plan/03_cost.ipynb #4061df64
@@ -479,6 +481,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:  # `DataError` among them
         tqdm.write(f"make plan: {error}")
         return 1
-    at_once = [1, runs_at_once(), *([options.workers] if options.workers else [])]
+    at_once = [1, n_workers(), *([options.workers] if options.workers else [])]
     tqdm.write(plan_text(frame, request, store, files, device, at_once))
     return 0

@@ -62,10 +62,10 @@ class DiagonalMixture:
         blocks = z.split(max(1, BLOCK // len(self.weights)))
         return torch.cat([log_joint(statistics(part[None]), whole).logsumexp(1)[0] for part in blocks])
 
-    def sample(self, n: int, random: torch.Generator | None = None) -> Float[Tensor, "n dim"]:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n dim"]:
         "Independent samples; the generator is on the device of the parameters."
-        component = torch.multinomial(self.weights, n, replacement=True, generator=random)
-        return draw(self.means[component], self.variances[component].sqrt(), random)
+        component = torch.multinomial(self.weights, n, replacement=True, generator=generator)
+        return draw(self.means[component], self.variances[component].sqrt(), generator)
 
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #94ff12c3
 def aggregate_posterior(

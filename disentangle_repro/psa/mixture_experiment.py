@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ..baselines.variational import draw
-from ..core.device import fixed_threads, generator, seeded
+from ..core.device import fixed_threads, make_generator, seeded
 from ..core.errors import check_choice
 from ..data.gmm2d import MIXTURE, PointSets, sample_sets
 from ..nets.slots import leaky_dense
@@ -50,12 +50,12 @@ __all__ = ['LOSSES', 'UNRELATED', 'MOST_APART', 'redraw', 'MixtureAutoencoder', 
            'unrelated', 'AggregateRatios', 'aggregate_ratios', 'released_agreement']
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #9a08c360
-def redraw(out: MixtureSlots, random: torch.Generator) -> Float[Tensor, "sets points 2"]:
+def redraw(out: MixtureSlots, generator: torch.Generator) -> Float[Tensor, "sets points 2"]:
     "For each point a sample from one slot, chosen by the responsibilities."
     sets, points, slots = out.attention.shape
-    owner = torch.multinomial(out.attention.flatten(0, 1), 1, generator=random).view(sets, points, 1)
+    owner = torch.multinomial(out.attention.flatten(0, 1), 1, generator=generator).view(sets, points, 1)
     mean, variance = (numbers.take_along_dim(owner, dim=1) for numbers in (out.mean, out.variance))
-    return draw(mean, variance.sqrt(), random)
+    return draw(mean, variance.sqrt(), generator)
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #7231bdc5
 class MixtureAutoencoder(nn.Module):
@@ -79,26 +79,26 @@ class MixtureAutoencoder(nn.Module):
         self.decoder = leaky_dense(2, *reversed(hidden), 2)
 
     def forward(
-        self, points: Float[Tensor, "sets points 2"], random: torch.Generator
+        self, points: Float[Tensor, "sets points 2"], generator: torch.Generator
     ) -> Float[Tensor, "sets points 2"]:  # the reconstruction, in no order
-        return self.decoder(redraw(self.slots(self.encoder(points), random), random))
+        return self.decoder(redraw(self.slots(self.encoder(points), generator), generator))
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #a30a5536
 def set_distance(
     a: Float[Tensor, "sets points 2"],
     b: Float[Tensor, "sets points 2"],
-    random: torch.Generator,
+    generator: torch.Generator,
     directions: int = 4,
 ) -> Float[Tensor, ""]:  # in squared units of the plane, a mean over sets
     "Squared sliced Wasserstein distance along random directions."
-    angles = math.pi * torch.rand(directions, generator=random, dtype=a.dtype)
+    angles = math.pi * torch.rand(directions, generator=generator, dtype=a.dtype)
     theta = torch.stack([angles.cos(), angles.sin()], dim=1)
     lines_a, lines_b = ((theta @ points.mT).sort(dim=2).values for points in (a, b))
     return 2 * (lines_a - lines_b).square().mean()
 
 
 def point_distance(
-    a: Float[Tensor, "sets points 2"], b: Float[Tensor, "sets points 2"], random: torch.Generator
+    a: Float[Tensor, "sets points 2"], b: Float[Tensor, "sets points 2"], generator: torch.Generator
 ) -> Float[Tensor, ""]:
     "Squared error, point by point; the generator is unused, for the signature of `set_distance`."
     return 2 * (a - b).square().mean()
@@ -121,15 +121,15 @@ def train(
     "One run (psa, section 6); `ValueError` for an unknown loss and for numbers that make no training."
     if updates < 0 or batch < 1:
         raise ValueError(f"updates is {updates} and batch {batch}: needed are 0 or more, and 1 or more.")
-    distance, random = LOSSES[check_choice("loss", loss, LOSSES)], generator(seed)
+    distance, generator = LOSSES[check_choice("loss", loss, LOSSES)], make_generator(seed)
     with seeded(seed):
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
     step = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
     for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=not progress):
-        chosen = points[torch.randint(n_sets, (batch,), generator=random)]
+        chosen = points[torch.randint(n_sets, (batch,), generator=generator)]
         step.zero_grad()
-        distance(chosen, network(chosen, random), random).backward()
+        distance(chosen, network(chosen, generator), generator).backward()
         step.step()
     return network.eval()
 
@@ -143,7 +143,7 @@ def slots_of(
 ) -> LocalMixture:  # in double precision
     "The slots of each set, with variances and weights: their mixture in the latent space."
     features = model.encoder(points)
-    start = model.slots.start(features, generator(seed))
+    start = model.slots.start(features, make_generator(seed))
     return LocalMixture(*(part.double() for part in fit_mixture(features, start, model.slots.iterations)))
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #21563279
@@ -208,7 +208,7 @@ def run_experiment(
 @torch.no_grad()
 def reconstruction_error(model: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]) -> float:
     "How far a run's reconstructions are from the sets, by `set_distance`, in units of the variance of points."
-    squared = set_distance(points, model(points, generator(0)), generator(1), directions=8)
+    squared = set_distance(points, model(points, make_generator(0)), make_generator(1), directions=8)
     return (squared / points.flatten(0, 1).var(0).sum()).item()
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #5ef56f23
@@ -260,7 +260,7 @@ def profile(
 
 def profile_of(fit: LocalMixture, seed: int, n: int = 2000) -> Float[Tensor, "directions levels"]:
     "The profile of samples from a run's aggregate posterior."
-    return profile(aggregate(fit).sample(n, generator(seed)))
+    return profile(aggregate(fit).sample(n, make_generator(seed)))
 
 
 def apart(a: Float[Tensor, "directions levels"], b: Float[Tensor, "directions levels"]) -> float:
@@ -276,15 +276,15 @@ UNRELATED = ("five other clusters", "one Gaussian", "uniform square")
 
 def unrelated(kind: str, seed: int, n: int = 2000) -> Float[Tensor, "n 2"]:
     "Samples from an unrelated distribution, one of `UNRELATED`."
-    random = generator(seed)
-    noise = torch.randn(n, 2, generator=random, dtype=torch.float64)
+    generator = make_generator(seed)
+    noise = torch.randn(n, 2, generator=generator, dtype=torch.float64)
     if check_choice("kind", kind, UNRELATED) == "one Gaussian":
         return noise
     if kind == "uniform square":
-        return torch.rand(n, 2, generator=random, dtype=torch.float64)
-    tries = 6 * torch.rand(1000, 5, 2, generator=random, dtype=torch.float64)
+        return torch.rand(n, 2, generator=generator, dtype=torch.float64)
+    tries = 6 * torch.rand(1000, 5, 2, generator=generator, dtype=torch.float64)
     means = next(means for means in tries if torch.pdist(means).min() > 4 * MIXTURE.scale)
-    return means[torch.randint(5, (n,), generator=random)] + MIXTURE.scale * noise
+    return means[torch.randint(5, (n,), generator=generator)] + MIXTURE.scale * noise
 
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #919db9b3
 MOST_APART = 2.0  # times the distance of a run from itself

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..baselines.slot_attention import SlotAutoencoder, slot_networks
 from ..baselines.variational import draw
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import check_choice
 from disentangle_repro.psa.mixture import (
     FLOOR,
@@ -94,21 +94,21 @@ class ProbabilisticSlotAttention(nn.Module):
             self.log_variance = nn.Parameter(torch.zeros(n_slots, dim))
 
     def start(
-        self, features: Float[Tensor, "batch positions dim"], random: torch.Generator | None = None
+        self, features: Float[Tensor, "batch positions dim"], generator: torch.Generator | None = None
     ) -> LocalMixture:
         "The mixture before the first iteration, for each image."
         batch, _, dim = features.shape
         if self.queries == "learned":
             start = standard_start(self.mean.expand(batch, -1, -1))
             return start._replace(variance=self.log_variance.exp().clamp_min(self.floor).expand(batch, -1, -1))
-        still = features.new_zeros(1 if random is None else batch, self.n_slots, dim)
-        random = generator(0, features.device) if random is None else random
-        return standard_start(draw(still, still + 1, random).expand(batch, -1, -1))
+        still = features.new_zeros(1 if generator is None else batch, self.n_slots, dim)
+        generator = make_generator(0, features.device) if generator is None else generator
+        return standard_start(draw(still, still + 1, generator).expand(batch, -1, -1))
 
     def forward(
         self,
         features: Float[Tensor, "batch positions dim"],
-        random: torch.Generator | None = None,  # for the start and the slots; on the features' device
+        generator: torch.Generator | None = None,  # for the start and the slots; on the features' device
         *,
         sampled: bool | None = None,  # sample slots, not means; by default in training with a generator
     ) -> MixtureSlots:
@@ -118,13 +118,13 @@ class ProbabilisticSlotAttention(nn.Module):
         features = self.norm(features)
         values = statistics(self.to_value(features))
         keys = statistics(self.to_key(features)) if self.projected else values
-        mixture = self.start(features, random)
+        mixture = self.start(features, generator)
         for _ in range(self.iterations):
             mixture, log_a = iterate(keys, values, mixture, self.to_query, self.floor)
         mean, variance, weight = mixture.mean, mixture.variance, mixture.weight
         if sampled is None:
-            sampled = self.training and random is not None
-        slots = draw(mean, variance.sqrt(), random) if sampled else mean
+            sampled = self.training and generator is not None
+        slots = draw(mean, variance.sqrt(), generator) if sampled else mean
         return MixtureSlots(slots, log_a.exp().mT, {}, mean, variance, weight)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #001650c7

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..baselines.slot_attention import SlotAttention
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.errors import check_choice
 from ..core.proofs import proof_check
 from ..data.gmm2d import sample_sets
@@ -90,9 +90,12 @@ def random_mixture(
     dim: int,
 ) -> LocalMixture:  # float64
     "Means from N(0, 1), variances between 0.3 and 1.3, any weights: an instance for checks."
-    random = generator(seed)
-    mean, variance = torch.randn(batch, slots, dim, generator=random), torch.rand(batch, slots, dim, generator=random)
-    log_weight = torch.randn(batch, slots, generator=random).double().log_softmax(1)
+    generator = make_generator(seed)
+    mean, variance = (
+        torch.randn(batch, slots, dim, generator=generator),
+        torch.rand(batch, slots, dim, generator=generator),
+    )
+    log_weight = torch.randn(batch, slots, generator=generator).double().log_softmax(1)
     return LocalMixture(mean.double(), 0.3 + variance.double(), log_weight)
 
 
@@ -100,7 +103,7 @@ def random_mixture(
 def _():
     mixture = random_mixture(0, 8, 5, 3)
     mixture = mixture._replace(mean=mixture.mean + 100)
-    features = 100 + 2 * torch.randn(8, 40, 3, generator=generator(1), dtype=torch.float64)
+    features = 100 + 2 * torch.randn(8, 40, 3, generator=make_generator(1), dtype=torch.float64)
     normals = torch.distributions.Normal(mixture.mean[:, None], mixture.variance[:, None].sqrt())
     weights = torch.distributions.Categorical(mixture.weight[:, None])
     theirs = torch.distributions.MixtureSameFamily(weights, torch.distributions.Independent(normals, 1))
@@ -122,7 +125,7 @@ def responsibilities_as_printed(
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #fbfe09c6
 @proof_check("psa", "equation 5", "responsibilities sum to one over slots; with the printed index they do not")
 def _():
-    features = statistics(torch.randn(50, 30, 4, generator=generator(0), dtype=torch.float64))
+    features = statistics(torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64))
     mixture = random_mixture(1, 50, 5, 4)
     sums = log_responsibilities(features, mixture).exp().sum(1)
     torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-12)
@@ -132,7 +135,7 @@ def _():
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #9bd72795
 @proof_check("psa", "section 4, slot attention", "with equal weights, lengths and variances it is slot attention")
 def _():
-    z, mean = torch.randn(2, 20, 30, 16, generator=generator(0), dtype=torch.float64)
+    z, mean = torch.randn(2, 20, 30, 16, generator=make_generator(0), dtype=torch.float64)
     mean = 2 * mean[:, :5] / mean[:, :5].norm(dim=2, keepdim=True)
     mixture = standard_start(mean)._replace(variance=torch.full_like(mean, math.sqrt(16)))
     attention = (mean @ z.mT / math.sqrt(16)).softmax(1)
@@ -150,7 +153,7 @@ def expected_log_likelihood(
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #cd55637c
 @proof_check("psa", "Algorithm 2, steps 2 to 5", "the update is the stationary point of Q, subject to the floor")
 def _():
-    z = torch.randn(40, 30, 4, generator=generator(0), dtype=torch.float64)
+    z = torch.randn(40, 30, 4, generator=make_generator(0), dtype=torch.float64)
     z[20:, :, 3] = 1.0
     features, floor = statistics(z), 0.01
     log_a = log_responsibilities(features, random_mixture(1, 40, 3, 4))
@@ -182,8 +185,8 @@ def largest_fall(
 
 @proof_check("psa", "Algorithm 2", "with identity projections no iteration lowers the likelihood of equation 2")
 def _():
-    noise = torch.randn(400, 60, 3, generator=generator(0), dtype=torch.float64)
-    heaps = torch.randn(400, 4, 3, generator=generator(1), dtype=torch.float64).repeat(1, 15, 1)
+    noise = torch.randn(400, 60, 3, generator=make_generator(0), dtype=torch.float64)
+    heaps = torch.randn(400, 4, 3, generator=make_generator(1), dtype=torch.float64).repeat(1, 15, 1)
     z = torch.cat([noise[:200], 3 * heaps[200:] + noise[200:] / 2])
     fall = largest_fall(z, random_mixture(2, 400, 4, 3), iterations=30)
     assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
@@ -191,7 +194,7 @@ def _():
 
 @proof_check("psa", "Algorithm 2", "no iteration lowers the likelihood where the variances stand at the floor either")
 def _():
-    values = torch.randn(200, 2, 3, generator=generator(0), dtype=torch.float64)
+    values = torch.randn(200, 2, 3, generator=make_generator(0), dtype=torch.float64)
     floor = 0.01
     z, start = values.repeat(1, 20, 1), random_mixture(1, 200, 5, 3)
     assert fit_mixture(z, start, 30, floor).variance.eq(floor).any(), "the floor was never reached"
@@ -201,8 +204,8 @@ def _():
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #07e9f93f
 @proof_check("psa", "Algorithm 2", "its iterates are those of scikit-learn's diagonal mixture from the same start")
 def _():
-    z = torch.randn(100, 3, generator=generator(0), dtype=torch.float64)
-    z = z * torch.tensor([0.5, 1.0, 0.7]) + 2 * torch.randn(4, 3, generator=generator(1)).repeat(25, 1)
+    z = torch.randn(100, 3, generator=make_generator(0), dtype=torch.float64)
+    z = z * torch.tensor([0.5, 1.0, 0.7]) + 2 * torch.randn(4, 3, generator=make_generator(1)).repeat(25, 1)
     start = random_mixture(2, 1, 4, 3)
     first = {"weights_init": start.weight[0], "means_init": start.mean[0], "precisions_init": 1 / start.variance[0]}
     first = {name: value.numpy() for name, value in first.items()}
@@ -223,8 +226,8 @@ def _():
     "equivariant to the order of slots, invariant to that of positions; weights sum to one",
 )
 def _():
-    z, start = torch.randn(20, 30, 4, generator=generator(0), dtype=torch.float64), random_mixture(1, 20, 5, 4)
-    order, shuffled = torch.randperm(5, generator=generator(2)), torch.randperm(30, generator=generator(3))
+    z, start = torch.randn(20, 30, 4, generator=make_generator(0), dtype=torch.float64), random_mixture(1, 20, 5, 4)
+    order, shuffled = torch.randperm(5, generator=make_generator(2)), torch.randperm(30, generator=make_generator(3))
     end = fit_mixture(z, start, 5)
     reordered = fit_mixture(z, LocalMixture(*(part[:, order] for part in start)), 5)
     elsewhere = fit_mixture(z[:, shuffled], start, 5)
@@ -236,7 +239,7 @@ def _():
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f1789639
 @proof_check("psa", "Algorithm 2, dead slots", "a dead slot stays finite and does not affect the others")
 def _():
-    z = torch.randn(50, 30, 4, generator=generator(0), dtype=torch.float64)
+    z = torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64)
     alive, dead = random_mixture(1, 50, 3, 4), random_mixture(2, 50, 2, 4)
     log_weight = torch.tensor([0.0, 0.1]).log().expand(50, 2)
     dead = LocalMixture(dead.mean + torch.tensor([[[0.0], [1e4]]]), dead.variance, log_weight)
@@ -267,9 +270,9 @@ def likelihood_course(
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #9b958aef
 @proof_check("psa", "appendix E", "with projections it is no M-step: the likelihood can fall; with one map it cannot")
 def _():
-    z = torch.randn(200, 60, 3, generator=generator(0), dtype=torch.float64)
-    start = standard_start(torch.randn(200, 4, 3, generator=generator(1), dtype=torch.float64))
-    w_q, w_k, w_v = torch.randn(3, 3, 3, generator=generator(2), dtype=torch.float64) / math.sqrt(3)
+    z = torch.randn(200, 60, 3, generator=make_generator(0), dtype=torch.float64)
+    start = standard_start(torch.randn(200, 4, 3, generator=make_generator(1), dtype=torch.float64))
+    w_q, w_k, w_v = torch.randn(3, 3, 3, generator=make_generator(2), dtype=torch.float64) / math.sqrt(3)
     keys, values = statistics(z @ w_k), statistics(z @ w_v)
     one_map = likelihood_course(keys, keys, start, nn.Identity(), 12)
     three_maps = likelihood_course(keys, values, start, lambda mean: mean @ w_q, 12)
@@ -280,7 +283,7 @@ def _():
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #04788d61
 @proof_check("psa", "Algorithm 2, the layer", "with identity maps it is expectation maximisation, number for number")
 def _():
-    z = torch.randn(20, 50, 6, generator=generator(0), dtype=torch.float64)
+    z = torch.randn(20, 50, 6, generator=make_generator(0), dtype=torch.float64)
     for projected in (False, True):
         with seeded(0):
             layer = ProbabilisticSlotAttention(
@@ -311,8 +314,8 @@ def random_layer(
 )
 def _():
     layer = random_layer(0, 5, 8, projected=True)
-    z, order = torch.randn(20, 30, 8, generator=generator(0), dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
-    shuffled = torch.randperm(30, generator=generator(1))
+    z, order = torch.randn(20, 30, 8, generator=make_generator(0), dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
+    shuffled = torch.randperm(30, generator=make_generator(1))
     out, of_shuffled = layer(z), layer(z[:, shuffled])
     for parameter in (layer.mean, layer.log_variance):
         parameter.data = parameter.data[order]
@@ -329,9 +332,9 @@ def _():
 @proof_check("psa", "Algorithm 1, the slots", "slots are sampled from N(mu(T), sigma^2(T))")
 def _():
     layer, n = random_layer(0, 4, 3), 20_000
-    z = torch.randn(1, 30, 3, generator=generator(0), dtype=torch.float64).expand(n, -1, -1)
+    z = torch.randn(1, 30, 3, generator=make_generator(0), dtype=torch.float64).expand(n, -1, -1)
     with torch.no_grad():
-        out = layer(z, generator(1), sampled=True)
+        out = layer(z, make_generator(1), sampled=True)
     error = (out.slots.mean(0) - out.mean[0]).abs() / (out.variance[0] / n).sqrt()
     assert error.max() < 5, f"a mean is off by {error.max():.1f} standard errors"
     torch.testing.assert_close(out.slots.var(0), out.variance[0], rtol=0.05, atol=0)
@@ -356,11 +359,11 @@ def kept_by_clusters(
     dim: int = 64,
 ) -> tuple[MixtureSlots, tuple[Tensor, Tensor]]:  # what the layer returns, and what is pruned of it
     "Slots fitted from random starts to images with so many clusters of features each: an instance for checks."
-    random = generator(clusters)
-    centres = torch.randn(images, clusters, dim, generator=random)[:, torch.arange(300) % clusters]
-    features = centres + 0.1 * torch.randn(images, 300, dim, generator=random)
+    generator = make_generator(clusters)
+    centres = torch.randn(images, clusters, dim, generator=generator)[:, torch.arange(300) % clusters]
+    features = centres + 0.1 * torch.randn(images, 300, dim, generator=generator)
     with torch.no_grad():
-        out = ProbabilisticSlotAttention(n_slots, dim)(features, random, sampled=False)
+        out = ProbabilisticSlotAttention(n_slots, dim)(features, generator, sampled=False)
     return out, prune(out.slots, out.weight, threshold)
 
 
@@ -377,7 +380,7 @@ def _():
         assert max(pruned, default=0) <= 0.01 + 1e-6, f"a slot that has {max(pruned):.3f} of an image is pruned"
         counts.append(len(used) / 100)
     assert counts == sorted(counts) and counts[0] <= 3.5 and counts[-1] >= 5, f"slots kept: {counts}"
-    weights = torch.rand(1000, 7, generator=generator(0)).pow(3)
+    weights = torch.rand(1000, 7, generator=make_generator(0)).pow(3)
     weights = torch.cat([weights / weights.sum(1, keepdim=True), torch.full((1, 7), 1 / 7)])
     assert active(weights, 0.999 / 7).any(1).all(), "an image loses all its slots"
 
@@ -497,7 +500,7 @@ def local_log_densities(
 @proof_check("psa", "Lemma 1", "the aggregate posterior has the mean of the images' densities")
 def _():
     local = random_mixture(0, 6, 4, 3)
-    z = 2 * torch.randn(500, 3, generator=generator(1), dtype=torch.float64)
+    z = 2 * torch.randn(500, 3, generator=make_generator(1), dtype=torch.float64)
     ours = aggregate_posterior(local.weight, local.mean, local.variance).log_prob(z)
     expected = local_log_densities(local, z).logsumexp(0) - math.log(6)
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
@@ -535,7 +538,7 @@ def _():
     mean = q.weights @ q.means
     away = q.means - mean
     covariance = torch.diag(q.weights @ q.variances) + (q.weights * away.T) @ away
-    drawn = q.sample(n, generator(1)) - mean
+    drawn = q.sample(n, make_generator(1)) - mean
     products = drawn[:, :, None] * drawn[:, None, :]
     errors = drawn.mean(0) / drawn.std(0), (products.mean(0) - covariance) / products.std(0)
     for error in errors:
@@ -574,9 +577,9 @@ def normal(
 
 @proof_check("psa", "Lemma 1, equations 29 and 31", "a product of normal densities is c times a normal density")
 def _():
-    random = generator(0)
-    a, b = 2 * torch.randn(2, 100, 1, generator=random, dtype=torch.float64)
-    variance_a, variance_b = 0.2 + torch.rand(2, 100, 1, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    a, b = 2 * torch.randn(2, 100, 1, generator=generator, dtype=torch.float64)
+    variance_a, variance_b = 0.2 + torch.rand(2, 100, 1, generator=generator, dtype=torch.float64)
     product = normal(LINE, a, variance_a) * normal(LINE, b, variance_b)
     mean, variance, log_c = product_of_normals(a, variance_a, b, variance_b)
     torch.testing.assert_close(integral(product), log_c.exp(), rtol=1e-10, atol=0)
@@ -622,10 +625,10 @@ def with_posterior(
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #7c727f51
 @proof_check("psa", "Lemma 1, equation 28", "with its own weights it is the product of mixture and posterior")
 def _():
-    local, random = random_mixture(0, 5, 4, 3), generator(1)
-    mean = torch.randn(5, 3, generator=random, dtype=torch.float64)
-    variance = 0.3 + torch.rand(5, 3, generator=random, dtype=torch.float64)
-    z = torch.randn(200, 3, generator=random, dtype=torch.float64)
+    local, generator = random_mixture(0, 5, 4, 3), make_generator(1)
+    mean = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    variance = 0.3 + torch.rand(5, 3, generator=generator, dtype=torch.float64)
+    z = torch.randn(200, 3, generator=generator, dtype=torch.float64)
     posterior = torch.distributions.Independent(torch.distributions.Normal(mean, variance.sqrt()), 1)
     product = local_log_densities(local, z) + posterior.log_prob(z[:, None]).T
     ours = local_log_densities(with_posterior(local, mean, variance, "product"), z)
@@ -642,8 +645,8 @@ def in_other_units(mixture: LocalMixture, factor: float) -> LocalMixture:
 
 @proof_check("psa", "Lemma 1, equation 33", "the new weights change with the unit of z, and ignore the local weights")
 def _():
-    local, random = random_mixture(0, 50, 3, 2), generator(1)
-    mean = torch.randn(50, 2, generator=random, dtype=torch.float64)
+    local, generator = random_mixture(0, 50, 3, 2), make_generator(1)
+    mean = torch.randn(50, 2, generator=generator, dtype=torch.float64)
     other = local._replace(log_weight=local.log_weight.flip(1))
     weight = {
         (weights, name): with_posterior(slots, factor * mean, torch.full_like(mean, factor**2), weights).weight
@@ -661,7 +664,7 @@ def _():
 def _():
     side = torch.arange(-8, 8, 0.04, dtype=torch.float64)
     for dim, points, cell in ((1, LINE[:, None], LINE[1] - LINE[0]), (2, torch.cartesian_prod(side, side), 0.04**2)):
-        local, mean = random_mixture(dim, 6, 4, dim), torch.randn(6, dim, generator=generator(3)).double()
+        local, mean = random_mixture(dim, 6, 4, dim), torch.randn(6, dim, generator=make_generator(3)).double()
         local = local._replace(mean=local.mean.clamp(-1.5, 1.5), variance=local.variance.clamp(max=0.8))
         chosen = [with_posterior(local, mean, 0.5 + mean.square(), weights) for weights in ("dirichlet", "product")]
         for mixture in (local, *chosen):
@@ -685,11 +688,11 @@ def draw_slots(
     means: Float[Tensor, "slots dim"],
     variances: Float[Tensor, "slots dim"],
     n: int,
-    random: torch.Generator,
+    generator: torch.Generator,
 ) -> Float[Tensor, "n slots dim"]:
     "n samples of all slots, each in an independent random order."
-    orders = torch.rand(n, len(means), generator=random, device=means.device).argsort(1)
-    noise = torch.randn(n, *means.shape, generator=random, dtype=means.dtype, device=means.device)
+    orders = torch.rand(n, len(means), generator=generator, device=means.device).argsort(1)
+    noise = torch.randn(n, *means.shape, generator=generator, dtype=means.dtype, device=means.device)
     return means[orders] + variances[orders].sqrt() * noise
 
 # %% ../../nbs/psa/04_identifiability.ipynb #a8bd9527
@@ -698,7 +701,7 @@ def _():
     for dim in (1, 2):
         local = random_mixture(dim, 1, 3, dim)
         means, variances = local.mean[0], local.variance[0]
-        s = 2 * torch.randn(400, 3 * dim, generator=generator(0), dtype=torch.float64)
+        s = 2 * torch.randn(400, 3 * dim, generator=make_generator(0), dtype=torch.float64)
         of_orders = []
         for order in permutations(range(3)):
             covariance = torch.block_diag(*(torch.diag(variances[k]) for k in order))
@@ -712,7 +715,7 @@ def _():
 def _():
     means, variances = torch.tensor([[-1.2], [0.1], [1.0]]).double(), torch.tensor([[0.5], [0.9], [0.7]]).double()
     edges, n = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64), 200_000
-    cells = torch.bucketize(draw_slots(means, variances, n, generator(0)).flatten(1), edges)
+    cells = torch.bucketize(draw_slots(means, variances, n, make_generator(0)).flatten(1), edges)
     counts = (cells @ torch.tensor([16, 4, 1])).bincount(minlength=64)
     law = concatenated_slots(means, variances)
     below = torch.special.ndtr((edges - law.means[:, :, None]) / law.variances.sqrt()[:, :, None])
@@ -736,8 +739,8 @@ def _():
 @proof_check("psa", "Theorem 1", "from exchangeable starts, slots come out in each order equally often")
 def _():
     heaps = torch.tensor([-2.0, 0.3, 1.8], dtype=torch.float64).repeat(10)
-    z = heaps + 0.3 * torch.randn(30, generator=generator(0), dtype=torch.float64)
-    start = standard_start(torch.randn(12_000, 3, 1, generator=generator(1), dtype=torch.float64))
+    z = heaps + 0.3 * torch.randn(30, generator=make_generator(0), dtype=torch.float64)
+    start = standard_start(torch.randn(12_000, 3, 1, generator=make_generator(1), dtype=torch.float64))
     mean = fit_mixture(z[None, :, None].expand(12_000, -1, -1), start, 10).mean[:, :, 0]
     _, counts = (mean.argsort(1) @ torch.tensor([9, 3, 1])).unique(return_counts=True)
     assert len(counts) == 6, f"only {len(counts)} orders occur"
@@ -747,15 +750,15 @@ def _():
 # %% ../../nbs/psa/04_identifiability.ipynb #6d10a3c3
 def leaky_network(
     widths: Sequence[int],  # n_0, ..., n_L
-    random: torch.Generator,
+    generator: torch.Generator,
     slope: float = 0.01,  # of the leaky ReLU below zero
 ) -> nn.Sequential:  # float64, without gradients of its parameters
     "A random network of affine layers with leaky ReLUs between them (psa, equation 43)."
     layers = []
     for n_in, n_out in pairwise(widths):
         linear = nn.Linear(n_in, n_out, dtype=torch.float64)
-        nn.init.normal_(linear.weight, std=n_in**-0.5, generator=random)
-        nn.init.normal_(linear.bias, std=0.5, generator=random)
+        nn.init.normal_(linear.weight, std=n_in**-0.5, generator=generator)
+        nn.init.normal_(linear.bias, std=0.5, generator=generator)
         layers += [linear, nn.LeakyReLU(slope)]
     return nn.Sequential(*layers[:-1]).requires_grad_(False)
 
@@ -791,9 +794,9 @@ def inverse(
 @proof_check("psa", "Corollary 5", "with full column rank in every layer a leaky-ReLU network is injective")
 def _():
     for seed, widths in enumerate(((2, 2, 2), (2, 3, 5), (3, 3, 7, 7), (4, 8, 16))):
-        random = generator(seed)
-        network = leaky_network(widths, random)
-        z, step = torch.randn(2, 2000, widths[0], generator=random, dtype=torch.float64)
+        generator = make_generator(seed)
+        network = leaky_network(widths, generator)
+        z, step = torch.randn(2, 2000, widths[0], generator=generator, dtype=torch.float64)
         m = least_stretch(network)
         assert m > 0
         torch.testing.assert_close(inverse(network, network(z)), z, rtol=0, atol=1e-8)
@@ -823,11 +826,11 @@ def unseen_step(
 # %% ../../nbs/psa/04_identifiability.ipynb #73c38e70
 @proof_check("psa", "Corollary 5", "counter-example: without full column rank, different inputs have one output")
 def _():
-    square, random = leaky_network((2, 2, 2, 2), generator(0)), generator(1)
+    square, generator = leaky_network((2, 2, 2, 2), make_generator(0)), make_generator(1)
     networks = [(lose_rank(square, layer), layer) for layer in range(3)]
-    networks += [(leaky_network((3, 2, 5), random), 0), (leaky_network((3, 3, 2, 6), random), 1)]
+    networks += [(leaky_network((3, 2, 5), generator), 0), (leaky_network((3, 3, 2, 6), generator), 1)]
     for network, layer in networks:
-        z = torch.randn(500, network[0].in_features, generator=random, dtype=torch.float64)
+        z = torch.randn(500, network[0].in_features, generator=generator, dtype=torch.float64)
         other = unseen_step(network, layer, z)
         assert (other - z).norm(dim=1).min() > 0.1, "the two inputs are hardly different"
         apart = (network(other) - network(z)).norm(dim=1).max()
@@ -862,9 +865,9 @@ def jacobians(network: nn.Module, z: Float[Tensor, "n latents"]) -> Float[Tensor
 @proof_check("psa", "Corollary 6", "at almost every point the network and its inverse are affine in a neighbourhood")
 def _():
     for seed, widths in enumerate(((2, 2, 2), (2, 3, 5), (3, 3, 7, 7))):
-        random = generator(seed)
-        network = leaky_network(widths, random)
-        z, direction = torch.randn(2, 300, widths[0], generator=random, dtype=torch.float64)
+        generator = make_generator(seed)
+        network = leaky_network(widths, generator)
+        z, direction = torch.randn(2, 300, widths[0], generator=generator, dtype=torch.float64)
         fold = to_nearest_fold(network, z)
         radius = fold.norm(dim=1, keepdim=True)
         assert radius.min() > 0
@@ -936,10 +939,10 @@ def random_mixture_of_latents(seed: int, components: int, dim: int) -> DiagonalM
 
 @proof_check("psa", "Theorem 2", "an affine map of the latents can be absorbed: same images, and again a mixture")
 def _():
-    random = generator(0)
-    mixture, network = random_mixture_of_latents(0, 4, 2), leaky_network((2, 3, 5), random)
+    generator = make_generator(0)
+    mixture, network = random_mixture_of_latents(0, 4, 2), leaky_network((2, 3, 5), generator)
     matrix, shift = torch.tensor([[1.5, -0.4], [0.7, 0.8]]).double(), torch.tensor([0.3, -1.0]).double()
-    z = mixture.sample(1000, random)
+    z = mixture.sample(1000, generator)
     y, other = z @ matrix.T + shift, absorb(network, matrix, shift)
     torch.testing.assert_close(other(y), network(z), rtol=0, atol=1e-9)
     assert least_stretch(other) > 0
@@ -997,14 +1000,14 @@ def change_across(
     "folded latents are no Gaussian mixture: their density has a jump or a kink at the fold",
 )
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     mixture = random_mixture_of_latents(0, 4, 2)
-    for case, (normal, direction) in enumerate(torch.randn(40, 2, 2, generator=random, dtype=torch.float64)):
+    for case, (normal, direction) in enumerate(torch.randn(40, 2, 2, generator=generator, dtype=torch.float64)):
         normal = normal / normal.norm()
         along = torch.stack([-normal[1], normal[0]])
         across = 0.8 * direction[0].tanh() if case % 2 else 0.0 * direction[0]
         bend = Bend(normal, across * normal + (0.2 + direction[1].abs()) * along)
-        z = torch.randn(25, 2, generator=random, dtype=torch.float64)
+        z = torch.randn(25, 2, generator=generator, dtype=torch.float64)
         y = bend.bend(z)
         torch.testing.assert_close(bend.unbend(y), z, rtol=0, atol=1e-10)
         inverses = vmap(jacrev(bend.unbend))(y).det().log()
@@ -1023,10 +1026,10 @@ def _():
 # %% ../../nbs/psa/04_identifiability.ipynb #8afc16eb
 @proof_check("psa", "Theorem 2", "many pieces: at every fold between two decoders the density of the latents jumps")
 def _():
-    random, slope = generator(0), 0.3
+    generator, slope = make_generator(0), 0.3
     mixture = random_mixture_of_latents(0, 4, 2)
-    decoder, between = leaky_network((2, 3, 5), random, slope), leaky_network((2, 2, 2, 2, 2), random, slope)
-    z = mixture.sample(2000, random)
+    decoder, between = leaky_network((2, 3, 5), generator, slope), leaky_network((2, 2, 2, 2, 2), generator, slope)
+    z = mixture.sample(2000, generator)
     y = between(z)
     pictures = decoder(inverse(between, y))  # of the other model's latents
     torch.testing.assert_close(pictures, decoder(z), rtol=0, atol=1e-9)
@@ -1056,11 +1059,11 @@ def mixing_reflection(slots: int, dim: int) -> Float[Tensor, "slots*dim slots*di
     "counter-example: with equal covariances a map that mixes slots keeps the distribution",
 )
 def _():
-    random = generator(0)
-    means = torch.randn(3, 2, generator=random, dtype=torch.float64)
-    means, s = means - means.mean(0), 2 * torch.randn(400, 6, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    means = torch.randn(3, 2, generator=generator, dtype=torch.float64)
+    means, s = means - means.mean(0), 2 * torch.randn(400, 6, generator=generator, dtype=torch.float64)
     equal = torch.tensor([[0.4, 0.9]]).double().expand(3, 2)
-    matrix, network = mixing_reflection(3, 2), leaky_network((6, 8, 12), random)
+    matrix, network = mixing_reflection(3, 2), leaky_network((6, 8, 12), generator)
     law, other = concatenated_slots(means, equal), absorb(network, matrix, torch.zeros(6).double())
     torch.testing.assert_close(law.log_prob(s @ matrix.T), law.log_prob(s), rtol=0, atol=1e-9)
     torch.testing.assert_close(other(s @ matrix.T), network(s), rtol=0, atol=1e-9)
@@ -1071,27 +1074,29 @@ def _():
     assert (unequal.log_prob(s @ matrix.T) - unequal.log_prob(s)).abs().median() > 0.1
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #17bc52c1
-def shuffled(slots: Float[Tensor, "images slots dims"], random: torch.Generator) -> Float[Tensor, "images slots dims"]:
+def shuffled(
+    slots: Float[Tensor, "images slots dims"], generator: torch.Generator
+) -> Float[Tensor, "images slots dims"]:
     "Each image's slots in an independent random order."
-    return reorder(slots, torch.rand(slots.shape[:2], generator=random).argsort(1))
+    return reorder(slots, torch.rand(slots.shape[:2], generator=generator).argsort(1))
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #7971cdec
-def random_matrix(dims: int, random: torch.Generator) -> Float[Tensor, "dims dims"]:
+def random_matrix(dims: int, generator: torch.Generator) -> Float[Tensor, "dims dims"]:
     "A random matrix with singular values from 1 to 3."
-    first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=random, dtype=torch.float64)).Q
+    first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=generator, dtype=torch.float64)).Q
     return (first * torch.linspace(1, 3, dims, dtype=torch.float64)) @ second
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #73c015ff
-def normal_slots(*shape: int, random: torch.Generator) -> Float[Tensor, "images slots dims"]:
+def normal_slots(*shape: int, generator: torch.Generator) -> Float[Tensor, "images slots dims"]:
     "Independent standard normal numbers."
-    return torch.randn(*shape, generator=random, dtype=torch.float64)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #3c046d27
 @proof_check("psa", "SMCC, assignment", "trying every order of the slots gives the Hungarian algorithm's assignment")
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for rows, columns in ((1, 1), (2, 2), (2, 4), (3, 3), (4, 4), (4, 5), (5, 5), (6, 6)):
-        cost = torch.rand(200, rows, columns, generator=random)
+        cost = torch.rand(200, rows, columns, generator=generator)
         tried = every_order(cost)
         assert torch.equal(tried, hungarian(cost)), f"{rows} rows, {columns} columns"
         assert all(len(set(order)) == rows for order in tried.tolist())
@@ -1099,10 +1104,10 @@ def _():
 # %% ../../nbs/psa/05_slot_metrics.ipynb #2ddae005
 @proof_check("psa", "SMCC, slot means", "means and weighted means of an image's slots give the map without a matching")
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for k, d in ((3, 2), (4, 4), (5, 8), (7, 16)):
-        s, matrix = normal_slots(200, k, d, random=random), random_matrix(d, random)
-        t = shuffled(s, random) @ matrix + 3
+        s, matrix = normal_slots(200, k, d, generator=generator), random_matrix(d, generator)
+        t = shuffled(s, generator) @ matrix + 3
         for start in (from_means, from_weighted_means):
             affine = start(s, t)
             torch.testing.assert_close(affine.matrix, matrix, rtol=0, atol=1e-9)
@@ -1111,11 +1116,11 @@ def _():
 # %% ../../nbs/psa/05_slot_metrics.ipynb #ca64c3e2
 @proof_check("psa", "SMCC, alternation", "no step raises the residual; in the end no other matching or map has less")
 def _():
-    random = generator(0)
-    s = normal_slots(100, 4, 3, random=random)
-    t = shuffled(s, random) @ random_matrix(3, random) + normal_slots(100, 4, 3, random=random)
+    generator = make_generator(0)
+    s = normal_slots(100, 4, 3, generator=generator)
+    t = shuffled(s, generator) @ random_matrix(3, generator) + normal_slots(100, 4, 3, generator=generator)
     for _ in range(20):
-        start = AffineMap(random_matrix(3, random), torch.zeros(3, dtype=torch.float64))
+        start = AffineMap(random_matrix(3, generator), torch.zeros(3, dtype=torch.float64))
         trace = [alternate(s, t, start, steps, tolerance=-1).residual for steps in range(1, 12)]
         assert all(later <= earlier + 1e-12 for earlier, later in zip(trace, trace[1:], strict=False)), trace
 
@@ -1126,57 +1131,57 @@ def _():
     matched = reorder(s, assign(squared_distances(affine(s), t)))
     least = residual(affine, matched)
     for _ in range(20):
-        moved = AffineMap(affine.matrix + 0.1 * random_matrix(3, random), affine.offset)
+        moved = AffineMap(affine.matrix + 0.1 * random_matrix(3, generator), affine.offset)
         assert least < residual(moved, matched), "another map is better"
-        assert least < residual(affine, shuffled(s, random)), "another matching is better"
+        assert least < residual(affine, shuffled(s, generator)), "another matching is better"
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #890353f9
 @proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
 def _():
-    random = generator(0)
-    s = normal_slots(200, 5, 6, random=random)
+    generator = make_generator(0)
+    s = normal_slots(200, 5, 6, generator=generator)
     for matching in MATCHINGS:
-        noisy = s + 0.5 * normal_slots(200, 5, 6, random=random)
+        noisy = s + 0.5 * normal_slots(200, 5, 6, generator=generator)
         for protocol in ("paper", "pooled"):
             choices = {"matching": matching, "protocol": protocol}
-            assert abs(smcc(s, shuffled(s, random), **choices) - 1) < 1e-12, choices
+            assert abs(smcc(s, shuffled(s, generator), **choices) - 1) < 1e-12, choices
             before = smcc(noisy, s, **choices)
             assert 0.5 < before < 0.95, choices
-            assert abs(smcc(shuffled(noisy, random), s, **choices) - before) < 1e-12, choices
-        assert abs(smcc(noisy, shuffled(s, random), **choices) - before) < 1e-12, choices
+            assert abs(smcc(shuffled(noisy, generator), s, **choices) - before) < 1e-12, choices
+        assert abs(smcc(noisy, shuffled(s, generator), **choices) - before) < 1e-12, choices
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #fda8335f
 @proof_check("psa", "SMCC, affine map", "1 under an affine map on top of permutations, if matching and fit alternate")
 def _():
-    random = generator(0)
+    generator = make_generator(0)
     for d in (2, 4, 8, 16):
         for k in (3, 4, 5, 6, 7):
-            s = normal_slots(200, k, d, random=random)
-            t = shuffled(s, random) @ random_matrix(d, random) - 2
+            s = normal_slots(200, k, d, generator=generator)
+            t = shuffled(s, generator) @ random_matrix(d, generator) - 2
             agreement = slot_agreement(s, t, matching="alternating")
             assert min(agreement) > 0.999, f"{k} slots of {d}: {agreement}"
     for _ in range(5):
-        s = normal_slots(400, 5, 8, random=random)
+        s = normal_slots(400, 5, 8, generator=generator)
         s = s - s.mean(1, keepdim=True)
-        t = shuffled(s, random) @ random_matrix(8, random)
-        s, t = (x + 0.2 * normal_slots(400, 5, 8, random=random) for x in (s, t))
+        t = shuffled(s, generator) @ random_matrix(8, generator)
+        s, t = (x + 0.2 * normal_slots(400, 5, 8, generator=generator) for x in (s, t))
         assert smcc(s, t, matching="alternating") > 0.9, "slots with a fixed sum"
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #7e410445
 @proof_check("psa", "SMCC, order", "matching before the fit falls short of 1 under an affine map")
 def _():
-    random = generator(1)
-    s = normal_slots(200, 5, 4, random=random)
-    mapped = [shuffled(s, random) @ random_matrix(4, random) for _ in range(10)]
+    generator = make_generator(1)
+    s = normal_slots(200, 5, 4, generator=generator)
+    mapped = [shuffled(s, generator) @ random_matrix(4, generator) for _ in range(10)]
     assert sum(smcc(s, t) for t in mapped) / 10 < 0.9
     assert min(smcc(s, t, matching="alternating") for t in mapped) > 0.999
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #2b0a35e9
 @proof_check("psa", "slot R2", "noise of a known size leaves R² = 1/(1 + σ²), and SMCC is its root")
 def _():
-    random = generator(0)
-    s = normal_slots(3000, 4, 12, random=random)
-    t = shuffled(s + 0.5 * normal_slots(*s.shape, random=random), random)
+    generator = make_generator(0)
+    s = normal_slots(3000, 4, 12, generator=generator)
+    t = shuffled(s + 0.5 * normal_slots(*s.shape, generator=generator), generator)
     for matching in MATCHINGS:
         agreement = slot_agreement(s, t, matching=matching)
         assert abs(agreement.r2 - 0.8) < 0.005, f"{agreement}"
@@ -1193,14 +1198,14 @@ def smcc_by_chance(
 ) -> float:
     "SMCC of slots that are unrelated because images are paired with others at random, a mean over `repeats`."
     a, b = to_slot_pair(slots_a, slots_b)
-    orders = [torch.randperm(len(a), generator=generator(seed + i)) for i in range(repeats)]
+    orders = [torch.randperm(len(a), generator=make_generator(seed + i)) for i in range(repeats)]
     return sum(smcc(a[order], b[order.roll(1)], **choices) for order in orders) / repeats
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #c4ae136f
 @proof_check("psa", "SMCC, chance", "unrelated slots score low, and on held-out images not higher when images are few")
 def _():
-    random = generator(0)
-    s, t = normal_slots(2, 1500, 3, 16, random=random)
+    generator = make_generator(0)
+    s, t = normal_slots(2, 1500, 3, 16, generator=generator)
     few, many = (smcc_by_chance(s[:n], t[:n], repeats=10) for n in (60, 1500))
     assert max(few, many) < 0.25 and few < many + 0.05, f"{few:.3f} for 60 images, {many:.3f} for 1,500"
     assert smcc_by_chance(s[:60], t[:60], repeats=10, held_out=False) > few + 0.15
@@ -1251,10 +1256,10 @@ def _():
 # %% ../../nbs/psa/05_slot_metrics.ipynb #439cdc86
 @proof_check("psa", "SIS", "near 1 for slots that have their own object in any code, near 0 for all objects or none")
 def _():
-    random = generator(0)
-    latents = torch.rand(600, 3, 2, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    latents = torch.rand(600, 3, 2, generator=generator, dtype=torch.float64)
     bent = torch.cat([latents.exp(), latents + latents.flip(2).square()], dim=2)
-    assert sis(shuffled(bent, random), latents, predictor="kernel") > 0.9
+    assert sis(shuffled(bent, generator), latents, predictor="kernel") > 0.9
     everything = latents.flatten(1)[:, None].expand(-1, 3, -1)
     assert abs(sis(everything, latents, predictor="kernel")) < 0.01
     assert abs(sis(bent.roll(1, 0), latents, predictor="kernel")) < 0.2
@@ -1262,10 +1267,10 @@ def _():
 # %% ../../nbs/psa/05_slot_metrics.ipynb #849139ae
 def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Tensor, "n 3 4"]]:  # slots and latents
     "Three objects with four latents, and slots: nonlinear mixtures of them, leakage from a neighbour, and noise."
-    random = generator(seed)
-    latents = torch.rand(n, 3, 4, generator=random, dtype=torch.float64)
-    own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, random=random))
-    return shuffled(own + 0.5 * own.roll(1, 1) + 0.4 * normal_slots(n, 3, 8, random=random), random), latents
+    generator = make_generator(seed)
+    latents = torch.rand(n, 3, 4, generator=generator, dtype=torch.float64)
+    own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, generator=generator))
+    return shuffled(own + 0.5 * own.roll(1, 1) + 0.4 * normal_slots(n, 3, 8, generator=generator), generator), latents
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #8b7b78c1
 def evaluations(
@@ -1277,7 +1282,7 @@ def evaluations(
     **choices: Any,
 ) -> Float[Tensor, " repeats"]:
     "One metric of one model, evaluated repeatedly on other images and with other seeds."
-    samples = [torch.randperm(len(slots), generator=generator(100 + seed))[:n] for seed in range(repeats)]
+    samples = [torch.randperm(len(slots), generator=make_generator(100 + seed))[:n] for seed in range(repeats)]
     found = [metric(slots[part], latents[part], seed=seed, **choices) for seed, part in enumerate(samples)]
     return torch.tensor(found)
 
@@ -1303,9 +1308,9 @@ def softmax_decoder(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "
 # %% ../../nbs/psa/05_slot_metrics.ipynb #e0a45c39
 @proof_check("psa", "compositional contrast", "the sum over numbers and pairs of slots of products of norms")
 def _():
-    random = generator(0)
-    hidden, out = normal_slots(12, 16, random=random), normal_slots(16, 24, random=random)
-    slots, total = normal_slots(3, 3, 4, random=random), 0.0
+    generator = make_generator(0)
+    hidden, out = normal_slots(12, 16, generator=generator), normal_slots(16, 24, generator=generator)
+    slots, total = normal_slots(3, 3, 4, generator=generator), 0.0
 
     def decoder(slots: Tensor) -> Tensor:
         return torch.tanh(slots.flatten(1) @ hidden / 3) @ out
@@ -1319,7 +1324,7 @@ def _():
 # %% ../../nbs/psa/05_slot_metrics.ipynb #b6f0208b
 @proof_check("psa", "compositional contrast, zero", "exactly 0 if no number depends on two slots, and not otherwise")
 def _():
-    slots = normal_slots(6, 4, 3, random=generator(0))
+    slots = normal_slots(6, 4, 3, generator=make_generator(0))
     for protocol in ("paper", "code"):
         assert compositional_contrast(disjoint, slots, protocol=protocol) == 0
         assert compositional_contrast(softmax_decoder, slots, protocol=protocol) > 0.01
@@ -1327,15 +1332,15 @@ def _():
 # %% ../../nbs/psa/06_mixture_experiment.ipynb #89e908cd
 @proof_check("psa", "figure 4, aggregate posterior", "the criterion passes affine images and fails what is unrelated")
 def _():
-    points, random = sample_sets(300, seed=1).points, generator(0)
+    points, generator = sample_sets(300, seed=1).points, make_generator(0)
     networks = [train(seed, updates=0, hidden=(), n_sets=10) for seed in range(3)]
     fits, refits = ([slots_of(run, points, seed=first + n) for n, run in enumerate(networks)] for first in (0, 3))
     ratios = aggregate_ratios(fits, refits)
     for n, (fit, refit) in enumerate(zip(fits, refits, strict=True)):
-        draws = aggregate(refit).sample(2000, generator(1000 + n))
+        draws = aggregate(refit).sample(2000, make_generator(1000 + n))
         as_it_is = apart(profile_of(fit, n), profile(draws))
         for image in (draws, draws.flip(1)):
-            moved = apart(profile_of(fit, n), profile(image @ random_matrix(2, random) + 3))
+            moved = apart(profile_of(fit, n), profile(image @ random_matrix(2, generator) + 3))
             assert abs(moved / as_it_is - 1) < 0.2, f"an affine image is {moved / as_it_is:.2f} times as far"
     for kind, of_kind in ratios.unrelated.items():
         least = np.reshape(of_kind, (3, 10)).mean(0).min()

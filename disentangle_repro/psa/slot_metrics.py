@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.func import jvp
 
 from ..asymmetry.slot_jacobian import sheet_slope, slot_derivatives, sum_over_directions
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.slots import SpatialBroadcastDecoder, composed
 
@@ -179,7 +179,7 @@ def halves(n: int, held_out: bool, seed: int) -> tuple[Int[Tensor, " fit"], Int[
     "Which images the map is fitted to, and which it is scored on: two random halves, or all and all."
     if not held_out:
         return torch.arange(n), torch.arange(n)
-    return torch.randperm(n, generator=generator(seed)).chunk(2)
+    return torch.randperm(n, generator=make_generator(seed)).chunk(2)
 
 # %% ../../nbs/psa/05_slot_metrics.ipynb #996762b8
 def match_first(

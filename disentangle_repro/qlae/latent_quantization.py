@@ -15,7 +15,7 @@ from disentangle_repro.baselines.autoencoder import (
     Autoencoder,
     LatentOutput,
     PlainLatent,
-    networks_around,
+    make_networks,
     straight_through,
 )
 from ..core.errors import check_choice
@@ -75,7 +75,7 @@ class LatentQuantizer(PlainLatent):
         self.codebooks = nn.Parameter(torch.randn_like(even) if normal else even)
 
     def forward(
-        self, continuous: Float[Tensor, "batch latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         quantized = self.code(continuous)
         penalties = codebook_losses(continuous, quantized)
@@ -90,10 +90,10 @@ class LatentQuantizer(PlainLatent):
         "The indices of codebook values in their codebooks, as floats."
         return nearest_index(latents, self.codebooks.expand(self.n_latents, -1)).to(latents.dtype)
 
-    def sample(self, n: int, random: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
         "Codes whose values are drawn uniformly from the codebooks (Q15)."
         size, device = (n, self.n_latents), self.codebooks.device
-        index = torch.randint(self.codebooks.shape[1], size, generator=random, device=device)
+        index = torch.randint(self.codebooks.shape[1], size, generator=generator, device=device)
         return look_up(index, self.codebooks.expand(self.n_latents, -1))
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #abb6f554
@@ -114,8 +114,8 @@ class QLAE(Autoencoder):
         protocol: str = "paper",
         shared: bool = False,  # one codebook for all latents (table 2)
         initial: str = "even",  # values of the codebooks, as `LatentQuantizer` takes it
-        **nets: Any,  # as `networks_around` takes them
+        **nets: Any,  # as `make_networks` takes them
     ):
         quantizer = LatentQuantizer(n_latents, n_values, shared, initial)
-        networks = networks_around(quantizer, n_latents, protocol=protocol, **nets)
+        networks = make_networks(quantizer, n_latents, protocol=protocol, **nets)
         super().__init__(**networks, weights={"quantize": quantize, "commit": commit})

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from ..baselines.autoencoder import parts_reached, straight_through
+from ..baselines.autoencoder import parts_with_gradients, straight_through
 from ..baselines.infogan import InfoGAN
-from ..baselines.proofs import small_networks, who_learns
-from ..core.device import generator
+from ..baselines.proofs import small_networks, trained_parts
+from ..core.device import make_generator
 from ..core.proofs import proof_check
 from disentangle_repro.qlae.infomec import (
     bin_latents,
@@ -38,9 +38,9 @@ __all__ = ['vignette_models', 'explicit_indices', 'small_ql_infogan', 'read_as_l
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #458ef8ec
 @proof_check("qlae", "equation 4", "the nearest value latent by latent is the nearest code of the product grid")
 def _():
-    random = torch.Generator().manual_seed(0)
-    codebooks = torch.randn(4, 5, generator=random)
-    points = torch.randn(300, 4, generator=random)
+    generator = torch.Generator().manual_seed(0)
+    codebooks = torch.randn(4, 5, generator=generator)
+    points = torch.randn(300, 4, generator=generator)
     elementwise = look_up(nearest_index(points, codebooks), codebooks)
     codes = torch.cartesian_prod(*codebooks)
     for norm in (1, 2):
@@ -61,10 +61,10 @@ def _():
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #3b9e1fd7
 @proof_check("qlae", "Algorithm 1, line 6", "value of the code, gradient of f at the code, nothing for the codebooks")
 def _():
-    random = torch.Generator().manual_seed(0)
-    codebooks = torch.randn(3, 4, generator=random, dtype=torch.float64, requires_grad=True)
-    points = torch.randn(50, 3, generator=random, dtype=torch.float64, requires_grad=True)
-    mixing = torch.randn(3, 3, generator=random, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    codebooks = torch.randn(3, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    points = torch.randn(50, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    mixing = torch.randn(3, 3, generator=generator, dtype=torch.float64)
     quantized = look_up(nearest_index(points, codebooks), codebooks)
     z = straight_through(points, quantized)
     assert torch.equal(z, quantized)
@@ -85,7 +85,7 @@ def _():
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #e7257231
 @proof_check("qlae", "equation 5", "codebooks are trained by the quantise loss alone, the encoder by all the rest")
 def _():
-    assert who_learns(LatentQuantizer(3), 3) == {
+    assert trained_parts(LatentQuantizer(3), 3) == {
         "reconstruct": {"encoder", "decoder"},
         "quantize": {"quantizer"},
         "commit": {"encoder"},
@@ -348,8 +348,8 @@ def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
 def _():
     model, images = small_ql_infogan()
     step = model.steps()[0]
-    _, terms = step.loss(images, generator(0))
-    assert {name: parts_reached(model, term) for name, term in terms.items()} == {
+    _, terms = step.loss(images, make_generator(0))
+    assert {name: parts_with_gradients(model, term) for name, term in terms.items()} == {
         "critic_value": {"critic"},
         "gradient_penalty": {"critic"},
         "latents": {"encoder"},
@@ -367,8 +367,8 @@ def _():
 def _():
     model, images = small_ql_infogan()
     step = model.steps()[-1]
-    _, terms = step.loss(images, generator(0))
-    reached = {name: parts_reached(model, term) & {"decoder", "latent"} for name, term in terms.items()}
+    _, terms = step.loss(images, make_generator(0))
+    reached = {name: parts_with_gradients(model, term) & {"decoder", "latent"} for name, term in terms.items()}
     assert reached == {
         "generator_value": {"decoder", "latent"},
         "latents": {"decoder", "latent"},
@@ -382,10 +382,10 @@ def read_as_listed(
     model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
 ) -> Float[Tensor, ""]:
     "The squared error of what is regressed from generated images (lines 11 and 12)."
-    said, codebooks = model.encoder(fake), model.latent.codebooks.detach()
-    distance = (said[:, :, None] - codebooks).abs()
+    encoded, codebooks = model.encoder(fake), model.latent.codebooks.detach()
+    distance = (encoded[:, :, None] - codebooks).abs()
     read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)
-    return (said + (read - said).detach() - z).square().mean()
+    return (encoded + (read - encoded).detach() - z).square().mean()
 
 
 def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> None:
@@ -404,24 +404,24 @@ def unweighed_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
 @proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend value, penalty and squared error")
 def _():
     model, images = unweighed_ql_infogan()
-    random, real = generator(0), images.movedim(3, 1) / 255
-    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=random)]
-    epsilon, fake = torch.rand(16, 1, 1, 1, generator=random), model.decoder(z).sigmoid().detach()
+    generator, real = make_generator(0), images.movedim(3, 1) / 255
+    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=generator)]
+    epsilon, fake = torch.rand(16, 1, 1, 1, generator=generator), model.decoder(z).sigmoid().detach()
     value = model.critic(fake).mean() - model.critic(real).mean()
     between = (epsilon * real + (1 - epsilon) * fake).requires_grad_()
     (slope,) = torch.autograd.grad(model.critic(between).sum(), between, create_graph=True)
     penalty = (slope.square().sum((1, 2, 3)).sqrt() - 1).square().mean()
     listed = value + 10 * penalty + 200 * read_as_listed(model, fake, z)
-    loss, _ = model.critic_loss(images, generator(0))
+    loss, _ = model.critic_loss(images, make_generator(0))
     same_descent(loss, listed, [*model.encoder.parameters(), *model.critic.parameters()])
 
 
 @proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the value and the squared error")
 def _():
     model, images = unweighed_ql_infogan()
-    index = torch.randint(10, (16, 3), generator=generator(0))
+    index = torch.randint(10, (16, 3), generator=make_generator(0))
     z = torch.stack([values[place] for values, place in zip(model.latent.codebooks, index.T, strict=True)], dim=1)
     fake = model.decoder(z).sigmoid()
     listed = -model.critic(fake).mean() + 200 * read_as_listed(model, fake, z)
-    loss, _ = model.generator_loss(images, generator(0))
+    loss, _ = model.generator_loss(images, make_generator(0))
     same_descent(loss, listed, [*model.decoder.parameters(), model.latent.codebooks])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..baselines.autoencoder import networks_around
+from ..baselines.autoencoder import make_networks
 from ..baselines.infogan import InfoGAN, style_critic
 from .latent_quantization import LatentQuantizer
 
@@ -24,10 +24,10 @@ def ql_infogan(
     commit: float = 0.01,  # weight of the commitment loss (table 8)
     critic_steps: int = 5,  # n_{e:g}; not printed
     made: Callable[..., InfoGAN] = InfoGAN,  # the class, or what takes its arguments
-    **nets: Any,  # `channels`, `width` and `protocol`, as `networks_around` takes them
+    **nets: Any,  # `channels`, `width` and `protocol`, as `make_networks` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
     quantizer = LatentQuantizer(n_latents, n_values)
-    networks = networks_around(quantizer, n_latents, **nets)
+    networks = make_networks(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
     return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)

@@ -32,7 +32,7 @@ from ..core.run_spec import fingerprint
 
 # %% auto #0
 __all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'ELSEWHERE', 'Figure', 'figures_of', 'png_size',
-           'last_sentence', 'take_images', 'worth_showing', 'tidy', 'fit_tables', 'exporter', 'notebook_html',
+           'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables', 'exporter', 'notebook_html',
            'measurement_of', 'is_in_full', 'is_smoke', 'run_title', 'facts', 'of_models', 'scores_of', 'command',
            'problems', 'shown_notebook', 'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of',
            'links_of', 'write_run_pages']
@@ -108,7 +108,7 @@ NOISE = re.compile(r"\d+%\||TqdmWarning|\A\s*\Z")  # progress bars, and what the
 LOCAL_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
-def worth_showing(output: Any) -> bool:
+def has_content(output: Any) -> bool:
     "Whether an output is more than a progress bar or the name of an object."
     if output.output_type == "stream":
         return not NOISE.search(output.text)
@@ -125,7 +125,7 @@ def tidy(notebook: Any) -> None:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"^(#{1,4}) ", r"##\1 ", LOCAL_LINK.sub(r"\1", cell.source), flags=re.M)
         elif cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if worth_showing(output)]
+            cell.outputs = [output for output in cell.outputs if has_content(output)]
 
 # %% ../../nbs/report/04_run_pages.ipynb #4d831786
 FOREIGN = re.compile(r"<(style|script)\b.*?</\1>", re.S | re.I)

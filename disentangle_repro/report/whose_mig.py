@@ -32,14 +32,14 @@ Encoder = Callable[[np.ndarray], np.ndarray]
 
 def encoders(seed: int = 0) -> dict[str, Encoder]:
     "By name: functions from sources to latents."
-    random = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     mirror = np.eye(3) - 2 / 3  # orthogonal: a third of one source, two thirds of the others
 
     def centred(s: np.ndarray) -> np.ndarray:
         return (s - (np.array(VALUE_COUNTS) - 1) / 2) / np.sqrt((np.array(VALUE_COUNTS) ** 2 - 1) / 12)
 
     def noisy(z: np.ndarray) -> np.ndarray:
-        return z + 0.1 * random.normal(size=z.shape)
+        return z + 0.1 * generator.normal(size=z.shape)
 
     return {
         "each source in a latent, exactly": centred,
@@ -50,7 +50,7 @@ def encoders(seed: int = 0) -> dict[str, Encoder]:
         "two sources in one latent": lambda s: noisy(centred(s) @ [[5, 0], [1, 0], [0, 1]]),
         "one source is missing": lambda s: noisy(centred(s)[:, :2]),
         "rotated": lambda s: noisy(centred(s) @ mirror),
-        "noise": lambda s: random.normal(size=s.shape),
+        "noise": lambda s: generator.normal(size=s.shape),
     }
 
 # %% ../../nbs/report/08_whose_mig.ipynb #0223bf5c

@@ -24,8 +24,8 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'pictures_needed', 'Scoring', 'probe_latents', 'score_latents',
-           'scoring', 'watch', 'worth_keeping', 'score']
+__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'score_latents',
+           'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -52,7 +52,7 @@ def probe_every(updates: int) -> int:
     return max(100, updates // 20)
 
 # %% ../../nbs/runs/04_assemble.ipynb #eecb9b60
-def pictures_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all there are where None
+def images_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all there are where None
     "How many pictures a run trains on (`train`), is scored on (`test`) and is chosen by (`validation`)."
     images, samples = spec.part("data")["images"], spec.part("scoring")["samples"]
     if spec.dataset in GRIDS:
@@ -95,12 +95,12 @@ def scoring(spec: RunSpec) -> Scoring:
     return SCORING[PAPERS[spec.paper].scoring]
 
 # %% ../../nbs/runs/04_assemble.ipynb #0f206996
-def watch(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
+def make_probe(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
     "The probe of a run, on `data` that it is to be probed with."
     return scoring(spec).probe(spec, data)
 
 
-def worth_keeping(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  # as `fit` takes it
+def make_criterion(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  # as `fit` takes it
     "Whether the last point of a curve is a moment to be scored."
     threshold = spec.part("training")["psnr_threshold"]
     return partial(most_modular, threshold=threshold) if threshold else scoring(spec).best

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
-from ..core.device import generator
+from ..core.device import make_generator
 from ..data.load import Dataset
 from ..data.scenes import mosaic
 from disentangle_repro.metrics import (
@@ -42,7 +42,7 @@ def evaluation_rows(
     seed: int,
 ) -> Int[Tensor, "n"]:
     "Rows of the data set to evaluate on, drawn without replacement; all of them where there are fewer than `n`."
-    return torch.randperm(n_images, generator=generator(seed))[:n]
+    return torch.randperm(n_images, generator=make_generator(seed))[:n]
 
 # %% ../../nbs/runs/01_evaluate.ipynb #5b80aa02
 def check_sources(data: Dataset) -> None:
@@ -73,7 +73,7 @@ def scored_latents(
     seed: int = 0,  # of the draws
 ) -> Float[Tensor, "n latents"]:
     "What a model is scored on; draws are the same as means where it has no posteriors."
-    return encode_all(model, images, random=generator(seed, images.device) if latents == "sample" else None)
+    return encode_all(model, images, generator=make_generator(seed, images.device) if latents == "sample" else None)
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
 def evaluate(

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.hyperparameters import merged
 from ..core.paper import Paper
 from ..core.run_spec import RunSpec
 from .assemble import assemble
-from ..train.loop import Replayed, Training
+from ..train.loop import CudaGraphStep, Training
 from ..train.speed import elapsed, step_operations
 
 # %% auto #0
@@ -35,7 +35,7 @@ def timed_training(
     "A model in training on noise, as on the paper's first data set."
     own = {"training": {"batch_size": batch_size}, "model": {"width": width, "family": family}}
     how = merged(paper.hyperparameters(model, paper.datasets[0], protocol), own)
-    noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=generator(0)).to(device)
+    noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0)).to(device)
     where = (paper.key, model, paper.datasets[0], "rendered", "paper", 0, protocol)
     return assemble(RunSpec(*where, how), noise)
 
@@ -59,9 +59,9 @@ def iteration_seconds(
     **how: Any,  # as `timed_training` takes it
 ) -> dict[str, list[float]]:  # by model, one a round
     "Seconds of an update of each of a paper's models, in turns."
-    steps = {model: Replayed(timed_training(paper, model, device, **how)) for model in models}
+    steps = {model: CudaGraphStep(timed_training(paper, model, device, **how)) for model in models}
     for step in steps.values():
-        for _ in range(Replayed.WARM_UP if device.type == "cuda" else 0):
+        for _ in range(CudaGraphStep.WARM_UP if device.type == "cuda" else 0):
             step()
     return side_by_side(steps, rounds, device)
 

@@ -17,14 +17,14 @@ from tqdm import tqdm
 
 from ..core.engine import bar_line, executor
 from ..core.errors import DataError
-from ..core.files import project_root, put_aside, written_whole
+from ..core.files import project_root, set_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..papers import PAPERS
 from ..core.run_spec import RunSpec
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['WHOLE', 'TRAININGS', 'Do', 'HELD', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run', 'put_damage_aside',
+__all__ = ['WHOLE', 'TRAININGS', 'Do', 'HELD', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run', 'set_damaged_aside',
            'done', 'attempt', 'outcome', 'do_runs']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
@@ -79,10 +79,10 @@ def execute_run(spec: RunSpec, store: Store) -> None:
     execute(notebook_of_run(spec), output, spec=asdict(spec), folders=folders, bar_line=bar_line())
 
 # %% ../../nbs/runs/05_runner.ipynb #684bd66d
-def put_damage_aside(store: Store) -> None:
+def set_damaged_aside(store: Store) -> None:
     "Rename every record of a store that cannot be believed, and say so."
     for fault in store.everything()[1]:
-        tqdm.write(f"{fault} It is kept as {put_aside(fault.path).name}, and its run counts as not done.")
+        tqdm.write(f"{fault} It is kept as {set_aside(fault.path).name}, and its run counts as not done.")
 
 # %% ../../nbs/runs/05_runner.ipynb #83d0854f
 Do = Callable[[RunSpec, Store], None]

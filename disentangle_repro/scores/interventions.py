@@ -65,15 +65,15 @@ def groups(
     number: int,
     size: int,  # samples in a group
     pairs: bool,  # beside each sample another, with only the fixed source the same
-    random: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Iterator[tuple[Int[np.ndarray, " groups"], Float[np.ndarray, "groups size latents"]]]:
     "Which source is fixed, and latents: groups with one value of it, or both halves of pairs one after the other."
     at_once = max(1, ROWS // (2 * size if pairs else size))
     for start in range(0, number, at_once):
         some = min(at_once, number - start)
-        fixed = random.integers(len(value_counts), size=some)
+        fixed = rng.integers(len(value_counts), size=some)
         shape = some, 2 * size if pairs else size, len(value_counts)
-        sources = random.integers(value_counts, size=shape)
+        sources = rng.integers(value_counts, size=shape)
         held = np.take_along_axis(sources, fixed[:, None, None], axis=2)
         held = np.concatenate([held[:, :size]] * 2, axis=1) if pairs else held[:, :1].repeat(size, axis=1)
         np.put_along_axis(sources, fixed[:, None, None], held, axis=2)
@@ -110,11 +110,11 @@ def beta_vae_score(
     all. `ValueError` unless there are two sources of two values, for counts below 1, and where the generator does not
     return finite rows, one for each.
     """
-    counts, random = check_value_counts(value_counts), np.random.default_rng(seed)
+    counts, rng = check_value_counts(value_counts), np.random.default_rng(seed)
     check_numbers(1, pairs=pairs, train=train, test=test)
     parts = []
     for number in (train, test):
-        drawn = [(k, absolute_differences(z)) for k, z in groups(generator, counts, number, pairs, True, random)]
+        drawn = [(k, absolute_differences(z)) for k, z in groups(generator, counts, number, pairs, True, rng)]
         parts.append([np.concatenate(part) for part in zip(*drawn, strict=True)])
     (fixed, differences), (fixed_test, differences_test) = parts
     if len(np.unique(fixed)) < 2:
@@ -137,11 +137,11 @@ def votes(
     size: int,
     active: np.ndarray,  # which latents are compared
     variances: Float[np.ndarray, " latents"],
-    random: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Int[np.ndarray, "sources active"]:
     "How often each latent was the stillest with each source held fixed."
     table = np.zeros((len(value_counts), active.sum()), np.int64)
-    for fixed, latents in groups(generator, value_counts, number, size, False, random):
+    for fixed, latents in groups(generator, value_counts, number, size, False, rng):
         np.add.at(table, (fixed, stillest(latents[:, :, active], variances[active])), 1)
     return table
 
@@ -163,15 +163,15 @@ def factor_vae_score(
     two sources of two values, for counts below 1 (2 for `size` and `variance_samples`), and where the generator does
     not return finite rows, one for each.
     """
-    counts, random = check_value_counts(value_counts), np.random.default_rng(seed)
+    counts, rng = check_value_counts(value_counts), np.random.default_rng(seed)
     check_numbers(1, train=train, test=test)
     check_numbers(2, size=size, variance_samples=variance_samples)
-    sample = random.integers(counts, size=(variance_samples, len(counts)))
+    sample = rng.integers(counts, size=(variance_samples, len(counts)))
     variances = generated(generator, sample).var(axis=0, ddof=1)
     active = (np.sqrt(variances) >= threshold) & (variances > 0)
     if not active.any():
         return 0.0
-    learned, tested = (votes(generator, counts, n, size, active, variances, random) for n in (train, test))
+    learned, tested = (votes(generator, counts, n, size, active, variances, rng) for n in (train, test))
     return float(tested[learned.argmax(axis=0), np.arange(active.sum())].sum() / test)
 
 # %% ../../nbs/scores/06_interventions.ipynb #6cb8a506

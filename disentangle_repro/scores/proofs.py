@@ -174,8 +174,8 @@ def _():
 # %% ../../nbs/scores/03_segmentation.ipynb #62025711
 @proof_check("segmentation", "ARI, pairs", "S, A and B of the contingency table are counts over all pairs of pixels")
 def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = (torch.randint(3, (20, 3, 3), generator=random) for _ in range(2))
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (torch.randint(3, (20, 3, 3), generator=generator) for _ in range(2))
     first, second = torch.tensor(list(combinations(range(9), 2))).T
     pixels = true.flatten(1), predicted.flatten(1)
     same_true, same_predicted = ((p[:, first] == p[:, second]).double() for p in pixels)
@@ -196,8 +196,8 @@ def _():
 # %% ../../nbs/scores/03_segmentation.ipynb #b33b777a
 @proof_check("segmentation", "ARI, names", "relabelling the segments of either mask changes nothing")
 def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = (torch.randint(5, (20, 6, 6), generator=random) for _ in range(2))
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (torch.randint(5, (20, 6, 6), generator=generator) for _ in range(2))
     name = torch.tensor([7, -3, 50_000, 2, 0])
     before, after = (adjusted_rand(contingency(true, p)[1]) for p in (predicted, name[predicted]))
     torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
@@ -206,9 +206,9 @@ def _():
 # %% ../../nbs/scores/03_segmentation.ipynb #e4bbc3b3
 @proof_check("segmentation", "FG-ARI", "it is the ARI of the foreground's pixels, however the background is divided")
 def _():
-    random = torch.Generator().manual_seed(0)
-    true = torch.randint(4, (30, 6, 6), generator=random)
-    divisions = torch.randint(4, (2, *true.shape), generator=random)
+    generator = torch.Generator().manual_seed(0)
+    true = torch.randint(4, (30, 6, 6), generator=generator)
+    divisions = torch.randint(4, (2, *true.shape), generator=generator)
     first, second = torch.where(true == 0, divisions, true // 2)
     assert abs(ari(true, first) - ari(true, second)) > 1e-4
     alone = [ari(t[t > 0][None, None], p[t > 0][None, None]) for t, p in zip(true, first, strict=True)]
@@ -218,8 +218,11 @@ def _():
 # %% ../../nbs/scores/03_segmentation.ipynb #44c708e9
 @proof_check("segmentation", "mBO", "it is the mean of the best intersection over union, and 1 only for exact objects")
 def _():
-    random = torch.Generator().manual_seed(0)
-    true, predicted = torch.randint(4, (20, 4, 4), generator=random), torch.randint(3, (20, 4, 4), generator=random)
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (
+        torch.randint(4, (20, 4, 4), generator=generator),
+        torch.randint(3, (20, 4, 4), generator=generator),
+    )
 
     def pixels(mask: Tensor, label: int) -> set[int]:
         return set(torch.nonzero(mask.flatten() == label).flatten().tolist())

@@ -18,7 +18,7 @@ from ..core.scale import SCALES
 from ..papers import PAPERS
 from ..plan.request import Request, known_engine
 from ..plan.specs import is_alone, measurement_specs, run_spec, wanted
-from ..runs.runner import do_runs, execute_run, put_damage_aside
+from ..runs.runner import do_runs, execute_run, set_damaged_aside
 from ..core.run_spec import RunSpec
 from ..train.store import Store, project_store
 
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="take in what another one has finished")
     given, store, failures = options.parse_args(arguments), project_store(), {}
-    put_damage_aside(store)
+    set_damaged_aside(store)
     if given.take:
         return take(store, given.take)
     with executor(given.engine) as pool:

@@ -19,7 +19,7 @@ from ..data.load import load_dataset
 from ..runs.assemble import assemble
 from ..plan.request import Request
 from ..plan.specs import run_spec
-from ..train.loop import Replayed, run_updates
+from ..train.loop import CudaGraphStep, run_updates
 from ..core.run_spec import RunSpec
 from ..train.store import Store, environment
 
@@ -45,7 +45,7 @@ def first_losses(
     run = {part: of for part, of in spec.hyperparameters.items() if part != "measurement"}
     training = assemble(replace(spec, model=spec.part("measurement")["of"], hyperparameters=run), images)
     training.total = spec.part("training")["steps"]
-    step = Replayed(training)
+    step = CudaGraphStep(training)
     updates = tqdm(range(training.total), desc="spot check", unit="update", disable=not progress)
     return [run_updates(training, step, 1)["loss"] for _ in updates]
 

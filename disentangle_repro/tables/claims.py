@@ -666,11 +666,11 @@ def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
                 way = closest(claim, printed).partition(",")[0]
                 why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
                 open_ones.append((why, f"{name} ({way})" if way else name))
-    columns = "| claim | it says | verdict | go its way; closest to failing | seeds |\n|---|---|---|---|---|"
+    columns = "| claim | statement | verdict | comparisons in its favour; the closest | seeds |\n|---|---|---|---|---|"
     table = "\n".join([columns, *rows])
     parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
     of = len(rows) + len(open_ones)
-    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets how many comparisons go their way):"
+    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets the comparisons in their favour):"
     return "\n".join([table, "", head, "", *(part for part in parts if not part.endswith(": "))])
 
 # %% ../../nbs/tables/04_claims.ipynb #54751411

@@ -22,7 +22,7 @@ from .claims import written_summaries
 from ..plan.request import Request, asked_papers, asked_request, parser
 from ..plan.specs import is_alone, wanted
 from ..study.spot_check import spot_check
-from ..runs.runner import do_runs, execute, put_damage_aside
+from ..runs.runner import do_runs, execute, set_damaged_aside
 from ..train.store import project_store
 
 # %% auto #0
@@ -55,7 +55,7 @@ def make_tables(
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
     store = project_store()
-    put_damage_aside(store)
+    set_damaged_aside(store)
     with executor(engine) as pool, forked_kernels(IMPORTED):
         tuning = wanted(papers, request, store, models, datasets).tuning
         failures = do_runs(tuning, store, pool) if tuning else {}
@@ -82,7 +82,7 @@ def is_study(options: argparse.Namespace) -> bool:
 def lay_out_study(papers: Sequence[str], request: Request) -> None:
     "Write the tables from the kept records, with a spot check; nothing else is trained."
     store = project_store()
-    put_damage_aside(store)
+    set_damaged_aside(store)
     tqdm.write(str(spot_check(store)))
     write_tables(papers, request)
     runs = wanted(papers, request, store).trainings

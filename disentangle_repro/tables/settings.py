@@ -88,7 +88,7 @@ def latents_a_source(paper: str, models: Iterable[str]) -> Entry:
 
     def multiple(model: str, dataset: str) -> str:
         network = built(model, dataset)
-        n_latents = decoder_inputs(network) / network.latent.n_heard
+        n_latents = decoder_inputs(network) / network.latent.decoder_dims
         return f"{n_latents / len(GRIDS[dataset].sources.names):g}n_s"
 
     return one(multiple(model, dataset) for model, dataset in product(models, PAPERS[paper].datasets))

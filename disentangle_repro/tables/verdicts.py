@@ -168,10 +168,10 @@ def hierarchical_probabilities(
     seed: int = 0,
 ) -> Probabilities:
     "The three probabilities of the mean difference over data sets, by a bootstrap over data sets and seeds."
-    random = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     value, error, freedom = np.array([(float(d.value), float(d.error), float(d.freedom)) for d in differences]).T
-    which = random.integers(len(differences), size=(draws, len(differences)))
-    means = (value[which] + error[which] * random.standard_t(freedom[which])).mean(-1)
+    which = generator.integers(len(differences), size=(draws, len(differences)))
+    means = (value[which] + error[which] * generator.standard_t(freedom[which])).mean(-1)
     ahead, behind = float(np.mean(means > margin)), float(np.mean(means < -margin))
     return Probabilities(ahead, 1 - ahead - behind, behind)
 
@@ -273,11 +273,12 @@ def simulate(
     seed: int = 0,
 ) -> dict[str, float]:  # verdict -> how often
     "How often each verdict comes out when as many papers of known truth are judged."
-    random, shape = np.random.default_rng([seed, seeds]), (papers, len(effect))
-    shared = np.sqrt(common) * random.standard_normal((*shape, seeds))
+    generator, shape = np.random.default_rng([seed, seeds]), (papers, len(effect))
+    shared = np.sqrt(common) * generator.standard_normal((*shape, seeds))
     a, b = (
         mean
-        + random.choice(spreads, (*shape, 1)) * (shared + np.sqrt(1 - common) * random.standard_normal((*shape, seeds)))
+        + generator.choice(spreads, (*shape, 1))
+        * (shared + np.sqrt(1 - common) * generator.standard_normal((*shape, seeds)))
         for mean in (np.asarray(effect)[:, None], 0.0)
     )
     found = paired_difference(a, b) if paired else seed_difference(a, b)

@@ -24,25 +24,25 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder, Step
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.errors import DataError, check_choice
-from ..core.files import put_aside, written_whole
+from ..core.files import set_aside, written_whole
 from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
 # %% auto #0
-__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'outline', 'read_own_state', 'lay_out_averages',
-           'put_back', 'load', 'Replayed', 'run_updates', 'check_finite', 'passes', 'reconstructs', 'most_modular',
+__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'lay_out_averages',
+           'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes', 'reconstructs', 'most_modular',
            'kept_at', 'check_kept', 'resume', 'fit', 'apart', 'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
     images: UInt8[Tensor, "n height width channels"],
     batch_size: int,
-    random: torch.Generator,  # on the images' device
+    generator: torch.Generator,  # on the images' device
 ) -> UInt8[Tensor, "batch height width channels"]:
     "Images sampled independently, with replacement."
-    return images[torch.randint(len(images), (batch_size,), generator=random, device=images.device)]
+    return images[torch.randint(len(images), (batch_size,), generator=generator, device=images.device)]
 
 # %% ../../nbs/train/02_loop.ipynb #39b450db
 class Training:
@@ -75,7 +75,7 @@ class Training:
         self.batch_size, self.clip, self.steps = batch_size, clip, model.steps()
         groups = optimizer.param_groups[:1] if clip_only_decaying else optimizer.param_groups
         self.clipped = {id(parameter) for group in groups for parameter in group["params"]}
-        self.random = generator(seed, device)
+        self.generator = make_generator(seed, device)
         self.schedule, self.learning_rate = schedule, float(optimizer.param_groups[0]["lr"])
         self.weight_decays = [group["weight_decay"] for group in optimizer.param_groups]
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total`: their number at the end, once known
@@ -100,7 +100,7 @@ class Training:
         step = self.step
         self.optimizer.zero_grad(set_to_none=True)
         with networks_in(self.precision, self.model):
-            loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.random), self.random)
+            loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.generator), self.generator)
         loss.backward(inputs=step.parameters)
         if self.clip is not None:
             torch.nn.utils.clip_grad_value_([p for p in step.parameters if id(p) in self.clipped], self.clip)
@@ -114,7 +114,7 @@ def state_of(training: Training) -> dict[str, Any]:
     return {
         "model": training.model.state_dict(),
         "optimizer": training.optimizer.state_dict(),
-        "random": training.random.get_state(),
+        "generator": training.generator.get_state(),
         "updates": training.updates,
         "seconds": training.seconds,
         "curve": training.curve,
@@ -147,18 +147,18 @@ def read_state(path: Path) -> dict[str, Any]:  # on the CPU
     raise DataError(path, f"has been altered: the checksum of its part {altered} is wrong.")
 
 # %% ../../nbs/train/02_loop.ipynb #772a5b47
-def outline(state: dict[str, Any]) -> list[Any]:
+def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: names and shapes of its tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    return [sorted(state), tensors, groups, state["random"].shape]
+    return [sorted(state), tensors, groups, state["generator"].shape]
 
 
 def read_own_state(training: Training, path: Path) -> dict[str, Any]:
     "The state that `save` wrote of a training like this one; `DataError` for a damaged file or another training's."
-    state, ours = read_state(path), outline(state_of(training))
+    state, ours = read_state(path), signature(state_of(training))
     try:
-        theirs = outline(state)
+        theirs = signature(state)
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise DataError(path, "is not a checkpoint of a training.") from error
     if theirs != ours:
@@ -174,21 +174,21 @@ def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
                 averages[name] = torch.empty_like(parameter).copy_(average)
 
 # %% ../../nbs/train/02_loop.ipynb #d9af78e1
-def put_back(training: Training, state: dict[str, Any]) -> None:
+def restore(training: Training, state: dict[str, Any]) -> None:
     "Restore a training from a state that was read."
     training.model.load_state_dict(state["model"])
     training.optimizer.load_state_dict(state["optimizer"])
     lay_out_averages(training.optimizer)
-    training.random.set_state(state["random"])
+    training.generator.set_state(state["generator"])
     training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
 
 
 def load(training: Training, path: Path) -> None:
     "Restore what `save` wrote; `DataError`, and nothing restored, for a file that is damaged or another training's."
-    put_back(training, read_own_state(training, path))
+    restore(training, read_own_state(training, path))
 
 # %% ../../nbs/train/02_loop.ipynb #51bdd3ae
-class Replayed:
+class CudaGraphStep:
     """Prepares and calls `training.update`; on a CUDA device the step of each loss is recorded at its fourth turn.
 
     From then on its record is replayed, until the weight decay changes.
@@ -226,7 +226,7 @@ class Replayed:
 
     def _record(self) -> tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]:
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.training.random)
+        graph.register_generator_state(self.training.generator)
         self.training.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
             terms = self.training.update()
@@ -282,10 +282,10 @@ def most_modular(curve: list[dict[str, float]], threshold: float, slack: float =
 def kept_at(
     curve: list[dict[str, float]],
     probed: Callable[[int], bool],  # whether there was a probe after so many updates
-    worth_keeping: Callable[[list[dict[str, float]]], bool],
+    make_criterion: Callable[[list[dict[str, float]]], bool],
 ) -> int:
     "Number of updates of the last saved best checkpoint; 0 where there is none."
-    moments = [n for n, point in enumerate(curve, 1) if probed(point["updates"]) and worth_keeping(curve[:n])]
+    moments = [n for n, point in enumerate(curve, 1) if probed(point["updates"]) and make_criterion(curve[:n])]
     return curve[moments[-1] - 1]["updates"] if moments else 0
 
 # %% ../../nbs/train/02_loop.ipynb #9cf6714b
@@ -312,10 +312,10 @@ def resume(
             check_kept(training, kept, needed)
     except DataError as error:
         if error.path.exists():
-            put_aside(error.path)
+            set_aside(error.path)
         warnings.warn(f"{error} The training begins anew, and what is damaged is kept as *.damaged.", stacklevel=3)
     else:
-        put_back(training, state)
+        restore(training, state)
 
 # %% ../../nbs/train/02_loop.ipynb #e873e6f0
 def fit(
@@ -328,7 +328,7 @@ def fit(
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
     probe_every: int = 1000,
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
-    worth_keeping: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
+    make_criterion: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
     progress: bool = True,  # show a bar ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
     bar_line: int = 0,  # ... so many lines down
@@ -342,8 +342,8 @@ def fit(
         return probe is not None and passes(at, log_every, probe_every, updates)
 
     if checkpoint is not None:
-        resume(training, checkpoint, kept, partial(kept_at, probed=is_probed, worth_keeping=worth_keeping))
-    training.total, step = updates, Replayed(training)
+        resume(training, checkpoint, kept, partial(kept_at, probed=is_probed, make_criterion=make_criterion))
+    training.total, step = updates, CudaGraphStep(training)
     look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
     with tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
@@ -353,7 +353,7 @@ def fit(
             if is_probed(training.updates):
                 point |= probe(training.model)
             training.curve.append(point)
-            if kept is not None and is_probed(training.updates) and worth_keeping(training.curve):
+            if kept is not None and is_probed(training.updates) and make_criterion(training.curve):
                 save(training, kept)
             if checkpoint is not None and passes(training.updates, log_every, checkpoint_every, updates):
                 save(training, checkpoint)

@@ -27,10 +27,10 @@ __all__ = ['measured_temperature', 'MeasuredQuantizer', 'small_training']
 def measured_temperature(
     relaxed: Float[Tensor, "batch latents values"],  # samples
     logits: Float[Tensor, "batch latents values"],
-    random: torch.Generator,  # in its state before sampling
+    generator: torch.Generator,  # in its state before sampling
 ) -> float:
     "The temperature of relaxed samples, from the samples and their noise."
-    perturbed = logits - torch.empty_like(logits).exponential_(generator=random).log()
+    perturbed = logits - torch.empty_like(logits).exponential_(generator=generator).log()
     widths = [values.amax(2) - values.amin(2) for values in (perturbed, relaxed.log())]
     return (widths[0] / widths[1]).median().item()
 
@@ -43,10 +43,10 @@ class MeasuredQuantizer(ScalarQuantizer):
         self.temperatures: list[float] = []
 
     def coded(
-        self, continuous: Float[Tensor, "batch latents"], random: torch.Generator
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator
     ) -> tuple[Float[Tensor, "batch latents values"], LatentOutput]:
-        before = torch.Generator().set_state(random.get_state())
-        relaxed, output = super().coded(continuous, random)
+        before = torch.Generator().set_state(generator.get_state())
+        relaxed, output = super().coded(continuous, generator)
         with torch.no_grad():
             self.temperatures.append(measured_temperature(relaxed, self.logits(continuous), before))
         return relaxed, output

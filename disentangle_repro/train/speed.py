@@ -16,8 +16,8 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.mkldnn import to_mkldnn
 
-from ..core.device import generator
-from .loop import Replayed, Training, draw_batch
+from ..core.device import make_generator
+from .loop import CudaGraphStep, Training, draw_batch
 
 # %% auto #0
 __all__ = ['KINDS', 'M_TRIM_THRESHOLD', 'M_MMAP_MAX', 'step_operations', 'elapsed', 'call_seconds', 'matmul_rates', 'step_speed',
@@ -27,10 +27,10 @@ __all__ = ['KINDS', 'M_TRIM_THRESHOLD', 'M_MMAP_MAX', 'step_operations', 'elapse
 @torch.no_grad()
 def step_operations(training: Training) -> int:
     "Floating-point operations of one update, forward and backward, in convolutions and dense layers."
-    random = generator(0, training.images.device)
-    batch = draw_batch(training.images, training.batch_size, random)
+    generator = make_generator(0, training.images.device)
+    batch = draw_batch(training.images, training.batch_size, generator)
     with FlopCounterMode(display=False) as forward:
-        training.step.loss(batch, random)
+        training.step.loss(batch, generator)
     return 3 * forward.get_total_flops()
 
 # %% ../../nbs/train/04_speed.ipynb #48a928cd
@@ -72,8 +72,8 @@ def step_speed(training: Training, n: int = 20) -> dict[str, float]:  # `millise
     """
     if len(training.steps) != 1:
         raise ValueError(f"training has a round of {len(training.steps)} steps: needed is a model with one.")
-    step = Replayed(training)
-    for _ in range(Replayed.WARM_UP):
+    step = CudaGraphStep(training)
+    for _ in range(CudaGraphStep.WARM_UP):
         step()
     seconds = median(call_seconds(step, n, training.images.device))
     return {

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from ..core.device import device_name
 from ..core.extensions import LOADED
 from ..core.errors import DataError
-from ..core.files import project_root, put_aside, remove_unfinished, write_text, written_whole
+from ..core.files import project_root, set_aside, remove_unfinished, write_text, written_whole
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
@@ -138,14 +138,14 @@ class Store:
                 faults.append(fault)
         return list(believed.values()), faults
 
-    def put_aside(self, spec: RunSpec) -> list[Path]:  # where they are now
+    def set_aside(self, spec: RunSpec) -> list[Path]:  # where they are now
         "Rename the run's damaged records to `*.damaged`: then its whole record counts, or it is unfinished."
         aside = []
         for path in self.records(spec):
             try:
                 read_record(path, spec.id)
             except DataError:
-                aside.append(put_aside(path))
+                aside.append(set_aside(path))
         return aside
 
     @contextmanager

@@ -59,7 +59,7 @@ class FiniteScalarQuantizer(PlainLatent):
         return quantize(self.bounded(continuous), self.n_values)
 
     def forward(
-        self, continuous: Float[Tensor, "batch latents"], random: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         bounded = self.bounded(continuous)
         return LatentOutput(straight_through(bounded, quantize(bounded, self.n_values)), {})

@@ -95,11 +95,11 @@ def curvature_variance(
 def rademacher(
     latents: Float[Tensor, "batch latents"],
     n_perturbations: int,
-    random: torch.Generator | None = None,  # on the device of `latents`
+    generator: torch.Generator | None = None,  # on the device of `latents`
 ) -> Float[Tensor, "perturbations batch latents"]:
     "Signs, drawn for each perturbation of each number of `latents`."
     shape, device = (n_perturbations, *latents.shape), latents.device
-    return 2 * torch.randint(2, shape, generator=random, device=device, dtype=latents.dtype) - 1
+    return 2 * torch.randint(2, shape, generator=generator, device=device, dtype=latents.dtype) - 1
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #75e5dd57
 def hessian_penalty(
@@ -108,7 +108,7 @@ def hessian_penalty(
     *,
     n_perturbations: int = 2,  # n_p (Algorithm 1)
     epsilon: float = 0.1,  # step, in units of the latents (Algorithm 1)
-    random: torch.Generator | None = None,  # on the device of `latents`
+    generator: torch.Generator | None = None,  # on the device of `latents`
     last: Linear | None = None,  # linear map without bias, from what `decoder` returns last to its last layer
 ) -> Float[Tensor, ""]:
     """An estimate of 2 * sum over j1 != j2 of H_k[j1, j2]**2 (tripod, equation 8; Peebles et al., 2020).
@@ -118,7 +118,7 @@ def hessian_penalty(
     2 * n_perturbations * batch rows.
     `ValueError` for fewer than two perturbations or a decoder that returns another number of rows.
     """
-    rows = around(latents, epsilon * rademacher(latents, n_perturbations, random))
+    rows = around(latents, epsilon * rademacher(latents, n_perturbations, generator))
     penalty = latents.new_zeros(())
     for activations, linear in layers(decoder(rows), last):
         made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)

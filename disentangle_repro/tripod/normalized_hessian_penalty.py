@@ -55,13 +55,13 @@ def directions(
     latents: Float[Tensor, "batch latents"],
     scales: Float[Tensor, "latents"],  # sigma
     n_perturbations: int,
-    random: torch.Generator | None = None,  # on the device of `latents`
+    generator: torch.Generator | None = None,  # on the device of `latents`
 ) -> Float[Tensor, "two perturbations batch latents"]:
     "First the v, then the w of tripod, Proposition 3.2; `ValueError` where `scales` is not one number per latent."
     if scales.shape != latents.shape[1:]:
         raise ValueError(f"scales has shape {(*scales.shape,)} but needed is one per latent, {(*latents.shape[1:],)}.")
-    signs = rademacher(latents, n_perturbations, random)
-    normal = torch.randn(signs.shape, generator=random, device=latents.device, dtype=latents.dtype)
+    signs = rademacher(latents, n_perturbations, generator)
+    normal = torch.randn(signs.shape, generator=generator, device=latents.device, dtype=latents.dtype)
     return scales * torch.stack([signs, normal])
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7c67aeb6
@@ -84,7 +84,7 @@ def normalized_hessian_penalty(
     *,
     n_perturbations: int = 2,  # n_p (Algorithm 1)
     epsilon: float = 0.1,  # step, in units of `scales` (Algorithm 1)
-    random: torch.Generator | None = None,  # on the device of `latents`
+    generator: torch.Generator | None = None,  # on the device of `latents`
     last: Linear | None = None,  # linear map without bias, from what `decoder` returns last to its last layer
     protocol: str = "paper",  # "paper": one ratio for all layers (line 24); "code": one for each, added up (T4)
 ) -> Float[Tensor, ""]:
@@ -97,7 +97,7 @@ def normalized_hessian_penalty(
     that makes another number of rows, or an unknown protocol.
     """
     scales = latent_scales(latents, protocol) if scales is None else scales
-    rows, sums = around(latents, epsilon * directions(latents, scales, n_perturbations, random)), []
+    rows, sums = around(latents, epsilon * directions(latents, scales, n_perturbations, generator)), []
     for activations, linear in layers(decoder(rows), last):
         made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
         floor = rounding_floor(activations, len(latents), epsilon, linear)

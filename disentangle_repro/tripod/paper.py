@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..core.device import generator
+from ..core.device import make_generator
 from ..core.paper import AGGREGATED, Measurement, Metric, Model, Paper, Setup, Table
 from ..qlae.paper import PRINTED_DATASETS, numbered_sources, sizes
 from ..qlae.paper import TERMS as QLAE_TERMS
@@ -19,7 +19,7 @@ from .settings import DATASETS, SEEDS, SETTINGS, hyperparameters
 
 # %% auto #0
 __all__ = ['MODELS', 'TITLES', 'MCE', 'TABLE_1', 'TIMES', 'TERMS', 'NAIVE_TERMS', 'METHODS', 'SETUP', 'PAPER', 'data_tables',
-           'fixed_table', 'heeds_spread', 'tuned', 'tuning_table', 'our_setup']
+           'fixed_table', 'depends_on_spread', 'tuned', 'tuning_table', 'our_setup']
 
 # %% ../../nbs/tripod/09_paper.ipynb #51771fd3
 MODELS = ("beta_tcvae", "qlae", "tripod_naive", "tripod", "tripod_no_nhp", "tripod_no_klm", "tripod_finer_quantization")
@@ -67,11 +67,11 @@ def fixed_table(read: Any) -> Setup:
     return {("4", row): entry for row, entry in rows.items()}
 
 # %% ../../nbs/tripod/09_paper.ipynb #d13eb4c7
-def heeds_spread(read: Any, model: str, term: str) -> bool:
+def depends_on_spread(read: Any, model: str, term: str) -> bool:
     "Whether a penalty of a kind of Tripod depends on the spread of the continuous latents."
     network = read.built(model, multiinformation=1.0, hessian=1.0)
-    continuous = torch.randn(4, read.decoder_inputs(network), generator=generator(0))
-    once, twice = (network.legs(factor * continuous, continuous, generator(0))[term] for factor in (1, 2))
+    continuous = torch.randn(4, read.decoder_inputs(network), generator=make_generator(0))
+    once, twice = (network.penalties(factor * continuous, continuous, make_generator(0))[term] for factor in (1, 2))
     return not torch.equal(once, twice)
 
 
@@ -85,7 +85,7 @@ def tuned(read: Any, model: str, name: str, values: tuple[float, ...]) -> str:
         return "weight decay"
 
     def printed(term: str) -> str:
-        naive = term in NAIVE_TERMS and not heeds_spread(read, model, term)
+        naive = term in NAIVE_TERMS and not depends_on_spread(read, model, term)
         return NAIVE_TERMS[term] if naive else TERMS.get(term, term)
 
     return ", ".join(printed(term) for term in read.changed(model, name, values))

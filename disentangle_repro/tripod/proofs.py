@@ -17,7 +17,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from ..baselines.autoencoder import Autoencoder, straight_through
-from ..core.device import generator, seeded
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from ..nets.style import to_network
 from ..qlae.latent_quantization import look_up, nearest_index
@@ -84,20 +84,20 @@ def _():
 # %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #ead40146
 @proof_check("tripod", "section 3.1", "the gradient is one for continuous latents, 1 - tanh^2 for the encoder")
 def _():
-    said = 2 * torch.randn(100, 10, generator=generator(0), dtype=torch.float64)
-    bounded = said.tanh().requires_grad_()
+    encoded = 2 * torch.randn(100, 10, generator=make_generator(0), dtype=torch.float64)
+    bounded = encoded.tanh().requires_grad_()
     z = straight_through(bounded, quantize(bounded, 12))
     (gradient,) = torch.autograd.grad(z.sum(), bounded, allow_unused=True)
     assert gradient is not None, "no gradient came through"
     assert gradient.eq(1).all(), "the gradient is not one"
-    latents = FiniteScalarQuantizer(10)(said.requires_grad_()).latents
+    latents = FiniteScalarQuantizer(10)(encoded.requires_grad_()).latents
     assert torch.equal(latents, z), "the layer has other values"
-    torch.testing.assert_close(torch.autograd.grad(latents.sum(), said)[0], 1 - said.tanh().square())
+    torch.testing.assert_close(torch.autograd.grad(latents.sum(), encoded)[0], 1 - encoded.tanh().square())
 
 # %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #3aa89f9e
 @proof_check("tripod", "section 3.1", "latent quantisation with its codebooks fixed to the grid gives the same code")
 def _():
-    bounded = (2 * torch.randn(2000, 10, generator=generator(0), dtype=torch.float64)).tanh()
+    bounded = (2 * torch.randn(2000, 10, generator=make_generator(0), dtype=torch.float64)).tanh()
     for n_values in VALUES_CHECKED:
         codebooks = torch.linspace(-1, 1, n_values, dtype=torch.float64).repeat(10, 1)
         nearest = look_up(nearest_index(bounded, codebooks), codebooks)
@@ -106,8 +106,8 @@ def _():
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #29fbbb80
 def full_grid(*sizes: int) -> Float[Tensor, "samples latents"]:
     "Random values for each latent, every one met with every one of the others."
-    random = generator(0)
-    return torch.cartesian_prod(*(torch.randn(size, generator=random, dtype=torch.float64) for size in sizes))
+    generator = make_generator(0)
+    return torch.cartesian_prod(*(torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes))
 
 
 @proof_check("tripod", "equation 5", "a full grid of independent latents has exactly none, at any one bandwidth")
@@ -123,10 +123,10 @@ def _():
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c4a27013
 def shuffled(
     latents: Float[Tensor, "batch latents"],
-    random: torch.Generator,
+    generator: torch.Generator,
 ) -> Float[Tensor, "batch latents"]:
     "Each latent's samples in a random order of its own."
-    order = torch.rand(latents.shape, generator=random).argsort(0)
+    order = torch.rand(latents.shape, generator=generator).argsort(0)
     return latents.gather(0, order)
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #62b88e02
@@ -143,11 +143,11 @@ def as_printed(latents: Float[Tensor, "batch latents"], scales: Float[Tensor, "l
 
 @proof_check("tripod", "equations 11 to 14", "the penalty is what is printed, in any order of samples and latents")
 def _():
-    latents = torch.randn(30, 5, generator=generator(0), dtype=torch.float64) * torch.logspace(-3, 3, 5)
+    latents = torch.randn(30, 5, generator=make_generator(0), dtype=torch.float64) * torch.logspace(-3, 3, 5)
     given = torch.tensor([0.01, 0.1, 1.0, 10.0, 1000.0], dtype=torch.float64)
     torch.testing.assert_close(kernel_multiinformation(latents), as_printed(latents, latents.std(0)))
     torch.testing.assert_close(kernel_multiinformation(latents, given), as_printed(latents, given))
-    rows, columns = (torch.randperm(n, generator=generator(1)) for n in latents.shape)
+    rows, columns = (torch.randperm(n, generator=make_generator(1)) for n in latents.shape)
     torch.testing.assert_close(kernel_multiinformation(latents[rows]), kernel_multiinformation(latents))
     shuffled = kernel_multiinformation(latents[:, columns], given[columns])
     torch.testing.assert_close(shuffled, kernel_multiinformation(latents, given))
@@ -155,13 +155,13 @@ def _():
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #779c26b9
 def stretches(seed: int) -> Float[Tensor, "12"]:
     "Factors between 1e-4 and 1e4."
-    return 10 ** (8 * torch.rand(12, generator=generator(seed)) - 4)
+    return 10 ** (8 * torch.rand(12, generator=make_generator(seed)) - 4)
 
 
 @proof_check("tripod", "equation 12", "rescaling latents changes the penalty by less than 1e-5, in single precision")
 def _():
     for seed in range(10):
-        continuous = torch.randn(64, 12, generator=generator(seed)).tanh()
+        continuous = torch.randn(64, 12, generator=make_generator(seed)).tanh()
         for latents, scales in ((continuous, None), ((5.5 * continuous).round() / 5.5, latent_scales(continuous))):
             before = kernel_multiinformation(latents, scales)
             for factors in (stretches(seed), 1e-6):
@@ -171,7 +171,7 @@ def _():
 
 @proof_check("tripod", "equation 12", "the gradient is orthogonal to every rescaling of a latent")
 def _():
-    latents = torch.randn(64, 12, generator=generator(0), dtype=torch.float64).cumsum(1).requires_grad_()
+    latents = torch.randn(64, 12, generator=make_generator(0), dtype=torch.float64).cumsum(1).requires_grad_()
     (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
     stretch = ((latents - latents.mean(0)) * gradient).sum(0)
     assert stretch.abs().max() < 1e-12, f"a slope of {stretch.abs().max():.2g} nats a factor of e"
@@ -180,9 +180,9 @@ def _():
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #aa1d75f8
 @proof_check("tripod", "equation 12", "with fixed smoothing, scale alone hides dependence and lowers the penalty")
 def _():
-    one = torch.randn(64, 1, generator=generator(0))
-    latents = one + 0.1 * torch.randn(64, 2, generator=generator(1))
-    mixed, twelve = shuffled(latents, generator(2)), torch.randn(64, 12, generator=generator(3))
+    one = torch.randn(64, 1, generator=make_generator(0))
+    latents = one + 0.1 * torch.randn(64, 2, generator=make_generator(1))
+    mixed, twelve = shuffled(latents, make_generator(2)), torch.randn(64, 12, generator=make_generator(3))
 
     def gap(factor: float, scales: Float[Tensor, "latents"] | None) -> float:
         there, here = (kernel_multiinformation(z * factor, scales) for z in (latents, mixed))
@@ -215,7 +215,7 @@ def normal_batches(
     correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
 ) -> Float[Tensor, "batches samples latents"]:
     "Batches of normal latents; the same samples for every matrix."
-    dice = torch.randn(n_batches, n_samples, len(correlations), generator=generator(0))
+    dice = torch.randn(n_batches, n_samples, len(correlations), generator=make_generator(0))
     return dice @ torch.linalg.cholesky(correlations).T
 
 
@@ -259,7 +259,7 @@ def _():
         for n_samples in (2, 16, 64):
             ones = torch.ones(n_latents)
             still, log_batch = -silverman(ones, n_samples).log().sum(), math.log(n_samples)
-            latents = torch.randn(n_samples, n_latents, generator=generator(0))
+            latents = torch.randn(n_samples, n_latents, generator=make_generator(0))
             for spread in (0.01, 0.1, 1.0, 10.0, 100.0):
                 nats = kernel_multiinformation(spread * latents, ones)
                 assert nats > still - log_batch - 1e-4, f"{nats:.3f} nats is too little"
@@ -280,11 +280,11 @@ def _():
 
 @proof_check("tripod", "section 3.2", "the gap to the shuffled batch is zero for independent latents, else positive")
 def _():
-    random = generator(1)
+    generator = make_generator(1)
     for n_latents in (2, 12):
         for correlation in (0.0, 0.5):
             batches = normal_batches(equal_correlations(n_latents, correlation), 64, 200)
-            pairs = [(kernel_multiinformation(z), kernel_multiinformation(shuffled(z, random))) for z in batches]
+            pairs = [(kernel_multiinformation(z), kernel_multiinformation(shuffled(z, generator))) for z in batches]
             gaps = torch.tensor([there - here for there, here in pairs])
             errors = (gaps.mean() / (gaps.std() / math.sqrt(len(gaps)))).item()
             assert (errors > 5) if correlation else (abs(errors) < 5), f"{n_latents} latents: {errors:.1f} errors"
@@ -334,7 +334,7 @@ def off_diagonal_sum(
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #2babc35e
 def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "batch latents"]:
     "Standard normal numbers in float64."
-    return torch.randn(batch, n_latents, generator=generator(seed), dtype=torch.float64)
+    return torch.randn(batch, n_latents, generator=make_generator(seed), dtype=torch.float64)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #4db32709
 @proof_check("tripod", "equation 7", "off-diagonal zeros everywhere: the decoder is a sum, one term for each latent")
@@ -371,7 +371,7 @@ def quadratic_form(
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #716e737b
 @proof_check("tripod", "equation 9", "the central difference is exact for quadratics, and for cubics")
 def _():
-    draw = [torch.randn(*[4] * m, 5, generator=generator(m), dtype=torch.float64) for m in range(4)]
+    draw = [torch.randn(*[4] * m, 5, generator=make_generator(m), dtype=torch.float64) for m in range(4)]
 
     def cubic(z: Float[Tensor, "rows 4"]) -> Float[Tensor, "rows 5"]:
         quadratic = draw[0] + z @ draw[1] + torch.einsum("ra,rb,abk->rk", z, z, draw[2])
@@ -421,7 +421,7 @@ def symbolic_hessian(n: int) -> np.ndarray:
 @proof_check("tripod", "equation 8", "the variance over all sign vectors is twice the sum of squares, n up to 6")
 def _():
     for n in range(1, 7):
-        H = torch.randn(9, n, n, generator=generator(n), dtype=torch.float64)
+        H = torch.randn(9, n, n, generator=make_generator(n), dtype=torch.float64)
         H = H + H.mT
         exact = variance(quadratic_form(H, all_signs(n)[:, None]))
         torch.testing.assert_close(exact, 2 * off_diagonal_sum(H), rtol=1e-10, atol=1e-10)
@@ -671,7 +671,7 @@ def _():
     n = 400_000
     H = random_latents(12, 4).unflatten(0, (3, 4))
     H, sigma = H + H.mT, torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64)
-    drawn = directions(torch.zeros(n, 4, dtype=torch.float64), sigma, 1, generator(0))
+    drawn = directions(torch.zeros(n, 4, dtype=torch.float64), sigma, 1, make_generator(0))
     forms = quadratic_form(H, drawn.transpose(1, 2))
     found, exact = forms.var(1), 2 * torch.stack(squares(H, sigma))
     fourth = (forms - forms.mean(1, keepdim=True)).pow(4).mean(1)
@@ -682,7 +682,7 @@ def _():
 def _():
     parts = [smooth_decoder(4, 6), smooth_decoder(4, 3, seed=1)]
     latents, sigma, epsilon = random_latents(5, 4), torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), 0.1
-    draw, shape = generator(0), (3, 5, 4)
+    draw, shape = make_generator(0), (3, 5, 4)
     v = sigma * (2 * torch.randint(2, shape, generator=draw, dtype=torch.float64) - 1)  # line 16
     w = sigma * torch.randn(shape, generator=draw, dtype=torch.float64)  # line 17
 
@@ -697,7 +697,7 @@ def _():
         each = each + sum(sum(n) / sum(d) for n, d in zip(numer, denom, strict=True)) / 5
     assert each > 1.2 * one, "the two readings cannot be told apart"
     for protocol, expected in (("paper", one), ("code", each)):
-        how = {"n_perturbations": 3, "random": generator(0), "protocol": protocol}
+        how = {"n_perturbations": 3, "random": make_generator(0), "protocol": protocol}
         made = normalized_hessian_penalty(lambda z: [part(z) for part in parts], latents, sigma, **how)
         torch.testing.assert_close(made, expected, rtol=1e-8, atol=0)
 
@@ -708,7 +708,7 @@ def _():
     for seed in range(2):
         H = random_latents(24, 4, seed=seed).unflatten(0, (6, 4))
         decoder = quadratic_decoder(H + H.mT)
-        made = normalized_hessian_penalty(decoder, latents, sigma, n_perturbations=4096, random=generator(seed))
+        made = normalized_hessian_penalty(decoder, latents, sigma, n_perturbations=4096, generator=make_generator(seed))
         torch.testing.assert_close(made, exact_penalty(decoder, latents, sigma), rtol=0.02, atol=0)
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #334929ca
@@ -716,10 +716,10 @@ def _():
 def _():
     decoder, latents = smooth_decoder(4, 6), random_latents(10, 4)
     c = torch.tensor([3.0, 0.2, 1.0, 10.0], dtype=torch.float64)
-    before = normalized_hessian_penalty(decoder, latents, random=generator(0))
-    after = normalized_hessian_penalty(rescaled(decoder, 0.01, c), latents * c, random=generator(0))
+    before = normalized_hessian_penalty(decoder, latents, generator=make_generator(0))
+    after = normalized_hessian_penalty(rescaled(decoder, 0.01, c), latents * c, generator=make_generator(0))
     torch.testing.assert_close(after, before, rtol=1e-6, atol=0)
-    given = normalized_hessian_penalty(decoder, latents, latents.std(0), random=generator(0))
+    given = normalized_hessian_penalty(decoder, latents, latents.std(0), generator=make_generator(0))
     torch.testing.assert_close(given, before)
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b1549a2
@@ -732,8 +732,8 @@ def estimates(
     decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 200
 ) -> Float[Tensor, "n"]:
     "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
-    ones, random = torch.ones_like(latents[0]), generator(0)
-    options = {"n_perturbations": n_perturbations, "random": random, "protocol": "code"}
+    ones, generator = torch.ones_like(latents[0]), make_generator(0)
+    options = {"n_perturbations": n_perturbations, "random": generator, "protocol": "code"}
     return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52
@@ -794,8 +794,8 @@ def curvature_agreement(
 ) -> list[float]:  # one for each regularised layer
     "Correlation over activations of equation 9 with the exact v'Hv: 4 samples, latents uniform on [-1, 1]."
     layers = regularized(twice_differentiable(decoder))
-    latents = 2 * torch.rand(4, 6, generator=generator(0), dtype=torch.float64) - 1
-    signs = 2 * torch.randint(2, (4, 6), generator=generator(1), dtype=torch.float64) - 1
+    latents = 2 * torch.rand(4, 6, generator=make_generator(0), dtype=torch.float64) - 1
+    signs = 2 * torch.randint(2, (4, 6), generator=make_generator(1), dtype=torch.float64) - 1
     v = 3**-0.5 * signs  # the latents' standard deviation
     three = (layers(latents + sign * epsilon * v) for sign in (1, 0, -1))
     found = [(plus - 2 * middle + minus) / epsilon**2 for plus, middle, minus in zip(*three, strict=True)]
@@ -897,15 +897,15 @@ def curvature_by_the_book(
 def tripod_by_the_book(
     model: Tripod,  # of which only encoder and decoder are used
     images: UInt8[Tensor, "batch height width channels"],
-    random: torch.Generator,
+    generator: torch.Generator,
     protocol: str,
 ) -> dict[str, Float[Tensor, ""]]:
     "The terms of tripod's Algorithm 1, line by line, in double precision, with 3 perturbations."
     x = images.permute(0, 3, 1, 2).float().double() / 255
     c, z = quantized_by_the_book(model.encoder(x))
     sigma = c.std(0) if protocol == "paper" else c.std(0, correction=0) + 1e-6
-    signs = 2 * torch.randint(2, (3, *z.shape), generator=random, dtype=z.dtype) - 1
-    normals = torch.randn(signs.shape, generator=random, dtype=z.dtype)
+    signs = 2 * torch.randint(2, (3, *z.shape), generator=generator, dtype=z.dtype) - 1
+    normals = torch.randn(signs.shape, generator=generator, dtype=z.dtype)
     return {
         "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
         "multiinformation": multiinformation_by_the_book(z, sigma),
@@ -921,7 +921,7 @@ def compare_losses(
 ) -> None:
     "`AssertionError` where the loss with `generator(1)`, one of its terms or a gradient differs."
     hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
-    loss, terms = model.loss(images, generator(1))
+    loss, terms = model.loss(images, make_generator(1))
     hook.remove()
     assert terms.keys() == expected.keys(), f"terms {sorted(terms)} instead of {sorted(expected)}"
     for name, term in expected.items():
@@ -940,27 +940,27 @@ def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> l
 # %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
 @proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"multiinformation": 0.3, "hessian": 0.5}
     for protocol, family in (("paper", "residual"), ("code", "residual"), ("paper", "style")):
         with seeded(0):
             model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
-        compare_losses(model, pictures, tripod_by_the_book(model, pictures, generator(1), protocol), weights)
+        compare_losses(model, pictures, tripod_by_the_book(model, pictures, make_generator(1), protocol), weights)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
 @proof_check("tripod", "section 1", "KLM has gradients for the encoder alone; NHP for the decoder, and the encoder too")
 def _():
     with seeded(0):
         model = Tripod(4, width=0.04)
-    images = to_network(torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=generator(0)))
-    said = model.encoder(images)
-    legs = model.legs(model.latent.bounded(said), model.latent(said).latents, generator(1))
+    images = to_network(torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0)))
+    encoded = model.encoder(images)
+    penalties = model.penalties(model.latent.bounded(encoded), model.latent(encoded).latents, make_generator(1))
 
-    def moved(leg: str, part: nn.Module) -> bool:
-        found = torch.autograd.grad(legs[leg], list(part.parameters()), retain_graph=True, allow_unused=True)
+    def moved(penalty: str, part: nn.Module) -> bool:
+        found = torch.autograd.grad(penalties[penalty], list(part.parameters()), retain_graph=True, allow_unused=True)
         return any(gradient is not None and bool(gradient.abs().sum() > 0) for gradient in found)
 
-    seen = {leg: [moved(leg, part) for part in (model.encoder, model.decoder)] for leg in legs}
+    seen = {penalty: [moved(penalty, part) for part in (model.encoder, model.decoder)] for penalty in penalties}
     assert seen == {"multiinformation": [True, False], "hessian": [True, True]}, seen
 
 # %% ../../nbs/tripod/05_tripod.ipynb #33794ecd
@@ -1002,13 +1002,13 @@ def vanilla_by_the_book(
 # %% ../../nbs/tripod/05_tripod.ipynb #eae81320
 @proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3, "hessian": 0.5}
     for protocol in ("paper", "code"):
         with seeded(0):
             model = NaiveTripod(4, n_perturbations=3, width=0.04, protocol=protocol, **weights).double()
         _, z, terms = quantization_by_the_book(model, pictures)
-        signs = 2 * torch.randint(2, (3, *z.shape), generator=generator(1), dtype=z.dtype) - 1
+        signs = 2 * torch.randint(2, (3, *z.shape), generator=make_generator(1), dtype=z.dtype) - 1
         terms["multiinformation"] = multiinformation_by_the_book(z, torch.full_like(z[0], 0.32))
         terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
         compare_losses(model, pictures, terms, weights)
@@ -1016,7 +1016,7 @@ def _():
 # %% ../../nbs/tripod/05_tripod.ipynb #b3311332
 @proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
     with seeded(0):
         model = qlae_klm(4, width=0.04, **weights).double()

@@ -16,7 +16,7 @@ from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'PROTOCOLS', 'BETAS', 'DECAYS',
-           'WEIGHTS', 'LEGS', 'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation',
+           'WEIGHTS', 'PENALTIES', 'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation',
            'hyperparameters']
 
 # %% ../../nbs/tripod/06_settings.ipynb #e52a4b2d
@@ -59,7 +59,7 @@ class Setting:
 BETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
 DECAYS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 WEIGHTS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
-LEGS, PAIRS = ("multiinformation", "hessian"), tuple(product(WEIGHTS, WEIGHTS))
+PENALTIES, PAIRS = ("multiinformation", "hessian"), tuple(product(WEIGHTS, WEIGHTS))
 RELEASED = ((1e-4, 1e-2), (1e-8, 1e-4), (1e-10, 1e-2), (1e-4, 1e-8))
 FINITE = {"n_values": 12, "n_perturbations": 2, "epsilon": 0.1}  # section 3.1 and Algorithm 1
 LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}  # qlae, table 8
@@ -67,16 +67,16 @@ LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}  # qlae, table 8
 
 def ablation(**changes: float) -> Setting:
     "Tripod's configuration with some hyperparameters changed."
-    return Setting(LEGS, RELEASED[:1], RELEASED, {**FINITE, **changes}, tuned_as="tripod")
+    return Setting(PENALTIES, RELEASED[:1], RELEASED, {**FINITE, **changes}, tuned_as="tripod")
 
 
 SETTINGS = {
     "beta_tcvae": Setting(("beta",), tuple((beta,) for beta in BETAS), ((3.0,), (1.0,), (3.0,), (1.0,))),
     "qlae": Setting(("weight_decay",), tuple((decay,) for decay in DECAYS), ((1e-2,),) * 4, LEARNED),
     "tripod_naive": Setting(
-        LEGS, PAIRS, tuple((klm, 1e-6) for klm, _ in RELEASED), {**FINITE, **LEARNED}
+        PENALTIES, PAIRS, tuple((klm, 1e-6) for klm, _ in RELEASED), {**FINITE, **LEARNED}
     ),
-    "tripod": Setting(LEGS, PAIRS, RELEASED, FINITE),
+    "tripod": Setting(PENALTIES, PAIRS, RELEASED, FINITE),
     "tripod_no_nhp": ablation(hessian=0.0),
     "tripod_no_klm": ablation(multiinformation=0.0),
     "tripod_finer_quantization": ablation(n_values=144),

@@ -14,7 +14,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..baselines.autoencoder import Autoencoder, PlainLatent, networks_around
+from ..baselines.autoencoder import Autoencoder, PlainLatent, make_networks
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
@@ -56,40 +56,40 @@ class Tripod(Autoencoder):
         latent: PlainLatent | None = None,  # the quantiser; left out: `FiniteScalarQuantizer`
         protocol: str = "paper",
         family: str = "residual",  # of networks (T6)
-        **nets: Any,  # as `networks_around` takes them
+        **nets: Any,  # as `make_networks` takes them
     ):
         latent = latent or FiniteScalarQuantizer(n_latents, n_values)
-        networks = networks_around(latent, n_latents, family=family, protocol=protocol, **nets)
+        networks = make_networks(latent, n_latents, family=family, protocol=protocol, **nets)
         super().__init__(**networks, weights={"multiinformation": multiinformation, "hessian": hessian})
         self.protocol, self.n_perturbations, self.epsilon = protocol, n_perturbations, epsilon
 
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
-        random: torch.Generator | None = None,  # of the perturbations
+        generator: torch.Generator | None = None,  # of the perturbations
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting."
         images = to_network(images)
-        said = self.encoder(images)
-        latents, penalties = self.latent(said, random)
+        encoded = self.encoder(images)
+        latents, penalties = self.latent(encoded, generator)
         reconstruction = self.pixels.loss(self.decoder(latents), images)
-        penalties = {**penalties, **self.legs(self.latent.bounded(said), latents, random)}
+        penalties = {**penalties, **self.penalties(self.latent.bounded(encoded), latents, generator)}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def legs(
+    def penalties(
         self,
         continuous: Float[Tensor, "batch latents"],
         latents: Float[Tensor, "batch latents"],  # quantised
-        random: torch.Generator | None,
+        generator: torch.Generator | None,
     ) -> dict[str, Float[Tensor, ""]]:
         "The two penalties, without those whose weight is zero."
-        scales, legs = self.scales(continuous), {}
+        scales, penalties = self.scales(continuous), {}
         if self.weights["multiinformation"]:
-            legs["multiinformation"] = kernel_multiinformation(latents, scales)
+            penalties["multiinformation"] = kernel_multiinformation(latents, scales)
         if self.weights["hessian"]:
             with full_precision():
-                legs["hessian"] = self.curvature(latents, scales, random)
-        return legs
+                penalties["hessian"] = self.curvature(latents, scales, generator)
+        return penalties
 
     def scales(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, " latents"]:
         "The unit of each latent: its standard deviation."
@@ -99,12 +99,12 @@ class Tripod(Autoencoder):
         self,
         latents: Float[Tensor, "batch latents"],
         scales: Float[Tensor, " latents"],
-        random: torch.Generator | None,
+        generator: torch.Generator | None,
     ) -> Float[Tensor, ""]:
         "The penalty on mixed second derivatives of the decoder's activations."
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
         layers, last = self.decoder.activations, self.decoder.doubled
-        return normalized_hessian_penalty(layers, latents, scales, random=random, last=last, **how)
+        return normalized_hessian_penalty(layers, latents, scales, generator=generator, last=last, **how)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #2a4bddf0
 FIXED_SCALE = 0.32
@@ -144,13 +144,13 @@ class NaiveTripod(Tripod):
         self,
         latents: Float[Tensor, "batch latents"],
         scales: Float[Tensor, " latents"],
-        random: torch.Generator | None,
+        generator: torch.Generator | None,
     ) -> Float[Tensor, ""]:
         def normalised_layers(rows: Float[Tensor, "rows latents"]) -> list[Float[Tensor, "rows *shape"]]:
             *layers, before = self.decoder.activations(rows)
             return [normalised(layer) for layer in (*layers, self.decoder.doubled(before))]
 
-        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": random}
+        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": generator}
         return hessian_penalty(normalised_layers, latents, **how)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #e4d5bba8
@@ -167,7 +167,7 @@ def qlae_klm(
 ) -> Tripod:
     "QLAE with kernel multi-information (tripod, table 6)."
     quantizer = LatentQuantizer(n_latents, n_values)
-    legs = {"multiinformation": multiinformation, "hessian": hessian}
-    model = Tripod(n_latents, latent=quantizer, protocol=protocol, **legs, **rest)
+    penalties = {"multiinformation": multiinformation, "hessian": hessian}
+    model = Tripod(n_latents, latent=quantizer, protocol=protocol, **penalties, **rest)
     model.weights |= {"quantize": quantize, "commit": commit}
     return model

@@ -3,7 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.nets.slots import SlotPicture
+from disentangle_repro.nets.slots import SlotImages
 
 sj = Chapter("asymmetry/07_slot_jacobian")
 
@@ -101,7 +101,7 @@ def one_order_higher(n, slots, n_outputs, seed=0):
 
 def sigmoids(parts, alpha):
     masks = alpha.sigmoid()
-    return SlotPicture((masks[:, :, None] * parts).sum(1), parts, masks)
+    return SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
 
 def background_too(masks, owner, background):

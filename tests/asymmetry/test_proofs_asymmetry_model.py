@@ -191,16 +191,16 @@ class WeightsInOneOrder(transformer_vae.TransformerDecoder):
 
 
 class SortedQueries(transformer_vae.LearnedQueries):
-    def forward(self, batch, random=None):
-        return super().forward(batch, random).sort(dim=1).values
+    def forward(self, batch, generator=None):
+        return super().forward(batch, generator).sort(dim=1).values
 
 
 def without_entropy(mean, scale):
     return (mean.square() + scale.square() - 1) / 2
 
 
-def unspread(mean, scale, random=None):
-    return DRAW(mean, torch.ones_like(scale), random)
+def unspread(mean, scale, generator=None):
+    return DRAW(mean, torch.ones_like(scale), generator)
 
 
 class AlwaysWarm(transformer_vae.TransformerVAE):

@@ -8,13 +8,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from disentangle_repro.asymmetry import slot_jacobian as sj
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.data.sprites import SPRITES
-from disentangle_repro.nets.slots import SlotPicture, SpatialBroadcastDecoder, TransformerDecoder
+from disentangle_repro.nets.slots import SlotImages, SpatialBroadcastDecoder, TransformerDecoder
 
 
 def random_jacobian(*shape):
-    return torch.rand(*shape, generator=generator(0), dtype=torch.float64)
+    return torch.rand(*shape, generator=make_generator(0), dtype=torch.float64)
 
 
 def test_the_papers_decoder_of_sprites_as_jacfwd_has_it_and_faster():
@@ -39,13 +39,13 @@ def test_a_picture_of_clevr6_takes_less_than_4_gibibytes():
 def test_shortcuts_are_for_the_very_class(kind):
     class Darker(kind):
         def forward(self, slots):
-            return SlotPicture(0.5 * super().forward(slots).picture)
+            return SlotImages(0.5 * super().forward(slots).picture)
 
     made = []
     for each in (kind, Darker):
         with seeded(0):
             made.append(each(4, image_size=8, width=0.1).double())
-    slots = torch.randn(2, 3, 4, generator=generator(0)).double()
+    slots = torch.randn(2, 3, 4, generator=make_generator(0)).double()
     plain, darker = (sj.slot_jacobian(decoder, slots) for decoder in made)
     torch.testing.assert_close(darker, plain / 2)
 
@@ -54,7 +54,7 @@ def test_shortcuts_are_for_the_very_class(kind):
 def test_a_models_decoder_keeps_its_gradients_and_parameters(kind):
     with seeded(0):
         model = slot_autoencoder(3, dim=8, image_size=16, decoder=kind, width=0.1)
-    images = torch.randint(256, (2, 16, 16, 3), generator=generator(0), dtype=torch.uint8)
+    images = torch.randint(256, (2, 16, 16, 3), generator=make_generator(0), dtype=torch.uint8)
     before = [p.clone() for p in model.parameters()]
     slots = model.encode(images)
     jacobian = sj.slot_jacobian(model.decoder, slots)
@@ -68,14 +68,14 @@ def test_images_do_not_depend_on_those_beside_them(chunk):
     for kind in (SpatialBroadcastDecoder, TransformerDecoder):
         with seeded(0):
             decoder = kind(3, image_size=8, width=0.1).double()
-        slots = torch.randn(5, 2, 3, generator=generator(0)).double()
+        slots = torch.randn(5, 2, 3, generator=make_generator(0)).double()
         together = sj.slot_jacobian(decoder, slots, chunk=chunk)
         alone = torch.cat([sj.slot_jacobian(decoder, each[None]) for each in slots])
         torch.testing.assert_close(together, alone, rtol=1e-9, atol=0)
 
 
 def test_numpy_and_torch_of_any_precision_and_masks_of_any_integers():
-    jacobian, masks = random_jacobian(3, 4, 5, 6), torch.randint(4, (3, 5, 6), generator=generator(1))
+    jacobian, masks = random_jacobian(3, 4, 5, 6), torch.randint(4, (3, 5, 6), generator=make_generator(1))
     scores = sj.j_ari(jacobian, masks), sj.jis(jacobian, masks > 0)
     assert all(isinstance(score, float) for score in scores)
     for j, m in ((jacobian.numpy(), masks.numpy().astype(np.uint8)), (jacobian.float(), masks.short())):
@@ -83,7 +83,7 @@ def test_numpy_and_torch_of_any_precision_and_masks_of_any_integers():
 
 
 def test_j_ari_is_the_mean_of_scikit_learns_over_images_with_objects():
-    jacobian, masks = random_jacobian(20, 4, 6, 6), torch.randint(3, (20, 6, 6), generator=generator(1))
+    jacobian, masks = random_jacobian(20, 4, 6, 6), torch.randint(3, (20, 6, 6), generator=make_generator(1))
     masks[3] = 0
     owners = jacobian.argmax(1)
     each = [adjusted_rand_score(m[m > 0], o[m > 0]) for m, o in zip(masks, owners, strict=True) if m.any()]
@@ -93,8 +93,8 @@ def test_j_ari_is_the_mean_of_scikit_learns_over_images_with_objects():
 
 
 def test_dead_pixels_do_not_count():
-    jacobian, masks = random_jacobian(2, 3, 4, 4), torch.randint(1, 3, (2, 4, 4), generator=generator(1))
-    alive = torch.rand(2, 4, 4, generator=generator(2)) > 0.3
+    jacobian, masks = random_jacobian(2, 3, 4, 4), torch.randint(1, 3, (2, 4, 4), generator=make_generator(1))
+    alive = torch.rand(2, 4, 4, generator=make_generator(2)) > 0.3
     dead = jacobian * alive[:, None]
     assert np.isclose(sj.jis(dead), sj.jis(jacobian, alive))
     assert np.isclose(sj.j_ari(dead, masks), sj.j_ari(jacobian, masks.where(alive, 0)))

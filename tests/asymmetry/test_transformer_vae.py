@@ -9,10 +9,10 @@ from torch import nn
 from disentangle_repro.asymmetry.cross_attention import interaction_loss
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1, TransformerVAE, transformer_vae
 from disentangle_repro.baselines.autoencoder import decode_all, encode_all
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.nets.attention import MultiHeadAttention, Transformer, per_head
 from disentangle_repro.train import Training, fit, make_optimizer
-from disentangle_repro.train.loop import Replayed, load, run_updates, save
+from disentangle_repro.train.loop import CudaGraphStep, load, run_updates, save
 
 SIZES = {"n_slots": 3, "image_size": 16, "slot_dim": 8, "width": 0.1}
 
@@ -23,7 +23,7 @@ def new_model(name="transformer-transformer-rec_kl_interact", **others):
 
 
 def pictures(n=4, size=16):
-    return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator(1))
+    return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=make_generator(1))
 
 
 @pytest.fixture(params=TABLE_1)
@@ -34,7 +34,7 @@ def name(request):
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_losses_are_finite_and_every_parameter_learns(name, protocol):
     model = new_model(name, protocol=protocol)
-    loss, _ = model.loss(pictures(), generator(0))
+    loss, _ = model.loss(pictures(), make_generator(0))
     loss.backward()
     assert loss.isfinite()
     for parameter_name, parameter in model.named_parameters():
@@ -43,7 +43,7 @@ def test_losses_are_finite_and_every_parameter_learns(name, protocol):
 
 
 def test_terms_are_those_of_the_row(name):
-    _, terms = new_model(name).loss(pictures(), generator(0))
+    _, terms = new_model(name).loss(pictures(), make_generator(0))
     assert ("kl" in terms) == ("kl" in name)
     assert ("interaction" in terms) == ("spatial_broadcast" not in name), "a decoder that asks is watched in any row"
 
@@ -66,11 +66,11 @@ def test_codes_need_no_dice_and_no_company(name):
 
 def test_slots_are_drawn_in_training_only():
     model, images = new_model(), pictures()
-    losses = [model.loss(images, generator(seed))[0].item() for seed in (0, 0, 1)]
+    losses = [model.loss(images, make_generator(seed))[0].item() for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
     with torch.no_grad():
         plain = new_model("transformer-transformer-rec_interact")
-        assert plain.loss(images, generator(0))[0] == plain.loss(images, generator(1))[0]
+        assert plain.loss(images, make_generator(0))[0] == plain.loss(images, make_generator(1))[0]
 
 
 def test_each_pixel_goes_to_the_slot_with_the_largest_share(name):
@@ -166,11 +166,11 @@ def test_an_interrupted_training_ends_the_same(tmp_path):
     whole, first, second = (new_training(warm_up=0.5) for _ in range(3))
     for training in (whole, first, second):
         training.total = 8
-    run_updates(whole, Replayed(whole), 8)
-    run_updates(first, Replayed(first), 3)
+    run_updates(whole, CudaGraphStep(whole), 8)
+    run_updates(first, CudaGraphStep(first), 3)
     save(first, tmp_path / "checkpoint")
     load(second, tmp_path / "checkpoint")
-    run_updates(second, Replayed(second), 5)
+    run_updates(second, CudaGraphStep(second), 5)
     assert whole.updates == second.updates == 8
     for ours, theirs in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
         assert ours.equal(theirs)
@@ -203,7 +203,7 @@ def test_weights_survive_logits_of_any_size():
 
 def test_one_slot_has_no_interaction():
     model = new_model(n_slots=1)
-    assert model.loss(pictures(), generator(0))[1]["interaction"] == 0
+    assert model.loss(pictures(), make_generator(0))[1]["interaction"] == 0
 
 
 def test_models_are_saved_with_their_warmth():

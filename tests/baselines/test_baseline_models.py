@@ -6,7 +6,7 @@ import torch
 from disentangle_repro.baselines.bioae import bioae
 from disentangle_repro.baselines.variational import GaussianLatent, TotalCorrelationLatent, beta_tcvae, beta_vae
 from disentangle_repro.baselines.vqvae import VectorQuantizer, vqvae
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 from disentangle_repro.train.optimizer import make_optimizer
 
@@ -22,11 +22,11 @@ def model(request):
 
 @pytest.fixture
 def images():
-    return torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=generator(1))
+    return torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=make_generator(1))
 
 
 def test_loss_is_finite_and_every_parameter_learns(model, images):
-    loss, terms = model.loss(images, generator(0))
+    loss, terms = model.loss(images, make_generator(0))
     assert torch.isfinite(loss) and all(torch.isfinite(term) for term in terms.values())
     torch.testing.assert_close(loss, terms["reconstruction"] + sum(model.weights[n] * terms[n] for n in model.weights))
     loss.backward()
@@ -36,14 +36,14 @@ def test_loss_is_finite_and_every_parameter_learns(model, images):
 
 
 def test_the_same_stream_gives_the_same_loss(model, images):
-    first, again, other = (model.loss(images, generator(seed))[0] for seed in (0, 0, 1))
+    first, again, other = (model.loss(images, make_generator(seed))[0] for seed in (0, 0, 1))
     assert first == again
     assert (first != other) == isinstance(model.latent, GaussianLatent)
 
 
 def test_the_loss_leaves_the_global_stream_alone(model, images):
     before = torch.random.get_rng_state()
-    model.loss(images, generator(0))
+    model.loss(images, make_generator(0))
     assert torch.random.get_rng_state().equal(before)
 
 
@@ -61,31 +61,32 @@ def test_codes_are_deterministic_and_decoded(model, images):
 def test_the_codes_variant_builds(name, images):
     with seeded(0):
         model = CONSTRUCTORS[name](N_LATENTS, width=0.1, protocol="code")
-    assert torch.isfinite(model.loss(images, generator(0))[0])
+    assert torch.isfinite(model.loss(images, make_generator(0))[0])
 
 
 @pytest.mark.parametrize("layer", [GaussianLatent, TotalCorrelationLatent])
 def test_dice_follow_the_type_of_what_is_said(layer):
-    said = torch.randn(4, 6, dtype=torch.float64)
-    latents, penalties = layer()(said, generator(0))
+    encoded = torch.randn(4, 6, dtype=torch.float64)
+    latents, penalties = layer()(encoded, make_generator(0))
     assert latents.dtype == torch.float64 and all(term.dtype == torch.float64 for term in penalties.values())
 
 
 @pytest.mark.parametrize("layer", [GaussianLatent, TotalCorrelationLatent])
 @pytest.mark.parametrize("raw", [-40.0, -5.0, 0.0, 5.0, 80.0])
 def test_narrow_and_wide_posteriors_stay_finite(layer, raw):
-    said = torch.cat([torch.randn(8, 3, generator=generator(0)), torch.full((8, 3), raw)], dim=1).requires_grad_()
-    total = sum(layer()(said, generator(0)).penalties.values())
-    (gradient,) = torch.autograd.grad(total, said)
+    means = torch.randn(8, 3, generator=make_generator(0))
+    encoded = torch.cat([means, torch.full((8, 3), raw)], dim=1).requires_grad_()
+    total = sum(layer()(encoded, make_generator(0)).penalties.values())
+    (gradient,) = torch.autograd.grad(total, encoded)
     assert torch.isfinite(total) and torch.isfinite(gradient).all()
 
 
 def test_one_number_a_vector_is_qlaes_global_codebook():
-    said = torch.randn(200, 4, generator=generator(0))
+    encoded = torch.randn(200, 4, generator=make_generator(0))
     shared, vectors = LatentQuantizer(4, 10, shared=True), VectorQuantizer(dim=1, n_values=10)
     with torch.no_grad():
         vectors.codebooks.copy_(shared.codebooks.T)
-    (heard, terms), (code, penalties) = vectors(said), shared(said)
+    (heard, terms), (code, penalties) = vectors(encoded), shared(encoded)
     assert heard.equal(code)
     for name in terms:
         torch.testing.assert_close(terms[name], penalties[name])

@@ -5,7 +5,7 @@ import torch
 
 from disentangle_repro.baselines.autoencoder import decode_all, encode_all
 from disentangle_repro.baselines.monet import MONet, cut_out
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.train import Training, fit, make_optimizer
 
 N_SLOTS, DIM = 4, 6
@@ -17,9 +17,9 @@ def new_model(image_size=16, width=0.1, **settings):
 
 
 def halves(n, size, seed=0):
-    random = generator(seed)
-    right = torch.arange(size) >= torch.randint(1, size, (n, 1), generator=random)
-    colours = torch.randint(256, (2, n, 1, 1, 3), generator=random, dtype=torch.uint8)
+    generator = make_generator(seed)
+    right = torch.arange(size) >= torch.randint(1, size, (n, 1), generator=generator)
+    colours = torch.randint(256, (2, n, 1, 1, 3), generator=generator, dtype=torch.uint8)
     return torch.where(right[:, None, :, None], *colours).expand(n, size, size, 3).contiguous()
 
 
@@ -30,7 +30,7 @@ def images():
 
 def test_loss_is_finite_and_every_parameter_learns(images):
     model = new_model(beta=0.3, gamma=2.0)
-    loss, terms = model.loss(images, generator(0))
+    loss, terms = model.loss(images, make_generator(0))
     assert set(terms) == {"reconstruction", "kl", "mask_kl"} and all(term.isfinite() for term in terms.values())
     torch.testing.assert_close(loss, terms["reconstruction"] + 0.3 * terms["kl"] + 2 * terms["mask_kl"])
     loss.backward()
@@ -42,8 +42,8 @@ def test_loss_is_finite_and_every_parameter_learns(images):
 def test_terms_are_nats_of_one_picture(images):
     model = new_model()
     with torch.no_grad():
-        _, once = model.loss(images[:1].expand(2, -1, -1, -1), generator(0))
-        _, alone = model.loss(images[:1], generator(0))
+        _, once = model.loss(images[:1].expand(2, -1, -1, -1), make_generator(0))
+        _, alone = model.loss(images[:1], make_generator(0))
     torch.testing.assert_close(once["kl"], alone["kl"])
     mean, raw = model.described(images[:1].permute(0, 3, 1, 2) / 255)[1].chunk(2, dim=1)
     latents = torch.distributions.Normal(mean, torch.nn.functional.softplus(raw))
@@ -76,7 +76,7 @@ def test_the_attention_network_looks_at_the_scope():
 def test_one_slot_takes_the_whole_picture(images):
     with seeded(0):
         model = MONet(1, dim=DIM, image_size=16, width=0.1)
-    loss, terms = model.loss(images, generator(0))
+    loss, terms = model.loss(images, make_generator(0))
     assert terms["mask_kl"] == 0 and model.segment(images).max() == 0
     loss.backward(inputs=list(model.parameters()))
 
@@ -84,7 +84,7 @@ def test_one_slot_takes_the_whole_picture(images):
 def test_the_same_stream_gives_the_same_loss_and_leaves_the_global_one_alone(images):
     model, before = new_model(), torch.random.get_rng_state()
     with torch.no_grad():
-        first, again, other = (model.loss(images, generator(seed))[0] for seed in (0, 0, 1))
+        first, again, other = (model.loss(images, make_generator(seed))[0] for seed in (0, 0, 1))
     assert first == again != other
     assert torch.random.get_rng_state().equal(before)
 
@@ -100,7 +100,7 @@ def test_codes_are_means_and_decoded(images):
 
 @torch.no_grad()
 def loss_of(model, images):
-    return model.loss(images, generator(0))[0]
+    return model.loss(images, make_generator(0))[0]
 
 
 def test_training_lowers_the_loss_and_the_loop_runs_it_on_64x64_images():

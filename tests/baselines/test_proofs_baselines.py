@@ -25,16 +25,16 @@ def kl_the_other_way_round(mean, scale):
     return scale.log() + (1 + mean.square()) / (2 * scale.square()) - 0.5
 
 
-def drawn_with_the_variance(mean, scale, random=None):
-    return draw(mean, scale.square(), random)
+def drawn_with_the_variance(mean, scale, generator=None):
+    return draw(mean, scale.square(), generator)
 
 
-def drawn_without_a_gradient(mean, scale, random=None):
-    return draw(mean, scale, random).detach() + 0 * (mean + scale)
+def drawn_without_a_gradient(mean, scale, generator=None):
+    return draw(mean, scale, generator).detach() + 0 * (mean + scale)
 
 
-def drawn_with_a_constant_scale(mean, scale, random=None):
-    return draw(mean, scale.detach(), random) + 0 * scale
+def drawn_with_a_constant_scale(mean, scale, generator=None):
+    return draw(mean, scale.detach(), generator) + 0 * scale
 
 
 def aggregate_without_the_batch_size(z, mean, scale):
@@ -58,13 +58,13 @@ def terms_counted_twice(z, mean, scale):
     return terms | {"mutual_information": terms["mutual_information"] + terms["total_correlation"]}
 
 
-def of_exponentials(said, deviation="softplus"):
-    mean, raw = said.chunk(2, dim=1)
+def of_exponentials(encoded, deviation="softplus"):
+    mean, raw = encoded.chunk(2, dim=1)
     return mean, raw.exp()
 
 
-def interleaved(said, deviation="softplus"):
-    return MEAN_AND_SCALE(torch.cat([said[:, ::2], said[:, 1::2]], dim=1))
+def interleaved(encoded, deviation="softplus"):
+    return MEAN_AND_SCALE(torch.cat([encoded[:, ::2], encoded[:, 1::2]], dim=1))
 
 
 class Averaged(variational.GaussianLatent):
@@ -127,7 +127,7 @@ def signs_forgotten(latents):
 
 
 class Mirrored(bioae.BiologicalLatent):
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return bioae.LatentOutput(continuous, biological_penalties(-continuous))
 
 

@@ -13,21 +13,21 @@ permute, discriminator_loss, total_correlation = (
 )
 
 
-def as_they_are(codes, random=None):
+def as_they_are(codes, generator=None):
     return codes
 
 
-def whole_rows(codes, random=None):
-    return codes[torch.randperm(len(codes), generator=random)]
+def whole_rows(codes, generator=None):
+    return codes[torch.randperm(len(codes), generator=generator)]
 
 
-def torn_apart(codes, random=None):
-    return permute(codes.flatten(1), random).view_as(codes)
+def torn_apart(codes, generator=None):
+    return permute(codes.flatten(1), generator).view_as(codes)
 
 
-def turned_round(codes, random=None):
+def turned_round(codes, generator=None):
     "Latents are shifted by random amounts: of six orders of three rows only three are seen."
-    shifts = torch.randint(len(codes), codes.shape[1:2], generator=random)
+    shifts = torch.randint(len(codes), codes.shape[1:2], generator=generator)
     return factorvae.reorder(codes, (torch.arange(len(codes))[:, None] + shifts) % len(codes))
 
 
@@ -48,9 +48,9 @@ def detached(of_joint):
 
 
 class JudgedWithGradient(factorvae.Factorised):
-    def judging_loss(self, images, random=None):
-        codes, _ = self.latent.coded(self.encoder(factorvae.to_network(images)), random)
-        loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, random)])).chunk(2))
+    def judging_loss(self, images, generator=None):
+        codes, _ = self.latent.coded(self.encoder(factorvae.to_network(images)), generator)
+        loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
         return loss, {"discriminator": loss}
 
 

@@ -23,12 +23,12 @@ class LeakingAlpha(slots.SpatialBroadcastDecoder):
 
 def even_masks(parts, alpha):
     masks = torch.full_like(alpha, 1 / alpha.shape[1])
-    return slots.SlotPicture((masks[:, :, None] * parts).sum(1), parts, masks)
+    return slots.SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
 
 def no_competition(parts, alpha):
     masks = alpha.sigmoid()
-    return slots.SlotPicture((masks[:, :, None] * parts).sum(1), parts, masks)
+    return slots.SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
 
 def first_on_top(parts, alpha):

@@ -12,7 +12,7 @@ from disentangle_repro.baselines.slot_attention import (
     slot_autoencoder,
     slot_networks,
 )
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.train import Training, fit, make_optimizer
 
 N_SLOTS, DIM = 4, 8
@@ -34,11 +34,11 @@ def new_model(kind, image_size=16, width=0.1):
 
 
 def squares(n, size, seed=0):
-    random = generator(seed)
-    corners, side = torch.randint(size // 2, (n, 2, 1, 1), generator=random), torch.arange(size)
+    generator = make_generator(seed)
+    corners, side = torch.randint(size // 2, (n, 2, 1, 1), generator=generator), torch.arange(size)
     inside = (side[:, None] - corners[:, 0]).clamp(-1, size // 2).remainder(size // 2).bool()
     inside = inside & (side - corners[:, 1]).clamp(-1, size // 2).remainder(size // 2).bool()
-    colours = torch.randint(256, (n, 1, 1, 3), generator=random)
+    colours = torch.randint(256, (n, 1, 1, 3), generator=generator)
     return torch.where(inside[..., None], colours, 40).to(torch.uint8)
 
 
@@ -60,7 +60,7 @@ def images():
 
 def test_loss_is_finite_and_every_parameter_learns(kind, images):
     model = new_model(kind)
-    loss, terms = model.loss(images, generator(0))
+    loss, terms = model.loss(images, make_generator(0))
     assert set(terms) == {"reconstruction"} and loss == terms["reconstruction"]
     loss.backward()
     for name, parameter in model.named_parameters():
@@ -102,7 +102,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
 def test_the_same_stream_gives_the_same_loss_and_leaves_the_global_one_alone(kind, images):
     model, before = new_model(kind), torch.random.get_rng_state()
     with torch.no_grad():
-        first, again, other = (model.loss(images, generator(seed))[0] for seed in (0, 0, 1))
+        first, again, other = (model.loss(images, make_generator(seed))[0] for seed in (0, 0, 1))
         model.encode(images)
     assert first == again and (first != other) == (kind in DRAWS)
     assert torch.random.get_rng_state().equal(before)
@@ -129,7 +129,7 @@ def test_whole_data_sets_are_encoded_and_decoded(kind, images):
 def test_codes_can_be_drawn_on_request(images):
     model = new_model("sa")
     with torch.no_grad():
-        fixed, drawn, again = model.encode(images), *(model.encode(images, generator(3)) for _ in range(2))
+        fixed, drawn, again = model.encode(images), *(model.encode(images, make_generator(3)) for _ in range(2))
     assert drawn.equal(again) and not drawn.equal(fixed)
 
 

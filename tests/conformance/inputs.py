@@ -7,10 +7,10 @@ COUNTS = (3, 8, 5, 15, 4)
 
 def mixed(seed=0, n=1500, latents=7, noise=0.3, counts=COUNTS):
     "Sources, and latents that mix them."
-    random = np.random.default_rng(seed)
-    sources = random.integers(counts, size=(n, len(counts)))
-    mixing = random.normal(size=(len(counts), latents)) * (random.random((len(counts), latents)) < 0.5)
-    return sources, sources / counts @ mixing + noise * random.normal(size=(n, latents))
+    generator = np.random.default_rng(seed)
+    sources = generator.integers(counts, size=(n, len(counts)))
+    mixing = generator.normal(size=(len(counts), latents)) * (generator.random((len(counts), latents)) < 0.5)
+    return sources, sources / counts @ mixing + noise * generator.normal(size=(n, latents))
 
 
 def with_column(sources, latents, column):
@@ -19,7 +19,7 @@ def with_column(sources, latents, column):
 
 def corners():
     "By name: what may be decided differently at the edge of a bin, or divides by zero."
-    random = np.random.default_rng(1)
+    generator = np.random.default_rng(1)
     sources, latents = mixed(2)
     n = len(sources)
     edges = np.linspace(0, 1, 21)
@@ -31,14 +31,14 @@ def corners():
         "only constant latents": (sources, np.ones((n, 3)) * [0, 1, -2]),
         "few distinct values": (sources, np.round(latents)),
         "two distinct values": (sources, (latents > 0).astype(float)),
-        "values on the edges of bins": (sources, edges[random.integers(21, size=latents.shape)]),
-        "values on the edges, rounded": (sources, np.round(random.integers(21, size=latents.shape) * 0.05, 2)),
+        "values on the edges of bins": (sources, edges[generator.integers(21, size=latents.shape)]),
+        "values on the edges, rounded": (sources, np.round(generator.integers(21, size=latents.shape) * 0.05, 2)),
         "many at the maximum": (sources, np.minimum(latents, np.quantile(latents, 0.6, axis=0))),
         "one far outlier": (sources, latents + 1e6 * (np.arange(n) == 0)[:, None]),
         "integers": (sources, np.round(10 * latents).astype(int)),
         "unsigned bytes": (sources, np.round(20 * latents).astype(np.uint8)),
         "float32": (sources, latents.astype(np.float32)),
-        "float32 on edges": (sources, edges[random.integers(21, size=latents.shape)].astype(np.float32)),
+        "float32 on edges": (sources, edges[generator.integers(21, size=latents.shape)].astype(np.float32)),
         "float16": (sources, latents.astype(np.float16)),
         "tiny": (sources, 1e-9 * latents),
         "huge and shifted": (sources, 1e9 * latents + 1e12),

@@ -60,8 +60,8 @@ def test_noise_of_a_binary_channel():
 
 
 def test_sap_by_hand():
-    random = np.random.default_rng(0)
-    sources = random.normal(size=(200_000, 2))
+    generator = np.random.default_rng(0)
+    sources = generator.normal(size=(200_000, 2))
     latents = np.column_stack([sources[:, 0], sources[:, 0] + sources[:, 1]])
     # R2 of the first source: 1 and 1/2; of the second: 0 and 1/2
     assert sap(sources, latents, continuous=True) == pytest.approx(1 / 2, abs=0.01)
@@ -86,8 +86,8 @@ def test_irs_by_hand():
 
 
 def test_explicitness_and_dci_es_of_a_bit():
-    random = np.random.default_rng(0)
-    sources = random.integers(2, size=(400, 2))
+    generator = np.random.default_rng(0)
+    sources = generator.integers(2, size=(400, 2))
     for protocol in ("paper", "code"):
         assert explicitness_score(sources, sources, protocol=protocol) == 1
     found = dci_es(sources, np.column_stack([sources, sources]), max_depth=6)
@@ -95,8 +95,8 @@ def test_explicitness_and_dci_es_of_a_bit():
 
 
 def test_udr_by_hand():
-    random = np.random.default_rng(0)
-    first = random.normal(size=(50_000, 2))
+    generator = np.random.default_rng(0)
+    first = generator.normal(size=(50_000, 2))
     turned = np.column_stack([first[:, 0], first.sum(axis=1) / np.sqrt(2)])
     # Spearman of two normals with correlation r is 6/pi asin(r/2); r is 1 and 0, then 0.7071 both
     r = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)
@@ -110,9 +110,9 @@ def test_udr_by_hand():
 
 
 def representation(n=800):
-    random = np.random.default_rng(3)
-    sources = random.integers([3, 4, 5], size=(n, 3))
-    return sources, sources @ random.normal(size=(3, 4)) + 0.3 * random.normal(size=(n, 4))
+    generator = np.random.default_rng(3)
+    sources = generator.integers([3, 4, 5], size=(n, 3))
+    return sources, sources @ generator.normal(size=(3, 4)) + 0.3 * generator.normal(size=(n, 4))
 
 
 SCORES = {
@@ -166,9 +166,9 @@ def test_the_order_of_samples_does_not_matter(name):
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_stay_in_their_range(name, seed):
-    random = np.random.default_rng(seed)
-    sources = np.concatenate([random.integers([2, 3], size=(38, 2)), [[0, 0], [1, 2]]])
-    latents = random.standard_cauchy(size=(40, 3)).round(seed)
+    generator = np.random.default_rng(seed)
+    sources = np.concatenate([generator.integers([2, 3], size=(38, 2)), [[0, 0], [1, 2]]])
+    latents = generator.standard_cauchy(size=(40, 3)).round(seed)
     assert -1e-12 <= SCORES[name](sources, latents) <= 1 + 1e-12
 
 

@@ -66,9 +66,9 @@ def test_sap_of_continuous_sources_in_the_corners(corner):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sap_of_real_numbers(seed):
-    random = np.random.default_rng(seed)
-    sources = random.uniform(-3, 5, size=(400, 3))
-    latents = sources @ random.normal(size=(3, 6)) + random.normal(size=(400, 6))
+    generator = np.random.default_rng(seed)
+    sources = generator.uniform(-3, 5, size=(400, 3))
+    latents = sources @ generator.normal(size=(3, 6)) + generator.normal(size=(400, 6))
     theirs = definitions.sap_continuous(sources, latents)
     assert sap(sources, latents, continuous=True) == pytest.approx(theirs, abs=1e-12)
     assert sap(torch.tensor(sources), torch.tensor(latents), True) == pytest.approx(theirs, abs=1e-12)

@@ -32,8 +32,8 @@ def test_irs_of_other_quantiles_and_bins(quantile, bins):
 
 
 def test_differences_and_votes_of_the_same_draws():
-    random = np.random.default_rng(0)
-    latents = random.normal(size=(20, 16, 5)) * [1, 2, 0.5, 3, 1]
+    rng = np.random.default_rng(0)
+    latents = rng.normal(size=(20, 16, 5)) * [1, 2, 0.5, 3, 1]
     theirs = [definitions.beta_vae_feature(group[:8], group[8:]) for group in latents]
     np.testing.assert_allclose(absolute_differences(latents), theirs)
     variances = np.array([1.0, 4, 0.25, 9, 1])
@@ -41,8 +41,8 @@ def test_differences_and_votes_of_the_same_draws():
 
 
 def test_groups_hold_one_source_and_draw_the_others():
-    random, counts = np.random.default_rng(0), np.array([3, 4, 50])
-    parts = groups(lambda s: s, counts, 400, 64, False, random)
+    rng, counts = np.random.default_rng(0), np.array([3, 4, 50])
+    parts = groups(lambda s: s, counts, 400, 64, False, rng)
     drawn = [both for fixed, z in parts for both in zip(fixed, z, strict=True)]
     assert len(drawn) == 400 and {k for k, _ in drawn} == {0, 1, 2}
     for k, group in drawn:
@@ -56,17 +56,17 @@ def test_groups_hold_one_source_and_draw_the_others():
 
 def test_scores_of_generators_agree_with_a_loop():
     "The same scores computed group by group with other draws: equal up to chance (2,000 groups, a tenth of noise)."
-    counts, random = np.array([4, 5, 3]), np.random.default_rng(1)
+    counts, rng = np.array([4, 5, 3]), np.random.default_rng(1)
 
     def generator(sources):
         mixed_up = sources @ np.array([[1, 0.5, 0, 0], [0, 1, 1, 0], [0, 0, 0.7, 0]])
-        return mixed_up + 0.5 * random.normal(size=mixed_up.shape)
+        return mixed_up + 0.5 * rng.normal(size=mixed_up.shape)
 
-    variances = generator(random.integers(counts, size=(10_000, 3))).var(axis=0, ddof=1)
+    variances = generator(rng.integers(counts, size=(10_000, 3))).var(axis=0, ddof=1)
     table = np.zeros((2, 3, 4))
     for half in (0, 1):
         for _ in range(2000):
-            k, sources = random.integers(3), random.integers(counts, size=(16, 3))
+            k, sources = rng.integers(3), rng.integers(counts, size=(16, 3))
             sources[:, k] = sources[0, k]
             table[half, k, definitions.factor_vae_vote(generator(sources), variances)] += 1
     theirs = table[1][table[0].argmax(axis=0), range(4)].sum() / 2000
@@ -104,11 +104,11 @@ def test_what_generators_are_refused(score, options, message):
 
 
 def models(seed=0):
-    random = np.random.default_rng(seed)
-    sources = random.normal(size=(300, 3))
-    mix = [np.eye(5, 3)[random.permutation(5)] + 0.3 * random.normal(size=(5, 3)) for _ in range(4)]
-    latents = [sources @ m.T + 0.2 * random.normal(size=(300, 5)) for m in mix]
-    return latents, [random.random(5) * (random.random(5) < 0.7) for _ in range(4)]
+    rng = np.random.default_rng(seed)
+    sources = rng.normal(size=(300, 3))
+    mix = [np.eye(5, 3)[rng.permutation(5)] + 0.3 * rng.normal(size=(5, 3)) for _ in range(4)]
+    latents = [sources @ m.T + 0.2 * rng.normal(size=(300, 5)) for m in mix]
+    return latents, [rng.random(5) * (rng.random(5) < 0.7) for _ in range(4)]
 
 
 @pytest.mark.parametrize("method", ["lasso", "spearman"])
@@ -124,9 +124,9 @@ def test_udr(method, seed):
 def test_both_protocols_of_udr_are_one_where_models_have_as_many_latents():
     latents, _ = models()
     np.testing.assert_allclose(udr(latents), udr(latents, protocol="code"), rtol=1e-12)
-    random = np.random.default_rng(0).random((4, 4))
-    assert one_to_one(random) == pytest.approx(definitions.udr_pair(random))
-    assert one_to_one(random[:2]) != pytest.approx(definitions.udr_pair(random[:2]))
+    rng = np.random.default_rng(0).random((4, 4))
+    assert one_to_one(rng) == pytest.approx(definitions.udr_pair(rng))
+    assert one_to_one(rng[:2]) != pytest.approx(definitions.udr_pair(rng[:2]))
 
 
 def test_a_constant_latent_and_a_dead_model():

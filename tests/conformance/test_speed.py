@@ -18,8 +18,8 @@ def seconds(function, repetitions):
 
 
 def test_ten_times_as_fast_as_pair_by_pair():
-    random, counts = np.random.default_rng(0), [3, 8, 5, 4, 4, 4, 6, 4, 4]
-    sources = random.integers(counts, size=(10_000, 9))
-    latents = sources / counts @ random.normal(size=(9, 18)) + 0.2 * random.normal(size=(10_000, 18))
+    generator, counts = np.random.default_rng(0), [3, 8, 5, 4, 4, 4, 6, 4, 4]
+    sources = generator.integers(counts, size=(10_000, 9))
+    latents = sources / counts @ generator.normal(size=(9, 18)) + 0.2 * generator.normal(size=(10_000, 18))
     theirs = seconds(lambda: definitions.information(sources, latents), 1)
     assert seconds(lambda: mig(sources, latents), 5) * 10 <= theirs

@@ -20,7 +20,7 @@ from small_scenes import GREY, SMALL, SPOTS
 
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import hdf5
-from disentangle_repro.data.hdf5 import OnDisk, read_pictures, read_rows, write_pictures
+from disentangle_repro.data.hdf5 import OnDisk, read_images, read_rows, write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
 
 
@@ -28,9 +28,9 @@ from disentangle_repro.data.shapes3d import SHAPES3D
 def written(tmp_path_factory):
     "A whole grid, a subset and a set of several objects, as bytes."
     folder = tmp_path_factory.mktemp("written")
-    write_pictures(folder / "grid.h5", SMALL, device="cpu")
-    write_pictures(folder / "part.h5", SMALL, n=70, seed=3, device="cpu")
-    write_pictures(folder / "spots.h5", SPOTS, n=300, seed=3, device="cpu")
+    write_images(folder / "grid.h5", SMALL, device="cpu")
+    write_images(folder / "part.h5", SMALL, n=70, seed=3, device="cpu")
+    write_images(folder / "spots.h5", SPOTS, n=300, seed=3, device="cpu")
     return {path.stem: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -73,7 +73,7 @@ def labels_of(path):
 
 def refused(path, scene=None):
     with pytest.raises(DataError) as caught:
-        read_pictures(path, scene or SCENE_OF[path.stem]).images[:]
+        read_images(path, scene or SCENE_OF[path.stem]).images[:]
     assert caught.value.path == path and str(path) in str(caught.value)
     return str(caught.value).removeprefix(f"{path}: ")
 
@@ -82,13 +82,13 @@ def refused(path, scene=None):
 
 
 def test_a_whole_grid_is_what_was_drawn(grid):
-    images, sources, names, masks = read_pictures(grid, SMALL)
+    images, sources, names, masks = read_images(grid, SMALL)
     assert sources.equal(SMALL.sources.factors(torch.arange(128))) and names == SMALL.sources.names and masks is None
     assert images[:].equal(SMALL.pictures(sources))
 
 
 def test_several_objects_are_what_was_drawn(spots):
-    images, sources, names, masks = read_pictures(spots, SPOTS)
+    images, sources, names, masks = read_images(spots, SPOTS)
     assert sources.equal(SPOTS.sample(300, 3)) and sources.dtype == torch.float32 and names == SPOTS.names
     assert images[:].equal(SPOTS.pictures(sources)) and masks[:].equal(SPOTS.masks(sources))
 
@@ -98,7 +98,7 @@ def test_a_whole_grid_needs_no_attributes(grid):
         for name in list(file.attrs):
             del file.attrs[name]
         assert set(file) == {"images", "labels"}
-    assert len(read_pictures(grid, SMALL).images) == 128
+    assert len(read_images(grid, SMALL).images) == 128
 
 
 def test_a_subset_says_what_it_is(part):
@@ -120,13 +120,13 @@ def test_several_objects_say_what_they_are(spots):
 
 @pytest.mark.parametrize("chunks", [None, (1, 64, 64, 3), (50, 64, 64, 3), (100, 8, 8, 1)])
 def test_rows_come_in_the_order_asked_for_whatever_the_chunks(grid, chunks):
-    images, sources, *_ = read_pictures(grid, SMALL)
+    images, sources, *_ = read_images(grid, SMALL)
     images = images[:]
     with h5py.File(grid, "a") as file:
         del file["images"]
         file.create_dataset("images", data=images.numpy(), chunks=chunks)
     rows = torch.tensor([127, 0, 64, 63, 63, 99, 1])
-    some = read_pictures(grid, SMALL, rows)
+    some = read_images(grid, SMALL, rows)
     assert some.images[:].equal(images[rows]) and some.sources.equal(sources[rows])
 
 
@@ -146,7 +146,7 @@ def test_only_chunks_with_wanted_rows_are_read_and_each_once():
 @pytest.mark.parametrize("rows", [[3, 128], [-1, 3]])
 def test_rows_outside_the_file_are_refused(grid, rows):
     with pytest.raises(ValueError, match=f"rows is {rows[0]} to {rows[1]} but .* has rows 0 to 127"):
-        read_pictures(grid, SMALL, torch.tensor(rows))
+        read_images(grid, SMALL, torch.tensor(rows))
 
 
 # -- pictures on disk behave like a tensor
@@ -348,32 +348,32 @@ def hidden_in(folder):
 @pytest.mark.parametrize("scene", [SHAPES3D, SPOTS], ids=["grid", "objects"])
 def test_the_same_seed_writes_the_same_file(tmp_path, scene):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        write_pictures(tmp_path / f"{name}.h5", scene, n=50, seed=seed, device="cpu")
+        write_images(tmp_path / f"{name}.h5", scene, n=50, seed=seed, device="cpu")
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-    assert not read_pictures(tmp_path / "a.h5", scene).sources.equal(read_pictures(tmp_path / "c.h5", scene).sources)
+    assert not read_images(tmp_path / "a.h5", scene).sources.equal(read_images(tmp_path / "c.h5", scene).sources)
 
 
 @pytest.mark.parametrize("scene", [GREY, SPOTS], ids=["grid", "objects"])
 def test_the_number_of_processes_makes_no_difference(tmp_path, scene, monkeypatch):
-    write_pictures(tmp_path / "one.h5", scene, device="cpu", workers=1)
+    write_images(tmp_path / "one.h5", scene, device="cpu", workers=1)
     monkeypatch.setattr(hdf5, "WORTH_HELPERS", 0)
     counting, blocks = counted(scene)
-    write_pictures(tmp_path / "two.h5", counting, device="cpu", workers=2)
+    write_images(tmp_path / "two.h5", counting, device="cpu", workers=2)
     assert len(blocks) == 1, "all but the first block are drawn by other processes"
     assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
     sources = hdf5.sources_to_draw(scene, None, 0)
-    assert read_pictures(tmp_path / "one.h5", scene).images[:].equal(scene.pictures(sources))
+    assert read_images(tmp_path / "one.h5", scene).images[:].equal(scene.pictures(sources))
     assert not hidden_in(tmp_path)
 
 
 def test_helpers_are_called_only_for_much_work(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5.joblib, "Parallel", lambda *_, **__: pytest.fail("helpers called"))
-    write_pictures(tmp_path / "grey.h5", GREY, device="cpu", workers=2)
+    write_images(tmp_path / "grey.h5", GREY, device="cpu", workers=2)
 
 
 def test_the_number_of_threads_is_as_before(tmp_path):
     before = torch.get_num_threads()
-    write_pictures(tmp_path / "grey.h5", GREY, n=5, device="cpu")
+    write_images(tmp_path / "grey.h5", GREY, n=5, device="cpu")
     assert torch.get_num_threads() == before
 
 
@@ -382,13 +382,13 @@ def test_the_number_of_threads_is_as_before(tmp_path):
 def test_interrupted_drawing_is_resumed(tmp_path, scene, blocks_in_all, fault):
     failing, blocks = counted(scene, limit=2, fault=fault)
     with pytest.raises(fault):
-        write_pictures(tmp_path / "new" / "half.h5", failing, device="cpu")
+        write_images(tmp_path / "new" / "half.h5", failing, device="cpu")
     assert not list((tmp_path / "new").glob("*.h5")), "nothing of the final name"
     assert sorted(path.name for path in tmp_path.glob("new/.half.h5.parts/*")) == ["00000.h5", "00001.h5"]
     going_on, more = counted(scene)
-    write_pictures(tmp_path / "new" / "half.h5", going_on, device="cpu")
+    write_images(tmp_path / "new" / "half.h5", going_on, device="cpu")
     assert (len(blocks), len(more)) == (2, blocks_in_all - 2), "no block is drawn twice"
-    write_pictures(tmp_path / "new" / "straight.h5", scene, device="cpu")
+    write_images(tmp_path / "new" / "straight.h5", scene, device="cpu")
     assert (tmp_path / "new" / "half.h5").read_bytes() == (tmp_path / "new" / "straight.h5").read_bytes()
     assert not hidden_in(tmp_path)
 
@@ -406,46 +406,46 @@ def test_parts_of_something_else_are_not_used(tmp_path, change, arguments):
     start = {"seed": 0, "n": 20_001} if arguments else {}
     failing, _ = counted(GREY, limit=2)
     with pytest.raises(KeyboardInterrupt):
-        write_pictures(tmp_path / "grey.h5", failing, device="cpu", **start)
+        write_images(tmp_path / "grey.h5", failing, device="cpu", **start)
     other, blocks = counted(dataclasses.replace(GREY, **change))
-    write_pictures(tmp_path / "grey.h5", other, device="cpu", **arguments)
+    write_images(tmp_path / "grey.h5", other, device="cpu", **arguments)
     # the rows of a smaller subset are the first of a larger one with the same seed
     assert len(blocks) == (-(-arguments.get("n", 30_000) // 4096) - (2 if arguments == {"n": 20_000} else 0))
-    contents = read_pictures(tmp_path / "grey.h5", other)
+    contents = read_images(tmp_path / "grey.h5", other)
     assert contents.images[:].equal(GREY.pictures(contents.sources)) and not hidden_in(tmp_path)
 
 
 def test_a_spoilt_part_is_drawn_again(tmp_path):
     failing, _ = counted(GREY, limit=3)
     with pytest.raises(KeyboardInterrupt):
-        write_pictures(tmp_path / "grey.h5", failing, device="cpu")
+        write_images(tmp_path / "grey.h5", failing, device="cpu")
     first, second, third = sorted(tmp_path.glob(".grey.h5.parts/*"))
     second.write_bytes(second.read_bytes()[:-10])
     replaced(third, "labels", None)
     other, blocks = counted(GREY)
-    write_pictures(tmp_path / "grey.h5", other, device="cpu")
+    write_images(tmp_path / "grey.h5", other, device="cpu")
     assert len(blocks) == 7
-    contents = read_pictures(tmp_path / "grey.h5", GREY)
+    contents = read_images(tmp_path / "grey.h5", GREY)
     assert contents.images[:].equal(GREY.pictures(contents.sources))
 
 
 def test_an_interrupted_write_keeps_the_earlier_file(tmp_path):
     path = tmp_path / "grey.h5"
-    write_pictures(path, GREY, n=10, device="cpu")
+    write_images(path, GREY, n=10, device="cpu")
     before = path.read_bytes()
     failing, _ = counted(GREY, limit=0)
     with pytest.raises(KeyboardInterrupt):
-        write_pictures(path, failing, n=11, device="cpu")
+        write_images(path, failing, n=11, device="cpu")
     assert path.read_bytes() == before
 
 
 def test_interrupted_joining_leaves_the_parts(tmp_path, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "replace", joining_interrupted(os.replace))
-        write_pictures(tmp_path / "grey.h5", GREY, device="cpu")
+        write_images(tmp_path / "grey.h5", GREY, device="cpu")
     assert not (tmp_path / "grey.h5").exists() and len(list(tmp_path.glob(".grey.h5.parts/*.h5"))) == 8
     again, blocks = counted(GREY)
-    write_pictures(tmp_path / "grey.h5", again, device="cpu")
+    write_images(tmp_path / "grey.h5", again, device="cpu")
     assert not blocks and not hidden_in(tmp_path)
 
 
@@ -460,11 +460,11 @@ def joining_interrupted(replace):
 
 def test_a_file_that_holds_the_pictures_is_left_alone(tmp_path):
     path = tmp_path / "grey.h5"
-    write_pictures(path, GREY, n=10, device="cpu")
+    write_images(path, GREY, n=10, device="cpu")
     again, blocks = counted(GREY)
-    write_pictures(path, again, n=10, device="cpu")
+    write_images(path, again, n=10, device="cpu")
     assert not blocks
-    write_pictures(path, dataclasses.replace(again, version=2), n=10, device="cpu")
+    write_images(path, dataclasses.replace(again, version=2), n=10, device="cpu")
     assert blocks == [10]
 
 
@@ -472,7 +472,7 @@ def test_a_file_that_holds_the_pictures_is_left_alone(tmp_path):
 @pytest.mark.parametrize("n", [0, -1, 30_001])
 def test_impossible_numbers(tmp_path, scene, size, n):
     with pytest.raises(ValueError, match=f"n is {n} but must be from 1 to {size}"):
-        write_pictures(tmp_path / "new" / "none.h5", scene, n=n)
+        write_images(tmp_path / "new" / "none.h5", scene, n=n)
     assert not list(tmp_path.iterdir())
 
 
@@ -482,7 +482,7 @@ DRAW = """
 from small_scenes import GREY
 from disentangle_repro.data import hdf5
 hdf5.WORTH_HELPERS = 0
-hdf5.write_pictures("all.h5", GREY, device="cpu", workers={workers})
+hdf5.write_images("all.h5", GREY, device="cpu", workers={workers})
 """
 
 
@@ -512,9 +512,9 @@ def test_killed_drawing_is_resumed(tmp_path):
     assert not (tmp_path / "all.h5").exists() and 4 <= kept < 8
     assert blocks_drawn(tmp_path) - kept <= 2, "only blocks under way are lost"
     going_on, blocks = counted(GREY)
-    write_pictures(tmp_path / "all.h5", going_on, device="cpu")
+    write_images(tmp_path / "all.h5", going_on, device="cpu")
     assert len(blocks) == 8 - kept, "only the missing blocks are drawn"
-    contents = read_pictures(tmp_path / "all.h5", GREY)
+    contents = read_images(tmp_path / "all.h5", GREY)
     assert contents.images[:].equal(GREY.pictures(contents.sources)) and len(contents.images) == 30_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
 
@@ -523,7 +523,7 @@ def test_two_processes_do_not_disturb_each_other(tmp_path):
     processes = [start(tmp_path, workers=1) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
     assert blocks_drawn(tmp_path) == 8, "the second finds what the first has drawn"
-    contents = read_pictures(tmp_path / "all.h5", GREY)
+    contents = read_images(tmp_path / "all.h5", GREY)
     assert contents.images[:].equal(GREY.pictures(contents.sources))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
 
@@ -531,6 +531,6 @@ def test_two_processes_do_not_disturb_each_other(tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_draws_the_same_pictures(tmp_path):
     for device in ("cpu", "cuda"):
-        write_pictures(tmp_path / f"{device}.h5", SHAPES3D, n=1000, device=device)
-    one, other = (read_pictures(tmp_path / f"{device}.h5", SHAPES3D).images[:].int() for device in ("cpu", "cuda"))
+        write_images(tmp_path / f"{device}.h5", SHAPES3D, n=1000, device=device)
+    one, other = (read_images(tmp_path / f"{device}.h5", SHAPES3D).images[:].int() for device in ("cpu", "cuda"))
     assert (one != other).float().mean() < 1e-3

@@ -11,7 +11,7 @@ from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import list_datasets, load, load_dataset, official
-from disentangle_repro.data.hdf5 import OnDisk, write_pictures
+from disentangle_repro.data.hdf5 import OnDisk, write_images
 from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.models import create_model
@@ -30,7 +30,7 @@ def small(data, monkeypatch):
     for table in (load.SCENES, load.GRIDS):
         monkeypatch.setitem(table, "shapes3d", SMALL)
     monkeypatch.setitem(load.SCENES, "sprites", dataclasses.replace(SPOTS, name="sprites"))
-    write_pictures(data / "3dshapes.h5", SMALL, device="cpu")
+    write_images(data / "3dshapes.h5", SMALL, device="cpu")
     return data
 
 
@@ -39,7 +39,7 @@ def small(data, monkeypatch):
 
 def test_rendered_files_are_drawn_once(data, monkeypatch):
     first = load_dataset("shapes3d", n=30, seed=4)
-    monkeypatch.setattr(load, "write_pictures", lambda *arguments, **options: pytest.fail("drawn again"))
+    monkeypatch.setattr(load, "write_images", lambda *arguments, **options: pytest.fail("drawn again"))
     second = load_dataset("shapes3d", n=30, seed=4)
     assert first.images.equal(second.images) and first.sources.equal(second.sources)
     assert [path.name for path in data.rglob("*.h5")] == ["shapes3d-n30-seed4.h5"]

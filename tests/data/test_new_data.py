@@ -21,14 +21,14 @@ from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import add_dataset, joint, list_datasets, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
-from disentangle_repro.data.hdf5 import sources_to_draw, write_pictures
+from disentangle_repro.data.hdf5 import sources_to_draw, write_images
 from disentangle_repro.data.multi_dsprites import MULTI_DSPRITES
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.models import create_model
 from disentangle_repro.plan.cost import files_needed
-from disentangle_repro.runs.assemble import assemble, joint_given, score, watch
+from disentangle_repro.runs.assemble import assemble, joint_given, score, make_probe
 from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
 
@@ -217,7 +217,7 @@ def test_correlated_images_show_their_sources_and_are_reproducible(small, data):
 
 def test_rows_of_a_published_file_are_correlated_too(small, data):
     asked = {"n": 90, "correlation": {"sources": ["floor hue", "shape"], "sigma": 0.2}}
-    write_pictures(data / "3dshapes.h5", SMALL, device="cpu")
+    write_images(data / "3dshapes.h5", SMALL, device="cpu")
     published, drawn = load_dataset("shapes3d", "official", **asked), load_dataset("shapes3d", **asked)
     assert published.sources.equal(drawn.sources) and published.images.equal(drawn.images)
     others = SMALL.sources.factors(torch.arange(4))
@@ -230,7 +230,7 @@ def test_rows_of_a_published_file_are_correlated_too(small, data):
 @pytest.mark.parametrize("source", ["rendered", "official"])
 def test_a_rectangle_and_the_rest_are_the_grid(small, data, source):
     held_out = {"sources": ["shape", "wall hue"], "values": [[1, 3], [0]]}
-    write_pictures(data / "3dshapes.h5", SMALL, device="cpu")
+    write_images(data / "3dshapes.h5", SMALL, device="cpu")
     train, test = (load_dataset("shapes3d", source, held_out={**held_out, "part": p}) for p in ("train", "test"))
     rows = [SMALL.sources.index(part.sources) for part in (train, test)]
     assert [len(part) for part in rows] == [96, 32] and torch.cat(rows).sort().values.equal(torch.arange(128))
@@ -343,7 +343,7 @@ def test_a_run_trains_on_correlated_sources_and_is_scored_on_independent_ones():
     assert np.corrcoef(hue, scale)[0, 1] > 0.9
     assert names["data"].sources.equal(load_dataset("shapes3d", n=60).sources)
     training = assemble(spec, names["seen"].images)
-    fit(training, 3, progress=False, probe=watch(spec, names["data"]), probe_every=1)
+    fit(training, 3, progress=False, probe=make_probe(spec, names["data"]), probe_every=1)
     assert set(score(spec, training.model, names["data"]).scores) >= {"infom", "d", "psnr"}
     assert "assemble(spec, seen.images)" in cell_of("run.ipynb", "assemble(spec,")
     plain = {**names, "spec": run_of(images=60)}
@@ -414,7 +414,7 @@ def test_qlae_is_trained_and_scored_on_a_folder(mine):
     add_dataset("mine", folder=mine, sources="sources.csv", image_size=32)
     spec, data = run_of("mine", images=60), load_dataset("mine")
     training = assemble(spec, data.images)
-    curve = fit(training, 3, log_every=1, progress=False, probe=watch(spec, data), probe_every=1)
+    curve = fit(training, 3, log_every=1, progress=False, probe=make_probe(spec, data), probe_every=1)
     assert len(curve) == 3 and training.model.latent.n_latents == 4
     scores = score(spec, training.model, data).scores
     assert set(scores) >= {"infom", "infoe", "infoc", "d", "i", "c", "psnr"} and files_needed(spec) == {}
@@ -433,7 +433,7 @@ def test_images_without_sources_are_trained_on_and_not_scored(mine):
     first, *_, last = fit(training, 20, log_every=5, progress=False)
     assert last["loss"] < first["loss"]
     assert interventions(model, data.images[0], torch.rand(9, 5)).shape == (7, 5, 32, 32, 3)
-    for refused in (lambda: evaluate(model, data), lambda: watch(run_of("mine"), data)):
+    for refused in (lambda: evaluate(model, data), lambda: make_probe(run_of("mine"), data)):
         with pytest.raises(ValueError, match="mine has no sources, which InfoMEC and DCI need: give add_dataset"):
             refused()
 

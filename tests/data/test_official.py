@@ -17,7 +17,7 @@ from small_scenes import SMALL
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load, load_dataset, official
 from disentangle_repro.data.falcor3d import FALCOR3D
-from disentangle_repro.data.hdf5 import write_pictures
+from disentangle_repro.data.hdf5 import write_images
 from disentangle_repro.data.isaac3d import ISAAC3D
 from disentangle_repro.data.mpi3d import MPI3D
 from disentangle_repro.data.official import DSPRITES, PUBLISHED
@@ -48,15 +48,15 @@ ALL = (*GRIDS, *OBJECTS)
 
 def random_pictures(name):
     "Images, and masks where there are some: bytes of no meaning."
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     if name in GRIDS:
         if name == "shapes3d":
             return SMALL.pictures(SMALL.sources.factors(torch.arange(128))).numpy(), None
-        images = random.integers(0, 256, (GRIDS[name].sources.size, 64, 64, 3), dtype="uint8")
+        images = generator.integers(0, 256, (GRIDS[name].sources.size, 64, 64, 3), dtype="uint8")
         return (np.repeat((images[..., :1] > 127) * np.uint8(255), 3, -1) if name == "dsprites" else images), None
     size, objects = PUBLISHED[name].reader_options["image_size"], PUBLISHED[name].reader_options["objects"]
-    images = random.integers(0, 256, (24, size, size, 3), dtype="uint8")
-    return images, random.integers(0, objects + 1, (24, size, size), dtype="uint8")
+    images = generator.integers(0, 256, (24, size, size, 3), dtype="uint8")
+    return images, generator.integers(0, objects + 1, (24, size, size), dtype="uint8")
 
 
 LATENTS = np.random.default_rng(1).normal(size=(24, 4, 5))
@@ -68,7 +68,7 @@ def write_published(name, path, **other):
     reader, options = PUBLISHED[name].reader, PUBLISHED[name].reader_options
     images = other.get("images", images)
     if reader is None:
-        write_pictures(path, GRIDS[name], device="cpu")
+        write_images(path, GRIDS[name], device="cpu")
     elif reader is official.read_npz_grid:
         official.write_npz_grid(path, images)
     elif reader is official.read_dsprites:

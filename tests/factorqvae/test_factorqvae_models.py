@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae.settings import DATASETS, SETTINGS, hyperparameters
 from disentangle_repro.models import create_model
 from disentangle_repro.train import Training, make_optimizer
-from disentangle_repro.train.loop import Replayed
+from disentangle_repro.train.loop import CudaGraphStep
 
 TERMS = {
     "ae": [],
@@ -24,7 +24,7 @@ def made(name, dataset="shapes3d", protocol="paper", width=0.1):
 
 @pytest.fixture(scope="module")
 def images():
-    return torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    return torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 
 
 @pytest.mark.parametrize("protocol", ["paper", "code"])
@@ -33,11 +33,11 @@ def test_every_step_has_a_finite_loss_and_moves_its_own_parameters(name, protoco
     model = made(name, protocol=protocol)
     steps = model.steps()
     assert len(steps) == (2 if SETTINGS[name].factorises else 1)
-    _, terms = steps[0].loss(images, generator(1))
+    _, terms = steps[0].loss(images, make_generator(1))
     quantised = ["kl", "total_correlation"] if SETTINGS[name].factorises else ["kl"]
     assert sorted(terms) == sorted(["reconstruction", *TERMS.get(name, quantised)])
     for step in steps:
-        loss, _ = step.loss(images, generator(1))
+        loss, _ = step.loss(images, make_generator(1))
         gradients = torch.autograd.grad(loss, step.parameters)
         assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients)
         assert all(gradient.any() for gradient in gradients[-2:])
@@ -67,7 +67,7 @@ def test_the_temperature_falls_as_the_training_goes_on(images):
     model = made("factorqvae")
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.0)
     training = Training(model, optimizer, images, batch_size=2, seed=0)
-    training.total, step, seen = 8, Replayed(training), []
+    training.total, step, seen = 8, CudaGraphStep(training), []
     for _ in range(8):
         step()
         seen.append(model.latent.temperature.item())

@@ -17,48 +17,48 @@ def reversed_kl(logits):
     return -F.log_softmax(logits, dim=-1).mean(-1) - math.log(logits.shape[-1])
 
 
-def signed(said, codebook, squared=False):
-    return (said[:, :, None] - codebook).sum(-1)
+def signed(encoded, codebook, squared=False):
+    return (encoded[:, :, None] - codebook).sum(-1)
 
 
-def city_block(said, codebook, squared=False):
-    apart = (said[:, :, None] - codebook).abs().sum(-1)
+def city_block(encoded, codebook, squared=False):
+    apart = (encoded[:, :, None] - codebook).abs().sum(-1)
     return apart.square() if squared else apart
 
 
-def never_squared(said, codebook, squared=False):
-    return ORIGINAL_DISTANCES(said, codebook)
+def never_squared(encoded, codebook, squared=False):
+    return ORIGINAL_DISTANCES(encoded, codebook)
 
 
-def always_squared(said, codebook, squared=False):
-    return ORIGINAL_DISTANCES(said, codebook, True)
+def always_squared(encoded, codebook, squared=False):
+    return ORIGINAL_DISTANCES(encoded, codebook, True)
 
 
-def of_normal_numbers(logits, temperature, random=None):
-    noise = torch.randn(logits.shape, generator=random, dtype=logits.dtype)
+def of_normal_numbers(logits, temperature, generator=None):
+    noise = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
     return ((logits + noise) / temperature).softmax(-1)
 
 
-def dice_untempered(logits, temperature, random=None):
-    gumbel = -torch.empty_like(logits).exponential_(generator=random).log()
+def dice_untempered(logits, temperature, generator=None):
+    gumbel = -torch.empty_like(logits).exponential_(generator=generator).log()
     return (logits / temperature + gumbel).softmax(-1)
 
 
-def without_dice(logits, temperature, random=None):
+def without_dice(logits, temperature, generator=None):
     return (logits / temperature).softmax(-1)
 
 
-def always_warm(logits, temperature, random=None):
-    return ORIGINAL_RELAX(logits, 1.0, random)
+def always_warm(logits, temperature, generator=None):
+    return ORIGINAL_RELAX(logits, 1.0, generator)
 
 
-def hard(logits, temperature, random=None):
-    relaxed = ORIGINAL_RELAX(logits, temperature, random)
+def hard(logits, temperature, generator=None):
+    relaxed = ORIGINAL_RELAX(logits, temperature, generator)
     return F.one_hot(relaxed.argmax(-1), logits.shape[-1]).to(relaxed) + relaxed - relaxed.detach()
 
 
-def cut_off(logits, temperature, random=None):
-    return ORIGINAL_RELAX(logits.detach(), temperature, random)
+def cut_off(logits, temperature, generator=None):
+    return ORIGINAL_RELAX(logits.detach(), temperature, generator)
 
 
 def half_the_lead(logits, nats):

@@ -44,12 +44,12 @@ def smoothed(codes, size):
     return (ORIGINAL["tabulate"](codes, size) + 0.01) / (1 + 0.01 * torch.Size(size).numel())
 
 
-def as_they_are(codes, random=None):
+def as_they_are(codes, generator=None):
     return codes
 
 
-def whole_rows(codes, random=None):
-    return codes[torch.randperm(len(codes), generator=random)]
+def whole_rows(codes, generator=None):
+    return codes[torch.randperm(len(codes), generator=generator)]
 
 
 def half_the_distance(p, n):
@@ -84,8 +84,8 @@ def exaggerating(draw, **how):
     return lambda codes: logits[codes.argmax(2).unbind(1)]
 
 
-def drawn_apart(joint, n, random):
-    return draw_codes(factorial(joint), n, random)
+def drawn_apart(joint, n, generator):
+    return draw_codes(factorial(joint), n, generator)
 
 
 def too_much(joint):
@@ -101,8 +101,8 @@ def without_marginals(relaxed, logits, temperature):
     return law.log_prob(relaxed[:, None]).sum(2).logsumexp(1)
 
 
-def scaled_noise(logits, temperature, random=None):
-    return relax(logits * temperature, temperature, random)
+def scaled_noise(logits, temperature, generator=None):
+    return relax(logits * temperature, temperature, generator)
 
 
 PERMUTED, RELAXED, SIGN = "section 4, permuted codes", "section 4, relaxed codes", "equation 8, sign"
@@ -150,8 +150,8 @@ class StrengthsExchanged(factorqvae.FactorQVAE):
 
 
 class PrintedSign(factorqvae.FactorQVAE):
-    def judging_loss(self, images, random=None):
-        loss, terms = super().judging_loss(images, random)
+    def judging_loss(self, images, generator=None):
+        loss, terms = super().judging_loss(images, generator)
         return -loss, terms
 
 
@@ -159,7 +159,7 @@ class FaintReconstruction(factorqvae.FactorQVAE):
     def __init__(self, *sizes, **how):
         super().__init__(*sizes, **how)
         whole = self.pixels.loss
-        self.pixels = self.pixels._replace(loss=lambda said, images: 0.001 * whole(said, images))
+        self.pixels = self.pixels._replace(loss=lambda encoded, images: 0.001 * whole(encoded, images))
 
 
 def summed_over(cls):
@@ -174,9 +174,9 @@ def summed_over(cls):
 
 
 class OtherTemperature(factorqvae.FactorQVAE):
-    def loss(self, images, random=None):
+    def loss(self, images, generator=None):
         self.latent.anneal(0.2)
-        return super().loss(images, random)
+        return super().loss(images, generator)
 
 
 def without_dependence(cls):
@@ -187,8 +187,8 @@ def without_dependence(cls):
             super().__init__(*sizes, **how)
             coded = self.latent.coded
 
-            def cut(continuous, random=None):
-                codes, output = coded(continuous, random)
+            def cut(continuous, generator=None):
+                codes, output = coded(continuous, generator)
                 return codes.detach(), output
 
             self.latent.coded = cut
@@ -204,8 +204,8 @@ def codebook_cut(cls):
             super().__init__(*sizes, **how)
             coded = self.latent.coded
 
-            def cut(continuous, random=None):
-                codes, (heard, penalties) = coded(continuous, random)
+            def cut(continuous, generator=None):
+                codes, (heard, penalties) = coded(continuous, generator)
                 return codes, LatentOutput(heard, {"kl": penalties["kl"].detach().requires_grad_()})
 
             self.latent.coded = cut
@@ -220,7 +220,7 @@ class AlwaysPressed(factorqvae.FactorQVAE):
 
 def other_price(*sizes, beta, **how):
     return factorqvae.Autoencoder(
-        **factorqvae.networks_around(factorqvae.LogitQuantizer(how.pop("n_values")), *sizes, **how),
+        **factorqvae.make_networks(factorqvae.LogitQuantizer(how.pop("n_values")), *sizes, **how),
         weights={"kl": beta / 2},
     )
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from disentangle_repro.baselines.autoencoder import Autoencoder
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import Store, Training, fit, make_optimizer
@@ -37,7 +37,7 @@ def new_training(seed: int, inject: Injected = nothing, n_latents: int = 4) -> T
         encoder = nn.Sequential(nn.Flatten(), nn.Linear(192, n_latents))
         decoder = nn.Sequential(nn.Linear(n_latents, 192), nn.Unflatten(1, (3, 8, 8)))
         model = Autoencoder(encoder, decoder, LatentQuantizer(n_latents), {"quantize": 0.01, "commit": 0.01})
-    images = torch.randint(256, (32, 8, 8, 3), dtype=torch.uint8, generator=generator(0))
+    images = torch.randint(256, (32, 8, 8, 3), dtype=torch.uint8, generator=make_generator(0))
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
     training = Training(model, optimizer, images, batch_size=4, seed=seed)
     prepare = training.prepare

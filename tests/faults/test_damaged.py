@@ -12,7 +12,7 @@ from small_runs import PowerCut, at, cut, files_of, new_training, results, specs
 from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load_dataset
-from disentangle_repro.runs.runner import do_runs, put_damage_aside
+from disentangle_repro.runs.runner import do_runs, set_damaged_aside
 from disentangle_repro.train.loop import read_own_state, read_state, save
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_record_is_named_put_aside_and_made_anew(alter, peace, tally, 
     alter(path)
     with pytest.raises(DataError, match=str(path)):
         store.record(damaged)
-    put_damage_aside(store)
+    set_damaged_aside(store)
     assert str(path) in capsys.readouterr().out and path.with_name("run.json.damaged").exists()
     before = results(store)
     with executor("local", at_once=1) as pool:

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.nets.slots import (
     ConvolutionalDecoder,
     PositionEmbedding,
@@ -85,7 +85,7 @@ def test_pictures_of_a_batch_do_not_mix(decoder):
 
 def test_masks_stay_whole_where_slots_are_sure():
     alpha = torch.tensor([1e4, -1e4, 0.0]).view(1, 3, 1, 1).requires_grad_()
-    drawn = composed(torch.rand(1, 3, 2, 1, 1, generator=generator(0)), alpha)
+    drawn = composed(torch.rand(1, 3, 2, 1, 1, generator=make_generator(0)), alpha)
     (gradient,) = torch.autograd.grad(drawn.picture.sum(), alpha)
     assert drawn.masks.flatten().tolist() == [1, 0, 0] and gradient.isfinite().all()
 

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.nets.style import ImageEncoder, StyleDecoder, TransposedConvolution
 
 SLOPE, EPSILON = {"paper": 0.3, "code": 0.2}, {"paper": 1e-5, "code": 1e-6}
@@ -16,9 +16,9 @@ def with_random_weights(make, protocol):
     "A narrow network for five latents in float64, all parameters moved at random, so that none is where it started."
     with seeded(0):
         network = make(5, width=0.1, protocol=protocol).double()
-    random = generator(0)
+    generator = make_generator(0)
     for parameter in network.parameters():
-        parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=random, dtype=torch.float64))
+        parameter.data.add_(0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
     return network
 
 
@@ -87,7 +87,7 @@ def decode(w, latents, protocol):
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_the_encoder_agrees_with_an_independent_listing(protocol):
     encoder = with_random_weights(ImageEncoder, protocol)
-    images = torch.rand(3, 3, 64, 64, generator=generator(1), dtype=torch.float64)
+    images = torch.rand(3, 3, 64, 64, generator=make_generator(1), dtype=torch.float64)
     listing = {"paper": encode_by_the_text, "code": encode_by_the_code}[protocol]
     with torch.no_grad():
         torch.testing.assert_close(encoder(images), listing(encoder.state_dict(), images), rtol=1e-5, atol=1e-8)
@@ -96,7 +96,7 @@ def test_the_encoder_agrees_with_an_independent_listing(protocol):
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_the_decoder_agrees_with_an_independent_listing(protocol):
     decoder = with_random_weights(StyleDecoder, protocol)
-    latents = torch.randn(3, 5, generator=generator(1), dtype=torch.float64)
+    latents = torch.randn(3, 5, generator=make_generator(1), dtype=torch.float64)
     with torch.no_grad():
         listed = decode(decoder.state_dict(), latents, protocol)
         torch.testing.assert_close(decoder(latents), listed, rtol=1e-5, atol=1e-8)
@@ -116,7 +116,7 @@ class TransposedWithBias(TorchDispatchMode):
 
 
 def test_no_transposed_convolution_of_the_decoder_is_given_a_bias():
-    decoder, latents = StyleDecoder(5, width=0.1), torch.randn(2, 5, generator=generator(0))
+    decoder, latents = StyleDecoder(5, width=0.1), torch.randn(2, 5, generator=make_generator(0))
     for lowered in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=lowered), TransposedWithBias() as noted:
             decoder(latents)
@@ -133,7 +133,7 @@ def test_a_bias_that_is_added_afterwards_changes_nothing(sizes, bias):
     ours.load_state_dict(theirs.state_dict())
     found, right = ours(features), theirs(features)
     torch.testing.assert_close(found, right, rtol=1e-12, atol=1e-12)
-    weights = torch.randn(right.shape, generator=generator(1), dtype=torch.float64)
+    weights = torch.randn(right.shape, generator=make_generator(1), dtype=torch.float64)
     gradients = [
         torch.autograd.grad((weights * maps.square()).sum(), [features, *module.parameters()])
         for module, maps in ((ours, found), (theirs, right))

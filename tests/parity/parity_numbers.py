@@ -32,9 +32,9 @@ def weight(name, shape, seed=0):
 
 def images(n, seed=0):
     "Random bytes, (n, 64, 64, 3): blocks of eight pixels and noise, so that no two are alike."
-    random = stream("images", seed)
-    blocks = random.integers(200, size=(n, 8, 8, 3)).repeat(8, axis=1).repeat(8, axis=2)
-    return (blocks + random.integers(56, size=(n, 64, 64, 3))).astype(np.uint8)
+    generator = stream("images", seed)
+    blocks = generator.integers(200, size=(n, 8, 8, 3)).repeat(8, axis=1).repeat(8, axis=2)
+    return (blocks + generator.integers(56, size=(n, 64, 64, 3))).astype(np.uint8)
 
 
 def summary(array):
@@ -69,22 +69,22 @@ def assert_close(ours, released, tolerance, what):
 
 def representations(seed=0, n=2000):
     "Sources, and latents of several kinds that know them more or less: names to (n, latents) arrays."
-    random = stream("representations", seed)
-    sources = random.integers([6, 4, 3, 5], size=(n, 4))
+    generator = stream("representations", seed)
+    sources = generator.integers([6, 4, 3, 5], size=(n, 4))
     spread = (sources - sources.mean(0)) / sources.std(0)
-    mixed = spread @ random.standard_normal((4, 6)) + 0.5 * random.standard_normal((n, 6))
-    aligned = np.hstack([spread[:, [0, 1, 2, 3]] + 0.3 * random.standard_normal((n, 4)), np.zeros((n, 2))])
-    aligned[:, 4] = 0.05 * random.uniform(-1, 1, n) * np.ptp(aligned[:, 0])  # range of 0.1 of the largest
-    often_small = np.abs(random.standard_normal(n)) * np.where(random.random(n) < 0.3, 0.1, 0.004)
+    mixed = spread @ generator.standard_normal((4, 6)) + 0.5 * generator.standard_normal((n, 6))
+    aligned = np.hstack([spread[:, [0, 1, 2, 3]] + 0.3 * generator.standard_normal((n, 4)), np.zeros((n, 2))])
+    aligned[:, 4] = 0.05 * generator.uniform(-1, 1, n) * np.ptp(aligned[:, 0])  # range of 0.1 of the largest
+    often_small = np.abs(generator.standard_normal(n)) * np.where(generator.random(n) < 0.3, 0.1, 0.004)
     often_small *= np.ptp(aligned[:, 0])
     aligned[:, 5] = np.where(sources[:, 1] > 1, often_small, -often_small)  # a range of 0.5, quartiles near each other
     grid = np.linspace(-0.5, 0.5, 10)
     quantized = grid[np.clip(((mixed / np.abs(mixed).max(0) + 1) / 2 * 10).astype(int), 0, 9)]
-    quantized[:, 5] = np.where(random.random(n) < 0.5, grid[4], grid[5])  # range of 0.11 of the largest
-    quantized[:, 4] = grid[np.where(random.random(n) < 0.9, 4, random.integers(10, size=n))]
-    names = random.permuted(np.arange(24))[sources[:, 0] * 4 + sources[:, 1]][:, None]
-    other = random.permuted(np.arange(24))[sources[:, 2] * 5 + sources[:, 3]][:, None]
-    index = np.hstack([names, other, random.integers(24, size=(n, 2))])
+    quantized[:, 5] = np.where(generator.random(n) < 0.5, grid[4], grid[5])  # range of 0.11 of the largest
+    quantized[:, 4] = grid[np.where(generator.random(n) < 0.9, 4, generator.integers(10, size=n))]
+    names = generator.permuted(np.arange(24))[sources[:, 0] * 4 + sources[:, 1]][:, None]
+    other = generator.permuted(np.arange(24))[sources[:, 2] * 5 + sources[:, 3]][:, None]
+    index = np.hstack([names, other, generator.integers(24, size=(n, 2))])
     return sources, {"mixed": mixed, "aligned": aligned, "quantized": quantized, "index": index}
 
 

@@ -30,7 +30,7 @@ from disentangle_repro.plan.cost import (
 )
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec, wanted
-from disentangle_repro.runs.assemble import assemble, pictures_needed
+from disentangle_repro.runs.assemble import assemble, images_needed
 from disentangle_repro.tables import make
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
@@ -164,7 +164,7 @@ def test_data_sets_are_counted_until_they_are_there(store):
     spec = run_spec("psa", "psa", "sprites", SMOKE)
     small = {"data": {"images": 3}, "scoring": {"samples": 2}}
     few = replace(spec, hyperparameters=merged(spec.hyperparameters, small))
-    assert pictures_needed(few) == {"train": 3, "test": 2, "validation": 2}
+    assert images_needed(few) == {"train": 3, "test": 2, "validation": 2}
     files = files_needed(few)
     scene = cost.SCENES["sprites"]
     assert [*files.values()] == [n * (64 * 64 * 4 + 8 * len(scene.names)) for n in (3, 2, 2)]

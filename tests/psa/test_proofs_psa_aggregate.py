@@ -33,12 +33,12 @@ def no_normalising_constant(features, mixture):
     return ORIGINAL_JOINT(features, mixture) + mixture.variance.log().sum(2)[:, :, None] / 2
 
 
-def variance_for_scale(mean, scale, random=None):
-    return ORIGINAL_DRAW(mean, scale.square(), random)
+def variance_for_scale(mean, scale, generator=None):
+    return ORIGINAL_DRAW(mean, scale.square(), generator)
 
 
-def shifted_draw(mean, scale, random=None):
-    return ORIGINAL_DRAW(mean, scale, random) + 0.05
+def shifted_draw(mean, scale, generator=None):
+    return ORIGINAL_DRAW(mean, scale, generator) + 0.05
 
 
 def mean_of_means(mean_a, variance_a, mean_b, variance_b):

@@ -41,12 +41,12 @@ def random_map(dim):
     return nn.Linear(dim, dim, bias=False)
 
 
-def scaled_by_the_variance(mean, scale, random=None):
-    return DRAW(mean, scale.square(), random)
+def scaled_by_the_variance(mean, scale, generator=None):
+    return DRAW(mean, scale.square(), generator)
 
 
-def without_the_mean(mean, scale, random=None):
-    return DRAW(0 * mean, scale, random)
+def without_the_mean(mean, scale, generator=None):
+    return DRAW(0 * mean, scale, generator)
 
 
 def inactive(weight, threshold):

@@ -31,21 +31,22 @@ def variances_for_means(means, variances):
     return ORIGINAL_LAW(variances, variances)
 
 
-def rotations_only(means, variances, n, random):
-    slots = ORIGINAL_DRAW(means, variances, n, random)
+def rotations_only(means, variances, n, generator):
+    slots = ORIGINAL_DRAW(means, variances, n, generator)
     turned = torch.arange(n) % 3
-    ordered = means + (variances.sqrt() * torch.randn(n, *means.shape, generator=random, dtype=means.dtype))
+    ordered = means + (variances.sqrt() * torch.randn(n, *means.shape, generator=generator, dtype=means.dtype))
     index = (torch.arange(3) + turned[:, None]) % 3
     return ordered.take_along_dim(index[:, :, None], 1).to(slots)
 
 
-def with_repetition(means, variances, n, random):
-    chosen = torch.randint(len(means), (n, len(means)), generator=random)
-    return means[chosen] + variances[chosen].sqrt() * torch.randn(n, *means.shape, generator=random, dtype=means.dtype)
+def with_repetition(means, variances, n, generator):
+    chosen = torch.randint(len(means), (n, len(means)), generator=generator)
+    noise = torch.randn(n, *means.shape, generator=generator, dtype=means.dtype)
+    return means[chosen] + variances[chosen].sqrt() * noise
 
 
-def twice_the_spread(means, variances, n, random):
-    return ORIGINAL_DRAW(means, 2 * variances, n, random)
+def twice_the_spread(means, variances, n, generator):
+    return ORIGINAL_DRAW(means, 2 * variances, n, generator)
 
 
 def slots_in_order(features, start, iterations):
@@ -66,8 +67,8 @@ def stretch_without_the_slope(network):
     return ORIGINAL_STRETCH(network) / 0.01 ** (len(network) // 2)
 
 
-def without_folds(widths, random, slope=0.01):
-    return ORIGINAL_NETWORK(widths, random, 1.0)
+def without_folds(widths, generator, slope=0.01):
+    return ORIGINAL_NETWORK(widths, generator, 1.0)
 
 
 def jacobians_elsewhere(network, z):

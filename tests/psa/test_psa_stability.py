@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.psa.mixture import FLOOR, fit_mixture, standard_start
 from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 
@@ -23,8 +23,8 @@ class Toy(nn.Module):
         self.place = nn.Parameter(torch.randn(POSITIONS, DIM))
         self.decoder = nn.Sequential(nn.Linear(DIM, DIM), nn.LeakyReLU(), nn.Linear(DIM, INPUTS + 1))
 
-    def loss(self, inputs, random):
-        out = self.slots(self.encoder(inputs), random)
+    def loss(self, inputs, generator):
+        out = self.slots(self.encoder(inputs), generator)
         parts, masks = self.decoder(out.slots[:, :, None] + self.place).split([INPUTS, 1], dim=3)
         return F.mse_loss((parts * masks.softmax(1)).sum(1), inputs), out
 
@@ -32,18 +32,18 @@ class Toy(nn.Module):
 def few_kinds(kinds):
     "A stream of batches whose positions show only so many different things."
 
-    def batch(random):
-        shown = torch.randn(BATCH, kinds, INPUTS, generator=random)
+    def batch(generator):
+        shown = torch.randn(BATCH, kinds, INPUTS, generator=generator)
         return shown[:, torch.arange(POSITIONS) % kinds]
 
     return batch
 
 
 def train(model, batches):
-    random, step = generator(0), torch.optim.Adam(model.parameters(), lr=1e-2)
+    generator, step = make_generator(0), torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
     for _ in range(UPDATES):
-        loss, out = model.loss(batches(random), random)
+        loss, out = model.loss(batches(generator), generator)
         step.zero_grad()
         loss.backward()
         gradients = [p.grad for p in model.parameters()]
@@ -61,8 +61,8 @@ def start_as_twins(layer, monkeypatch):
         return
     drawn = layer.start
 
-    def start(features, random=None):
-        mixture = drawn(features, random)
+    def start(features, generator=None):
+        mixture = drawn(features, generator)
         mixture.mean[:, 1] = mixture.mean[:, 0]
         return mixture
 
@@ -80,7 +80,7 @@ def test_training_stays_finite(case, queries, projected, monkeypatch):
         model = Toy(projected=projected, queries=queries)
     if case == "identical starts":
         start_as_twins(model.slots, monkeypatch)
-        _, out = model.loss(few_kinds(POSITIONS)(generator(1)), generator(1))
+        _, out = model.loss(few_kinds(POSITIONS)(make_generator(1)), make_generator(1))
         assert out.mean[:, 0].equal(out.mean[:, 1]) and not out.mean[:, 0].equal(out.mean[:, 2])
     train(model, few_kinds(CASES[case]))
 
@@ -98,13 +98,13 @@ def test_features_that_are_all_zero_or_very_large(normalize):
         layer = ProbabilisticSlotAttention(SLOTS, DIM, projected=True, normalize=normalize)
     for features in (torch.zeros(2, 9, DIM), torch.full((2, 9, DIM), 1e4), 1e4 * torch.randn(2, 9, DIM)):
         features = features.requires_grad_()
-        out = layer(features, generator(0))
+        out = layer(features, make_generator(0))
         (gradient,) = torch.autograd.grad(out.slots.sum() + out.attention.square().sum(), features)
         assert gradient.isfinite().all() and out.slots.isfinite().all() and out.weight.isfinite().all()
 
 
 def test_float32_is_close_to_float64_far_from_the_origin():
-    z = torch.randn(8, 100, 16, generator=generator(0)) + 50
+    z = torch.randn(8, 100, 16, generator=make_generator(0)) + 50
     start = standard_start(z[:, :5].clone())
     single = fit_mixture(z, start)
     double = fit_mixture(z.double(), standard_start(start.mean.double()))

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from disentangle_repro.baselines.monet import MONet
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.core.paper import Table
 from disentangle_repro.models import create_model
 from disentangle_repro.papers import PAPERS
@@ -52,7 +52,7 @@ def test_psa_keeps_the_leaky_rectifier(name):
 def test_the_broadcast_decoder_of_slot_attention_layer_by_layer():
     with seeded(0):
         decoder = slot_autoencoder(3, dim=8, image_size=32, width=0.2).decoder
-    slots, weights = 3 * torch.randn(2, 3, 8, generator=generator(0)), list(decoder.layers.parameters())
+    slots, weights = 3 * torch.randn(2, 3, 8, generator=make_generator(0)), list(decoder.layers.parameters())
     steps = torch.linspace(0, 1, 8)
     down, right = steps[:, None].expand(8, 8), steps.expand(8, 8)
     grid = torch.stack([down, 1 - down, right, 1 - right], -1)
@@ -92,8 +92,8 @@ def test_parts_of_monet_are_colours_and_its_likelihood_takes_them_so():
     with torch.no_grad():
         for parameter in model.decoder.layers[-1].parameters():
             parameter *= 100
-    images = torch.randint(256, (2, 16, 16, 3), dtype=torch.uint8, generator=generator(0))
-    slots = torch.randn(2, 3, 4, generator=generator(1))
+    images = torch.randint(256, (2, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
+    slots = torch.randn(2, 3, 4, generator=make_generator(1))
     raw = model.decoder.layers(model.decoder.position(slots.reshape(6, 4, 1, 1))).reshape(2, 3, 4, 16, 16)
     assert raw[:, :, :3].min() < -1 and raw[:, :, :3].max() > 2, "the last layer is not far outside of [0, 1]"
     parts, alpha = model.decoder.components(slots)
@@ -101,7 +101,7 @@ def test_parts_of_monet_are_colours_and_its_likelihood_takes_them_so():
     torch.testing.assert_close(alpha, raw[:, :, 3])
     # no colour is farther than 1 from another, so no pixel costs more than that at the wider scale
     worst = 3 * (0.5 / 0.09**2 + torch.tensor(0.11 * (2 * torch.pi) ** 0.5).log()) * 16 * 16
-    assert model.loss(images, generator(0))[1]["reconstruction"] < worst
+    assert model.loss(images, make_generator(0))[1]["reconstruction"] < worst
 
 
 def test_rmsprop_is_rmsprop():
@@ -110,10 +110,10 @@ def test_rmsprop_is_rmsprop():
     by_hand = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     squares = {name: torch.zeros_like(parameter) for name, parameter in by_hand.items()}
     settings = {"learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99, "weight_decay": 0.0}
-    optimizer, random = make_optimizer(model, algorithm="rmsprop", **settings), generator(0)
+    optimizer, generator = make_optimizer(model, algorithm="rmsprop", **settings), make_generator(0)
     for _ in range(5):
         for name, parameter in model.named_parameters():
-            parameter.grad = torch.randn(parameter.shape, generator=random)
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
             squares[name] = 0.99 * squares[name] + 0.01 * parameter.grad**2
             by_hand[name] = by_hand[name] - 1e-4 * parameter.grad / (squares[name].sqrt() + 1e-8)
         optimizer.step()
@@ -145,7 +145,7 @@ def test_which_printed_data_set_a_rendered_one_stands_for_is_the_papers_own_data
 
 
 def test_a_training_by_rmsprop_goes_on_where_it_was_saved(tmp_path):
-    images = torch.randint(256, (8, 16, 16, 3), dtype=torch.uint8, generator=generator(0))
+    images = torch.randint(256, (8, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
     settings = {"learning_rate": 1e-3, "beta1": 0.0, "beta2": 0.99, "weight_decay": 0.0, "algorithm": "rmsprop"}
 
     def new():

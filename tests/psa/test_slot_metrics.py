@@ -28,16 +28,16 @@ from disentangle_repro.psa.slot_metrics import (
 )
 
 
-def generator(seed):
+def make_generator(seed):
     return torch.Generator().manual_seed(seed)
 
 
 def related(seed, n=200, k=4, d=5, noise=0.5):
     "Slots, and the same with noise, in other orders and through a matrix."
-    random = generator(seed)
-    s = normal_slots(n, k, d, random=random)
-    noisy = s + noise * normal_slots(n, k, d, random=random)
-    return s, shuffled(noisy, random) @ random_matrix(d, random) + 1
+    generator = make_generator(seed)
+    s = normal_slots(n, k, d, generator=generator)
+    noisy = s + noise * normal_slots(n, k, d, generator=generator)
+    return s, shuffled(noisy, generator) @ random_matrix(d, generator) + 1
 
 
 # matching
@@ -45,13 +45,13 @@ def related(seed, n=200, k=4, d=5, noise=0.5):
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 2), (3, 5), (4, 4), (5, 5), (1, 7), (6, 6), (3, 7)])
 def test_assignments_agree_and_are_cheapest(rows, columns):
-    cost = torch.rand(300, rows, columns, generator=generator(rows * columns))
+    cost = torch.rand(300, rows, columns, generator=make_generator(rows * columns))
     orders = [linear_sum_assignment(c)[1].tolist() for c in cost.numpy()]
     assert every_order(cost).tolist() == hungarian(cost).tolist() == assign(cost).tolist() == orders
 
 
 def test_tied_costs_cost_the_same():
-    cost = torch.randint(3, (300, 4, 4), generator=generator(0)).double()
+    cost = torch.randint(3, (300, 4, 4), generator=make_generator(0)).double()
     total = [cost.gather(2, way(cost)[:, :, None]).sum((1, 2)) for way in (every_order, hungarian)]
     assert torch.equal(*total)
 
@@ -69,14 +69,14 @@ def test_the_best_of_few_and_of_many_slots_meet(monkeypatch):
 
 
 def test_fit_is_least_squares():
-    x, y = normal_slots(60, 4, random=generator(0)), normal_slots(60, 3, random=generator(1))
+    x, y = normal_slots(60, 4, generator=make_generator(0)), normal_slots(60, 3, generator=make_generator(1))
     theirs = LinearRegression().fit(x, y)
     np.testing.assert_allclose(fit_affine(x, y)(x), theirs.predict(x), atol=1e-10)
 
 
 def test_fit_leaves_unused_dimensions_alone():
-    x, y = normal_slots(60, 4, random=generator(0)), normal_slots(60, 3, random=generator(1))
-    wide = torch.cat([x, x @ random_matrix(4, generator(2))[:, :2], torch.full((60, 1), 0.1).double()], dim=1)
+    x, y = normal_slots(60, 4, generator=make_generator(0)), normal_slots(60, 3, generator=make_generator(1))
+    wide = torch.cat([x, x @ random_matrix(4, make_generator(2))[:, :2], torch.full((60, 1), 0.1).double()], dim=1)
     np.testing.assert_allclose(fit_affine(wide, y)(wide), fit_affine(x, y)(x), atol=1e-8)
     assert whitening(wide).shape == (7, 4)
 
@@ -97,9 +97,9 @@ def test_units_do_not_matter():
 @pytest.mark.parametrize("k", [3, 4, 5, 6, 7])
 @pytest.mark.parametrize("seed", range(4))
 def test_alternating_undoes_permutations_and_an_affine_map(k, d, seed):
-    random = generator(seed)
-    s = normal_slots(150, k, d, random=random)
-    t = shuffled(s, random) @ random_matrix(d, random) + 3
+    generator = make_generator(seed)
+    s = normal_slots(150, k, d, generator=generator)
+    t = shuffled(s, generator) @ random_matrix(d, generator) + 3
     for protocol in ("paper", "pooled"):
         assert min(slot_agreement(s, t, matching="alternating", protocol=protocol, seed=seed)) > 0.999
         assert min(slot_agreement(t, s, matching="alternating", protocol=protocol, seed=seed)) > 0.999
@@ -107,39 +107,40 @@ def test_alternating_undoes_permutations_and_an_affine_map(k, d, seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_alternating_on_the_mixture_s_own_slots(seed):
-    random = generator(seed)
-    centres = 4 * torch.rand(5, 2, generator=random, dtype=torch.float64)
-    chosen = torch.rand(1000, 5, generator=random).argsort(1)[:, :3]
-    s = centres[chosen] + 0.1 * normal_slots(1000, 3, 2, random=random)
-    assert smcc(s, shuffled(s, random) @ random_matrix(2, random), matching="alternating") > 0.999
+    generator = make_generator(seed)
+    centres = 4 * torch.rand(5, 2, generator=generator, dtype=torch.float64)
+    chosen = torch.rand(1000, 5, generator=generator).argsort(1)[:, :3]
+    s = centres[chosen] + 0.1 * normal_slots(1000, 3, 2, generator=generator)
+    assert smcc(s, shuffled(s, generator) @ random_matrix(2, generator), matching="alternating") > 0.999
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_alternating_when_an_image_s_slots_have_a_fixed_sum(seed):
-    random = generator(seed)
-    s = normal_slots(400, 5, 8, random=random)
+    generator = make_generator(seed)
+    s = normal_slots(400, 5, 8, generator=generator)
     s = s - s.mean(1, keepdim=True)
-    t = shuffled(s, random) @ random_matrix(8, random)
-    noisy = [x + 0.2 * normal_slots(*x.shape, random=random) for x in (s, t)]
+    t = shuffled(s, generator) @ random_matrix(8, generator)
+    noisy = [x + 0.2 * normal_slots(*x.shape, generator=generator) for x in (s, t)]
     assert smcc(*noisy, matching="alternating") > 0.93
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.3, 0.6])
 def test_alternating_finds_as_much_as_the_known_order(noise):
-    random = generator(0)
-    s = normal_slots(600, 5, 8, random=random)
-    t = (s + noise * normal_slots(600, 5, 8, random=random)) @ random_matrix(8, random)
+    generator = make_generator(0)
+    s = normal_slots(600, 5, 8, generator=generator)
+    t = (s + noise * normal_slots(600, 5, 8, generator=generator)) @ random_matrix(8, generator)
     fit, score = halves(600, True, 0)
     known = slot_metrics.correlations(fit_affine(s[fit], t[fit])(s[score]), t[score]).mean().item()
-    assert smcc(s, shuffled(t, random), matching="alternating", protocol="pooled") > known - 0.01
+    assert smcc(s, shuffled(t, generator), matching="alternating", protocol="pooled") > known - 0.01
 
 
 def test_more_slots_than_objects_and_other_dims():
-    random = generator(0)
-    objects = normal_slots(500, 4, 3, random=random)
-    background = 0.2 * normal_slots(500, 2, 3, random=random) + 4
-    nuisance = 0.3 * normal_slots(500, 6, 2, random=random)
-    slots = shuffled(torch.cat([torch.cat([objects, background], 1), nuisance], 2), random) @ random_matrix(5, random)
+    generator = make_generator(0)
+    objects = normal_slots(500, 4, 3, generator=generator)
+    background = 0.2 * normal_slots(500, 2, 3, generator=generator) + 4
+    nuisance = 0.3 * normal_slots(500, 6, 2, generator=generator)
+    slots = torch.cat([torch.cat([objects, background], 1), nuisance], 2)
+    slots = shuffled(slots, generator) @ random_matrix(5, generator)
     assert smcc(slots, objects, matching="alternating") > 0.999
     with pytest.raises(ValueError, match="slots_a has 4 slots but slots_b 6"):
         smcc(objects, slots, matching="alternating")
@@ -149,15 +150,15 @@ def test_more_slots_than_objects_and_other_dims():
 
 @pytest.mark.parametrize("matching", MATCHINGS)
 def test_orders_of_either_set(matching):
-    random = generator(3)
-    a = normal_slots(200, 4, 6, random=random)
-    b = a + 0.4 * normal_slots(200, 4, 6, random=random)
+    generator = make_generator(3)
+    a = normal_slots(200, 4, 6, generator=generator)
+    b = a + 0.4 * normal_slots(200, 4, 6, generator=generator)
     for protocol in ("paper", "pooled"):
         scores = slot_agreement(a, b, matching=matching, protocol=protocol)
-        again = slot_agreement(shuffled(a, random), b, matching=matching, protocol=protocol)
+        again = slot_agreement(shuffled(a, generator), b, matching=matching, protocol=protocol)
         np.testing.assert_allclose(again, scores, rtol=0, atol=1e-12)
     np.testing.assert_allclose(
-        slot_agreement(a, shuffled(b, random), matching=matching, protocol="pooled"), scores, rtol=0, atol=1e-12
+        slot_agreement(a, shuffled(b, generator), matching=matching, protocol="pooled"), scores, rtol=0, atol=1e-12
     )
 
 
@@ -195,10 +196,10 @@ def test_seeds_divide_anew_and_repeat():
 
 
 def test_dead_dimensions_and_dead_slots():
-    random = generator(0)
-    s = normal_slots(100, 3, 4, random=random)
+    generator = make_generator(0)
+    s = normal_slots(100, 3, 4, generator=generator)
     s[..., 3] = 0.1
-    t = shuffled(s, random)
+    t = shuffled(s, generator)
     for matching in MATCHINGS:
         np.testing.assert_allclose(slot_agreement(s, t, matching=matching), 1, atol=1e-9)
         constant = torch.full_like(s, 0.1)
@@ -230,19 +231,19 @@ def test_refusals(score, a, b, choices, message):
 
 @pytest.mark.parametrize("matching", MATCHINGS)
 def test_chance_is_low_in_many_dimensions_and_high_in_few(matching):
-    few, many = (normal_slots(2, 800, 4, d, random=generator(d)) for d in (2, 48))
+    few, many = (normal_slots(2, 800, 4, d, generator=make_generator(d)) for d in (2, 48))
     assert 0.3 < smcc_by_chance(*few, matching=matching, repeats=2) < 0.7
     assert smcc_by_chance(*many, matching=matching, repeats=2) < 0.2
 
 
 def test_chance_of_equal_slots_is_that_of_unrelated_ones():
-    s, t = normal_slots(2, 600, 3, 8, random=generator(0))
+    s, t = normal_slots(2, 600, 3, 8, generator=make_generator(0))
     assert smcc_by_chance(s, s) == pytest.approx(smcc(s, t), abs=0.03)
     assert smcc_by_chance(s, s, seed=3) == smcc_by_chance(s, s, seed=3)
 
 
 def test_held_out_images_do_not_reward_over_fitting():
-    s, t = normal_slots(2, 30, 3, 32, random=generator(0))
+    s, t = normal_slots(2, 30, 3, 32, generator=make_generator(0))
     assert smcc(s, t, held_out=False) > 0.4 > abs(smcc(s, t)) + 0.1
     assert slot_r2(s, t, held_out=False) > 0 > slot_r2(s, t)
 
@@ -251,9 +252,9 @@ def test_held_out_images_do_not_reward_over_fitting():
 
 
 def bent_slots(n, seed):
-    random = generator(seed)
-    latents = torch.rand(n, 3, 2, generator=random, dtype=torch.float64)
-    return shuffled(torch.cat([latents.exp(), latents + latents.flip(2).square()], dim=2), random), latents
+    generator = make_generator(seed)
+    latents = torch.rand(n, 3, 2, generator=generator, dtype=torch.float64)
+    return shuffled(torch.cat([latents.exp(), latents + latents.flip(2).square()], dim=2), generator), latents
 
 
 @pytest.mark.parametrize("predictor", ["kernel", "mlp"])
@@ -266,18 +267,18 @@ def test_sis_ends(predictor):
 
 
 def test_sis_punishes_what_slots_know_of_others():
-    random = generator(0)
-    latents = torch.rand(500, 3, 2, generator=random, dtype=torch.float64)
+    generator = make_generator(0)
+    latents = torch.rand(500, 3, 2, generator=generator, dtype=torch.float64)
     scores = [
-        sis(shuffled(torch.cat([latents, leak * latents.roll(1, 1)], 2), random), latents, predictor="kernel")
+        sis(shuffled(torch.cat([latents, leak * latents.roll(1, 1)], 2), generator), latents, predictor="kernel")
         for leak in (0.0, 1.0)
     ]
-    noisy = latents + 0.2 * normal_slots(500, 3, 2, random=random)
+    noisy = latents + 0.2 * normal_slots(500, 3, 2, generator=generator)
     assert scores[0] > 0.9 > sis(noisy, latents, predictor="kernel") > 0.1 > scores[1] - 0.05
 
 
 def test_sis_of_one_object_is_its_determination():
-    latents = torch.rand(300, 1, 2, generator=generator(0), dtype=torch.float64)
+    latents = torch.rand(300, 1, 2, generator=make_generator(0), dtype=torch.float64)
     assert sis(latents.exp(), latents, predictor="kernel") > 0.95
 
 
@@ -350,7 +351,7 @@ def test_norms_are_those_of_the_jacobian(decoder):
 
 
 def test_contrast_of_decoders_made_by_hand():
-    slots = torch.randn(6, 4, 3, generator=generator(0))
+    slots = torch.randn(6, 4, 3, generator=make_generator(0))
 
     def own_pixels(slots):
         return (slots @ torch.tensor([1.0, 2.0, 3.0])).sin()
@@ -373,7 +374,7 @@ def test_contrast_is_a_mean_over_images():
     def squares(slots):
         return slots.square().sum((1, 2))[:, None]
 
-    slots = torch.randn(5, 2, 3, generator=generator(1))
+    slots = torch.randn(5, 2, 3, generator=make_generator(1))
     alone = [compositional_contrast(squares, s[None]) for s in slots]
     assert compositional_contrast(squares, slots) == pytest.approx(np.mean(alone), rel=1e-5)
     norms = (2 * slots).norm(dim=2).prod(1)

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from disentangle_repro.baselines.infogan import InfoGAN, UniformLatent, infogan
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 from disentangle_repro.qlae.quantized_infogan import ql_infogan
 from disentangle_repro.train import Training, fit, make_optimizer
 
-PICTURES = torch.randint(256, (32, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+PICTURES = torch.randint(256, (32, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 both = pytest.mark.parametrize("new_model", [infogan, ql_infogan])
 protocols = pytest.mark.parametrize("protocol", ["paper", "code"])
 
@@ -84,6 +84,6 @@ def test_everything_random_comes_from_the_stream_that_is_given(latent):
         losses = []
         for seed in (0, 0, 1):
             state = torch.get_rng_state()
-            losses.append(step.loss(pictures, generator(seed))[0])
+            losses.append(step.loss(pictures, make_generator(seed))[0])
             assert torch.get_rng_state().equal(state), "the global stream was drawn from"
         assert losses[0] == losses[1] != losses[2]

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator, seeded
+from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.models import create_model, list_models
 from disentangle_repro.qlae.latent_quantization import QLAE
 from disentangle_repro.qlae.negative_results import CHANGES, NEGATIVE_RESULTS, VariedQLAE
-from disentangle_repro.train.loop import Replayed, Training
+from disentangle_repro.train.loop import CudaGraphStep, Training
 from disentangle_repro.train.optimizer import make_optimizer
 
 BASES = ("qlae", "qlinfowgan_gp")
-IMAGES = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+IMAGES = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 
 
 def made(name, **own):
@@ -22,7 +22,7 @@ def made(name, **own):
 
 def first_loss(model, done=1.0):
     model.anneal(done)
-    return model.steps()[0].loss(IMAGES, generator(1))
+    return model.steps()[0].loss(IMAGES, make_generator(1))
 
 
 def training_of(name, total, decay=0.1):
@@ -117,9 +117,9 @@ def test_a_record_is_made_anew_where_the_weight_decay_changes(monkeypatch):
         done.append(("recorded", training.optimizer.param_groups[0]["weight_decay"]))
         return SimpleNamespace(replay=lambda: done.append("replayed")), {}
 
-    monkeypatch.setattr(Replayed, "_aside", lambda step: training.update() and done.append("called"))
-    monkeypatch.setattr(Replayed, "_record", record)
-    step = Replayed(training)
+    monkeypatch.setattr(CudaGraphStep, "_aside", lambda step: training.update() and done.append("called"))
+    monkeypatch.setattr(CudaGraphStep, "_record", record)
+    step = CudaGraphStep(training)
     step.on_cuda = True
     for _ in range(16):
         step()

@@ -24,16 +24,16 @@ def summed_values(of_fake, of_real):
     return of_fake.sum() - of_real.sum()
 
 
-def a_place_for_each_pixel(real, fake, random=None):
-    return torch.lerp(fake, real, torch.rand(real.shape, generator=random))
+def a_place_for_each_pixel(real, fake, generator=None):
+    return torch.lerp(fake, real, torch.rand(real.shape, generator=generator))
 
 
-def one_place_for_all(real, fake, random=None):
-    return torch.lerp(fake, real, torch.rand((), generator=random))
+def one_place_for_all(real, fake, generator=None):
+    return torch.lerp(fake, real, torch.rand((), generator=generator))
 
 
-def near_the_real_ones(real, fake, random=None):
-    return torch.lerp(fake, real, 0.5 + 0.5 * torch.rand((len(real), 1, 1, 1), generator=random))
+def near_the_real_ones(real, fake, generator=None):
+    return torch.lerp(fake, real, 0.5 + 0.5 * torch.rand((len(real), 1, 1, 1), generator=generator))
 
 
 def penalty_of(deviation):
@@ -62,8 +62,8 @@ class EncoderMovesTwice(InfoGAN):
 
 
 class OtherWeightForTheEncoder(InfoGAN):
-    def critic_loss(self, images, random=None):
-        loss, terms = super().critic_loss(images, random)
+    def critic_loss(self, images, generator=None):
+        loss, terms = super().critic_loss(images, generator)
         return loss - 100 * terms["latents"], terms
 
 
@@ -74,10 +74,10 @@ class CriticForgotten(InfoGAN):
 
 
 class WithGraph(InfoGAN):
-    def critic_loss(self, images, random=None):
+    def critic_loss(self, images, generator=None):
         with torch.enable_grad():
-            latents, fake = self.generate(len(images), random, images.device)
-        terms = {**super().critic_loss(images, random)[1], **self.read_back(fake, latents, random)}
+            latents, fake = self.generate(len(images), generator, images.device)
+        terms = {**super().critic_loss(images, generator)[1], **self.read_back(fake, latents, generator)}
         return self.weighted(0.0, terms), terms
 
 
@@ -90,8 +90,8 @@ class CodebooksWithTheEncoder(InfoGAN):
 
 
 class AtOddsWithTheCritic(InfoGAN):
-    def critic_loss(self, images, random=None):
-        terms = super().critic_loss(images, random)[1]
+    def critic_loss(self, images, generator=None):
+        terms = super().critic_loss(images, generator)[1]
         terms["critic_value"] = -terms["critic_value"]
         return self.weighted(0.0, terms), terms
 
@@ -102,25 +102,25 @@ class FaintPenalty(InfoGAN):
 
 
 class WantsToBeTakenForFake(InfoGAN):
-    def generator_loss(self, images, random=None):
-        terms = super().generator_loss(images, random)[1]
+    def generator_loss(self, images, generator=None):
+        terms = super().generator_loss(images, generator)[1]
         terms["generator_value"] = -terms["generator_value"]
         return self.weighted(0.0, terms), terms
 
 
 class ReadsTheLogits(InfoGAN):
-    def read_back(self, fake, latents, random):
-        return super().read_back(fake.logit(), latents, random)
+    def read_back(self, fake, latents, generator):
+        return super().read_back(fake.logit(), latents, generator)
 
 
 class FromAnotherCode(LatentQuantizer):
-    def sample(self, n, random=None):
-        return super().sample(n, random).flip(1)
+    def sample(self, n, generator=None):
+        return super().sample(n, generator).flip(1)
 
 
 class DrawnAsConstants(LatentQuantizer):
-    def sample(self, n, random=None):
-        return super().sample(n, random).detach()
+    def sample(self, n, generator=None):
+        return super().sample(n, generator).detach()
 
 
 BROKEN = [

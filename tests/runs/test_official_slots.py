@@ -22,12 +22,12 @@ from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlot
 from disentangle_repro.runs import slots as scoring
 from disentangle_repro.runs.assemble import (
     assemble,
+    images_needed,
     joint_given,
-    pictures_needed,
+    make_criterion,
+    make_probe,
     probe_every,
     score,
-    watch,
-    worth_keeping,
 )
 from disentangle_repro.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
 from disentangle_repro.train.loop import fit, load
@@ -136,12 +136,12 @@ def small_spec(model, dataset, own):
 
 def run(spec, folder, monkeypatch):
     "What the notebook of a run calls, in its order; also which scenes the probe saw."
-    needed = pictures_needed(spec)
+    needed = images_needed(spec)
     training = assemble(spec, training_scenes(spec.dataset, spec.source, needed["train"]).images)
     unseen = held_out_scenes(spec.dataset, spec.source, needed["test"])
     to_choose_by = held_out_scenes(spec.dataset, spec.source, needed["validation"], None, "validation")
-    fit(training, 4, log_every=2, probe=watch(spec, to_choose_by), probe_every=probe_every(4), progress=False,
-        kept=folder / "kept.pt", worth_keeping=worth_keeping(spec))  # fmt: skip
+    fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_every(4), progress=False,
+        kept=folder / "kept.pt", make_criterion=make_criterion(spec))  # fmt: skip
     load(training, folder / "kept.pt")
     return training.model, score(spec, training.model, unseen), unseen
 
@@ -186,7 +186,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20
-    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "pictures_needed": pictures_needed}
+    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed}
     names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes, "joint_given": joint_given}
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)

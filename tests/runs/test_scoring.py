@@ -284,7 +284,7 @@ def test_probes_and_scores_of_a_run_are_its_released_procedure(paper, model, pro
     model, data = looked_up(latents, None), numbered(sources)
     name = "paper" if protocol == "paper" else paper
     neighbours, _, _, rule = RELEASED.get(name, (3, (), None, ranges_above(1 / 20, False)))
-    probed, scored = assemble.watch(spec, data)(model), assemble.score(spec, model, data)
+    probed, scored = assemble.make_probe(spec, data)(model), assemble.score(spec, model, data)
     rows = scored.rows.numpy()
     seen = rows[: len(rows) * 2 // 3] if paper == "factorqvae" else rows
     for found, of in ((probed, rows), ({"infom": scored.scores["infom"], "infoc": scored.scores["infoc"]}, seen)):

@@ -69,13 +69,13 @@ def test_rows_of_table_2_do_not_enter_a_claim_about_table_1():
 
 
 def test_a_correlation_far_from_the_printed_one_is_no_support():
-    claim, random = CLAIMS["qlae-10"], np.random.default_rng(0)
+    claim, generator = CLAIMS["qlae-10"], np.random.default_rng(0)
     models = claim.get("models") or [f"m{i}" for i in range(12)]
     values = {}
     for model in models:
         for side in SIDES:
             for first, second in (("infom", "d"), ("infoe", "i"), ("infoc", "c")):
-                common, own = random.standard_normal(2)
+                common, own = generator.standard_normal(2)
                 values |= {(model, side, first): common, (model, side, second): 0.4 * common + 0.92 * own}
     assert word(claim, numbers(values)) != "supported"
 
@@ -143,10 +143,10 @@ def test_verdicts_keep_their_word():
     "Wrong verdicts at most 5%, within 3.3 standard errors of 4,000 simulated papers; qlae-1 seen with five seeds."
     from disentangle_repro.tables import verdicts
 
-    random, spreads = np.random.default_rng(7), np.array([0.01, 0.02, 0.03, 0.05])
+    generator, spreads = np.random.default_rng(7), np.array([0.01, 0.02, 0.03, 0.05])
     for n in (3, 5, 10):
         for paired in (False, True):
-            a, b = (random.choice(spreads, (4000, 1, 1)) * random.standard_normal((4000, 1, n)) for _ in "ab")
+            a, b = (generator.choice(spreads, (4000, 1, 1)) * generator.standard_normal((4000, 1, n)) for _ in "ab")
             found = verdicts.paired_difference(a, b) if paired else verdicts.seed_difference(a, b)
             tests = verdicts.p_greater(found), verdicts.p_less(found), verdicts.p_within(found, 0.02)
             words = verdicts.verdicts(*tests)
@@ -235,8 +235,8 @@ def test_power_is_that_of_the_noncentral_t_and_of_simulation():
     for seeds, effect in ((3, 0.2), (5, 0.05), (8, 0.05)):
         exact = stats.nct.sf(stats.t.isf(0.025, seeds - 1), seeds - 1, effect * seeds**0.5 / 0.05)
         assert abs(verdicts.detection(paired, effect, seeds) - exact) < 2e-3
-    random = np.random.default_rng(1)
-    d = 0.06 + 0.05 * random.standard_normal((4000, 4, 5))  # four data sets, of which most have to be in favour
+    generator = np.random.default_rng(1)
+    d = 0.06 + 0.05 * generator.standard_normal((4000, 4, 5))  # four data sets, of which most have to be in favour
     found = verdicts.paired_difference(d, 0 * d)
     tests = verdicts.p_greater(found), verdicts.p_less(found), verdicts.p_within(found, 0.02)
     often = np.mean(verdicts.verdicts(*tests, needed=3) == "supported")

@@ -10,7 +10,7 @@ from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.factorqvae import FactorQVAE
 from disentangle_repro.qlae import QLAE
 from disentangle_repro.train import Store, Training, fit, make_optimizer
-from disentangle_repro.train.loop import Replayed
+from disentangle_repro.train.loop import CudaGraphStep
 from disentangle_repro.train.optimizer import SCHEDULES
 
 SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"training": {"steps": 300}})
@@ -42,7 +42,7 @@ def test_replayed_updates_are_updates(make):
     "Also where two losses take turns, and the learning rate and the temperature fall."
     called, replayed = new_training("cuda", make), new_training("cuda", make)
     called.total = replayed.total = 20
-    step = Replayed(replayed)
+    step = CudaGraphStep(replayed)
     for _ in range(20):
         called.prepare()
         torch.testing.assert_close(step()["loss"].clone(), called.update()["loss"], rtol=1e-3, atol=1e-5)

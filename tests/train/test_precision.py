@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
 from disentangle_repro.runs.assemble import assemble
@@ -24,7 +24,7 @@ CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for nam
 
 def pictures(n: int, size: int = 64) -> torch.Tensor:
     "Images of coloured blocks."
-    blocks = torch.randint(256, (n, size // 8, size // 8, 3), dtype=torch.uint8, generator=generator(0))
+    blocks = torch.randint(256, (n, size // 8, size // 8, 3), dtype=torch.uint8, generator=make_generator(0))
     return blocks.repeat_interleave(8, 1).repeat_interleave(8, 2)
 
 
@@ -62,7 +62,7 @@ def test_every_model_takes_a_step_in_bf16(kind, name):
     losses = []
     for _ in range(len(training.steps)):
         exact.model.load_state_dict(training.model.state_dict())
-        exact.random.set_state(training.random.get_state())
+        exact.generator.set_state(training.generator.get_state())
         found, right = training.update(), exact.update()
         assert found.keys() == right.keys() and all(term.dtype == torch.float32 for term in found.values())
         assert all(term.isfinite() for term in found.values()), found
@@ -125,20 +125,20 @@ def test_outside_training_nothing_is_rounded(kind, name):
 def test_the_hessian_penalty_stays_in_float32():
     "Its decoder passes, and its value, are those of fp32 for the same latents."
     training = new_training("grid", "tripod")
-    latents, scales = 2 * torch.rand(4, 12, generator=generator(1)) - 1, torch.ones(12)
-    outside = training.model.curvature(latents, scales, generator(2))
+    latents, scales = 2 * torch.rand(4, 12, generator=make_generator(1)) - 1, torch.ones(12)
+    outside = training.model.curvature(latents, scales, make_generator(2))
     with chapter.networks_in("bf16", training.model):
-        assert training.model.curvature(latents, scales, generator(2)).equal(outside)
+        assert training.model.curvature(latents, scales, make_generator(2)).equal(outside)
 
 
 def test_the_gradient_penalty_stays_in_float32():
     training = new_training("grid", "infowgan_gp")
     images = training.images[:4]
-    made = training.model.generate(4, generator(0), images.device)
+    made = training.model.generate(4, make_generator(0), images.device)
     training.model.generate = lambda *_: tuple(x.detach() for x in made)
-    outside = training.model.critic_loss(images, generator(1))[1]
+    outside = training.model.critic_loss(images, make_generator(1))[1]
     with chapter.networks_in("bf16", training.model):
-        inside = training.model.critic_loss(images, generator(1))[1]
+        inside = training.model.critic_loss(images, make_generator(1))[1]
     assert inside["gradient_penalty"].equal(outside["gradient_penalty"])
     assert not inside["critic_value"].equal(outside["critic_value"])
 
@@ -203,7 +203,7 @@ def test_the_processors_flags_are_those_that_pytorch_knows(tmp_path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: recorded updates")
 def test_recorded_updates_round_the_weights_anew():
-    from disentangle_repro.train.loop import Replayed
+    from disentangle_repro.train.loop import CudaGraphStep
 
     called, replayed = (new_training("grid", "qlae") for _ in range(2))
     for training in (called, replayed):
@@ -212,6 +212,6 @@ def test_recorded_updates_round_the_weights_anew():
             make_optimizer(training.model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1),
             training.images.cuda(), batch_size=4, seed=0, precision="bf16",
         )  # fmt: skip
-    step = Replayed(replayed)
+    step = CudaGraphStep(replayed)
     for _ in range(20):
         torch.testing.assert_close(step()["loss"].clone(), called.update()["loss"], rtol=2e-2, atol=1e-4)

@@ -35,8 +35,8 @@ class NotTold(annealing.MeasuredQuantizer):
         pass
 
 
-def twice_too_warm(relaxed, logits, random):
-    return 2 * MEASURED(relaxed, logits, random)
+def twice_too_warm(relaxed, logits, generator):
+    return 2 * MEASURED(relaxed, logits, generator)
 
 
 MEASURED = annealing.measured_temperature
@@ -52,8 +52,8 @@ BROKEN = [
 test_a_broken_training_is_seen, test_no_check_is_left_unbroken = proof_tests(annealing, BROKEN)
 
 
-def always_warm(logits, temperature, random=None):
-    return RELAX(logits, 1.0, random)
+def always_warm(logits, temperature, generator=None):
+    return RELAX(logits, 1.0, generator)
 
 
 RELAX = scalar_codes.relax

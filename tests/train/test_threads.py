@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from disentangle_repro.core.device import fixed_threads, generator, seeded
+from disentangle_repro.core.device import fixed_threads, make_generator, seeded
 from disentangle_repro.psa.mixture_experiment import run_experiment, weight_difference
 from disentangle_repro.psa.probabilistic_slot_attention import psa_autoencoder
 
@@ -12,11 +12,11 @@ def trained(threads, steps):
     "A small psa autoencoder after some steps on the same four images."
     with fixed_threads(threads), seeded(0):
         model = psa_autoencoder(3, dim=8, image_size=32, width=0.125)
-        images = torch.randint(256, (4, 32, 32, 3), dtype=torch.uint8, generator=generator(0))
-        optimizer, random = torch.optim.Adam(model.parameters(), lr=1e-3), generator(1)
+        images = torch.randint(256, (4, 32, 32, 3), dtype=torch.uint8, generator=make_generator(0))
+        optimizer, generator = torch.optim.Adam(model.parameters(), lr=1e-3), make_generator(1)
         for _ in range(steps):
             optimizer.zero_grad()
-            model.loss(images, random)[0].backward()
+            model.loss(images, generator)[0].backward()
             optimizer.step()
     return model
 

@@ -44,7 +44,7 @@ def blurred(continuous, quantized):
 
 
 class StraightThroughTheTangent(Quantizer):
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return fsq.LatentOutput(straight_through(continuous, self.code(continuous)), {})
 
 
@@ -77,11 +77,11 @@ def test_every_number_of_values_has_that_many_and_keeps_them(n_values, dtype):
 
 def test_the_layer_is_the_code_without_penalties_or_parameters():
     quantizer = Quantizer(6)
-    said = 4 * torch.randn(50, 6, generator=torch.Generator().manual_seed(0))
-    latents, penalties = quantizer(said)
-    assert torch.equal(latents, quantizer.code(said)) and penalties == {} and quantizer.discrete
+    encoded = 4 * torch.randn(50, 6, generator=torch.Generator().manual_seed(0))
+    latents, penalties = quantizer(encoded)
+    assert torch.equal(latents, quantizer.code(encoded)) and penalties == {} and quantizer.discrete
     assert quantizer.n_values == 12 and not list(quantizer.parameters())
-    assert quantizer.embed(latents).equal(latents) and quantizer.n_said == quantizer.n_heard == 1
+    assert quantizer.embed(latents).equal(latents) and quantizer.encoder_dims == quantizer.decoder_dims == 1
 
 
 def test_very_loud_encoders_stay_on_the_grid():

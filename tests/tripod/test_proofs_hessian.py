@@ -98,12 +98,12 @@ def mean_of_products(one, other, scales):
     return ORIGINAL["expectation"](one * other, scales)
 
 
-def unscaled_directions(latents, scales, n_perturbations, random=None):
-    return ORIGINAL["directions"](latents, scales**0, n_perturbations, random)
+def unscaled_directions(latents, scales, n_perturbations, generator=None):
+    return ORIGINAL["directions"](latents, scales**0, n_perturbations, generator)
 
 
-def signs_for_both(latents, scales, n_perturbations, random=None):
-    drawn = ORIGINAL["directions"](latents, scales, n_perturbations, random)
+def signs_for_both(latents, scales, n_perturbations, generator=None):
+    drawn = ORIGINAL["directions"](latents, scales, n_perturbations, generator)
     return torch.stack([drawn[0], drawn[0].flip(1)])
 
 

@@ -98,11 +98,11 @@ def without_the_blur(correlations, width):
     return endless_normal(correlations, width) - 0.0966 * len(correlations)
 
 
-def not_shuffled(latents, random):
+def not_shuffled(latents, generator):
     return latents
 
 
-def constant_columns(latents, random):
+def constant_columns(latents, generator):
     return latents.mean(0).expand_as(latents)
 
 

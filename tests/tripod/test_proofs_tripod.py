@@ -50,30 +50,30 @@ def always(protocol):
 class RawOutput(FiniteScalarQuantizer):
     "Decoder and penalties get what the encoder outputs."
 
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return LatentOutput(continuous, {})
 
 
 class NotRounded(FiniteScalarQuantizer):
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return LatentOutput(self.bounded(continuous), {})
 
 
 class NoGradient(FiniteScalarQuantizer):
     "The rounding's own derivative, zero, and not the straight-through one."
 
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return LatentOutput(self.code(continuous).detach() + 0 * continuous, {})
 
 
 class PenaltiesOfContinuous(Tripod):
-    def legs(self, continuous, latents, random):
-        return super().legs(continuous, continuous, random)
+    def penalties(self, continuous, latents, generator):
+        return super().penalties(continuous, continuous, generator)
 
 
 class SpreadOfQuantised(Tripod):
-    def legs(self, continuous, latents, random):
-        return super().legs(latents, latents, random)
+    def penalties(self, continuous, latents, generator):
+        return super().penalties(latents, latents, generator)
 
 
 class SpreadWithoutGradient(Tripod):
@@ -92,12 +92,12 @@ class NothingWeighted(Tripod):
 
 
 class NotQuantised(LatentQuantizer):
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         return LatentOutput(continuous, super().forward(continuous).penalties)
 
 
 class CodebooksGetGradients(LatentQuantizer):
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         penalties = super().forward(continuous).penalties
         return LatentOutput(self.code(continuous) + continuous - continuous.detach(), penalties)
 
@@ -105,7 +105,7 @@ class CodebooksGetGradients(LatentQuantizer):
 class Exchanged(LatentQuantizer):
     "The encoder follows the loss of the codebooks, and they follow the encoder's."
 
-    def forward(self, continuous, random=None):
+    def forward(self, continuous, generator=None):
         latents, penalties = super().forward(continuous)
         return LatentOutput(latents, {"quantize": penalties["commit"], "commit": penalties["quantize"]})
 
@@ -134,7 +134,7 @@ def first_derivative(decoder, latents, directions):
     return torch.func.jvp(decoder, (latents,), (directions,))[1]
 
 
-ORIGINAL_VANILLA, ORIGINAL_NETWORKS = tripod.hessian_penalty, tripod.networks_around
+ORIGINAL_VANILLA, ORIGINAL_NETWORKS = tripod.hessian_penalty, tripod.make_networks
 ORIGINAL_KLM, ORIGINAL_NHP = tripod.kernel_multiinformation, tripod.normalized_hessian_penalty
 
 BROKEN = [
@@ -152,7 +152,7 @@ BROKEN = [
     ("Algorithm 1", "", "Tripod", SpreadWithoutGradient),
     ("Algorithm 1", "", "Tripod", Faint),
     ("Algorithm 1", "", "Tripod", NothingWeighted),
-    ("equation 9, networks", "", "networks_around", rectified),
+    ("equation 9, networks", "", "make_networks", rectified),
     ("equation 9, networks", "", "second_derivative", first_derivative),
     ("section 4.1", "", "LatentQuantizer", NotQuantised),
     ("section 4.1", "", "LatentQuantizer", CodebooksGetGradients),

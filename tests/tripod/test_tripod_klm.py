@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.tripod.finite_scalar_quantization import FiniteScalarQuantizer
 from disentangle_repro.tripod.kernel_multiinformation import kernel_multiinformation, latent_scales, silverman
 
@@ -15,13 +15,13 @@ KINDS = ("raw", "quantised", "quantised, scales of the continuous")
 
 def batch(kind, seed, dependent=False):
     "Latents of 64 samples, and the scales they come with."
-    said = torch.randn(64, 12, generator=generator(seed))
+    encoded = torch.randn(64, 12, generator=make_generator(seed))
     if dependent:
-        said = said[:, :2].repeat(1, 6) + 0.2 * said
+        encoded = encoded[:, :2].repeat(1, 6) + 0.2 * encoded
     if kind == "raw":
-        return said, None
+        return encoded, None
     quantizer = FiniteScalarQuantizer(12)
-    return quantizer.code(said), None if kind == "quantised" else latent_scales(quantizer.bounded(said))
+    return quantizer.code(encoded), None if kind == "quantised" else latent_scales(quantizer.bounded(encoded))
 
 
 def penalty_and_gradient(latents, scales=None):
@@ -37,7 +37,7 @@ def test_rescaling_changes_it_by_less_than_1e_5(kind, seed, dependent):
     latents, scales = batch(kind, seed, dependent)
     before = kernel_multiinformation(latents, scales)
     assert before.dtype == torch.float32
-    factors = 10 ** (8 * torch.rand(12, generator=generator(seed)) - 4)
+    factors = 10 ** (8 * torch.rand(12, generator=make_generator(seed)) - 4)
     for signs in (1, -1):
         after = kernel_multiinformation(signs * factors * latents, None if scales is None else factors * scales)
         assert abs(after - before) < 1e-5
@@ -98,10 +98,10 @@ def test_gradients_reach_the_scales():
 
 
 def test_gradients_pass_the_quantiser():
-    said = torch.randn(64, 12, generator=generator(0), requires_grad=True)
+    encoded = torch.randn(64, 12, generator=make_generator(0), requires_grad=True)
     quantizer = FiniteScalarQuantizer(12)
-    nats = kernel_multiinformation(quantizer(said).latents, latent_scales(quantizer.bounded(said)))
-    (gradient,) = torch.autograd.grad(nats, said)
+    nats = kernel_multiinformation(quantizer(encoded).latents, latent_scales(quantizer.bounded(encoded)))
+    (gradient,) = torch.autograd.grad(nats, encoded)
     assert gradient.isfinite().all() and gradient.ne(0).any(0).all()
 
 

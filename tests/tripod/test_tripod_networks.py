@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.models import create_model
 from disentangle_repro.nets.residual import ResidualDecoder, ResidualEncoder
 from disentangle_repro.nets.style import StyleDecoder
@@ -22,8 +22,8 @@ def second_differences(decoder, latents, steps, epsilon):
 def agreement(decoder):
     "Correlations of equation 9 at epsilon 0.1 with its limit, taken at 1e-5 in double precision."
     decoder, n_latents = decoder.double().requires_grad_(False), 12
-    latents = 2 * torch.rand(4, n_latents, generator=generator(0), dtype=torch.float64) - 1
-    steps = 3**-0.5 * torch.randn(4, n_latents, generator=generator(1), dtype=torch.float64).sign()
+    latents = 2 * torch.rand(4, n_latents, generator=make_generator(0), dtype=torch.float64) - 1
+    steps = 3**-0.5 * torch.randn(4, n_latents, generator=make_generator(1), dtype=torch.float64).sign()
     both = (second_differences(decoder, latents, steps, epsilon) for epsilon in (0.1, 1e-5))
     return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in zip(*both, strict=True)]
 

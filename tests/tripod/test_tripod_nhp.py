@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.tripod.hessian_penalty import hessian_penalty
 from disentangle_repro.tripod.normalized_hessian_penalty import normalized_hessian_penalty
 from disentangle_repro.tripod.proofs import off_diagonal_sum, squares
@@ -12,7 +12,7 @@ MANY = 4096
 
 
 def random_hessians(n_activations=6, n_latents=4, seed=0):
-    H = torch.randn(n_activations, n_latents, n_latents, generator=generator(seed))
+    H = torch.randn(n_activations, n_latents, n_latents, generator=make_generator(seed))
     return H + H.mT
 
 
@@ -21,7 +21,7 @@ def quadratic(H):
 
 
 def latents_and_scales(batch=32, n_latents=4):
-    return torch.randn(batch, n_latents, generator=generator(1)), torch.tensor([0.3, 1.0, 2.0, 0.7])
+    return torch.randn(batch, n_latents, generator=make_generator(1)), torch.tensor([0.3, 1.0, 2.0, 0.7])
 
 
 def share(H, scales):
@@ -32,8 +32,8 @@ def share(H, scales):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_quadratic_decoder_costs_what_equation_16_says(seed):
     H, (latents, scales) = random_hessians(seed=seed), latents_and_scales()
-    random = generator(seed)
-    made = normalized_hessian_penalty(quadratic(H), latents, scales, n_perturbations=MANY, random=random)
+    generator = make_generator(seed)
+    made = normalized_hessian_penalty(quadratic(H), latents, scales, n_perturbations=MANY, generator=generator)
     assert abs(made / share(H, scales) - 1) < 0.02
 
 
@@ -43,7 +43,7 @@ def test_other_units_make_no_difference(given):
 
     def penalty(output, c):
         own = scales * c if given else None
-        options = {"n_perturbations": MANY, "random": generator(0)}
+        options = {"n_perturbations": MANY, "generator": make_generator(0)}
         return normalized_hessian_penalty(lambda z: output * decoder(z / c), latents * c, own, **options)
 
     units = [(1e3, torch.ones(4)), (1e-3, torch.ones(4)), *((1.0, 1 + 9 * row) for row in torch.eye(4))]
@@ -54,9 +54,10 @@ def test_other_units_make_no_difference(given):
 
 def test_the_vanilla_penalty_is_equation_8():
     H, (latents, _) = random_hessians(), latents_and_scales()
-    made = hessian_penalty(quadratic(H), latents, n_perturbations=MANY, random=generator(0))
+    made = hessian_penalty(quadratic(H), latents, n_perturbations=MANY, generator=make_generator(0))
     assert abs(made / (2 * off_diagonal_sum(H).mean()) - 1) < 0.02
-    assert abs(hessian_penalty(quadratic(3 * H), latents, n_perturbations=MANY, random=generator(0)) / made - 9) < 0.01
+    tripled = hessian_penalty(quadratic(3 * H), latents, n_perturbations=MANY, generator=make_generator(0))
+    assert abs(tripled / made - 9) < 0.01
 
 
 def two_layers(rows):
@@ -76,7 +77,8 @@ def test_layers_have_one_ratio_or_one_each_and_the_decoder_is_called_once(protoc
     decoder, one, other = two_layers(rows)
 
     def penalty(decoder, **how):
-        return normalized_hessian_penalty(decoder, latents, scales, n_perturbations=3, random=generator(0), **how)
+        generator = make_generator(0)
+        return normalized_hessian_penalty(decoder, latents, scales, n_perturbations=3, generator=generator, **how)
 
     together = penalty(decoder, **({"protocol": protocol} if protocol else {}))
     assert rows == [4 * 3 * 32]
@@ -91,16 +93,16 @@ def test_a_layer_without_curvature_takes_no_part(protocol):
     torch.manual_seed(0)
     linear, bent = torch.nn.Linear(4, 300), quadratic(random_hessians())
     latents, scales = latents_and_scales()
-    how = {"random": generator(0), "protocol": protocol}
+    how = {"generator": make_generator(0), "protocol": protocol}
     both = normalized_hessian_penalty(lambda z: [1e3 * linear(z), bent(z)], latents, scales, **how)
-    torch.testing.assert_close(both, normalized_hessian_penalty(bent, latents, scales, random=generator(0)))
+    torch.testing.assert_close(both, normalized_hessian_penalty(bent, latents, scales, generator=make_generator(0)))
 
 
 def test_scales_left_out_and_protocols_unknown():
     decoder, (latents, _) = quadratic(random_hessians()), latents_and_scales()
     for protocol, scales in {"paper": latents.std(0), "code": latents.std(0, correction=0) + 1e-6}.items():
         own, given = (
-            normalized_hessian_penalty(decoder, latents, of, random=generator(0), protocol=protocol)
+            normalized_hessian_penalty(decoder, latents, of, generator=make_generator(0), protocol=protocol)
             for of in (None, scales)
         )
         torch.testing.assert_close(own, given)
@@ -113,14 +115,14 @@ def test_the_last_convolution_may_wait(penalty):
     torch.manual_seed(0)
     stem = torch.nn.Sequential(torch.nn.Linear(6, 48), torch.nn.Tanh(), torch.nn.Unflatten(1, (3, 4, 4))).double()
     end = torch.nn.ConvTranspose2d(3, 5, 4, 2, 1).double()
-    latents = torch.randn(4, 6, generator=generator(0), dtype=torch.float64)
+    latents = torch.randn(4, 6, generator=make_generator(0), dtype=torch.float64)
 
     def doubled(differences):
         return torch.nn.functional.conv_transpose2d(differences, end.weight, stride=2, padding=1)
 
     ways = [
-        penalty(lambda z: [z.sin(), end(stem(z))], latents, random=generator(0)),
-        penalty(lambda z: [z.sin(), stem(z)], latents, random=generator(0), last=doubled),
+        penalty(lambda z: [z.sin(), end(stem(z))], latents, generator=make_generator(0)),
+        penalty(lambda z: [z.sin(), stem(z)], latents, generator=make_generator(0), last=doubled),
     ]
     torch.testing.assert_close(*ways)
     weights = [*stem.parameters(), end.weight]
@@ -139,16 +141,16 @@ def test_where_nothing_bends_the_penalty_and_its_gradients_are_zero(nothing, dty
     if nothing == "zero":
         torch.nn.init.zeros_(decoder[0].bias)
     latents = torch.randn(64, 12, dtype=dtype).requires_grad_()
-    penalty = normalized_hessian_penalty(decoder, latents, random=generator(0))
+    penalty = normalized_hessian_penalty(decoder, latents, generator=make_generator(0))
     gradients = torch.autograd.grad(penalty, [latents, *decoder.parameters()])
     assert penalty == 0 and all((g == 0).all() for g in gradients)
 
 
 def test_a_latent_that_stands_still_gets_a_finite_gradient():
-    latents = torch.randn(16, 4, generator=generator(0))
+    latents = torch.randn(16, 4, generator=make_generator(0))
     latents[:, 2] = 0.5
     latents.requires_grad_()
-    penalty = normalized_hessian_penalty(lambda z: z.cumsum(1).sin(), latents, random=generator(0))
+    penalty = normalized_hessian_penalty(lambda z: z.cumsum(1).sin(), latents, generator=make_generator(0))
     (gradient,) = torch.autograd.grad(penalty, latents)
     assert penalty > 0 and gradient.isfinite().all()
 
@@ -157,7 +159,7 @@ def test_gradients_reach_weights_latents_and_scales():
     torch.manual_seed(0)
     decoder = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 9))
     latents, scales = (part.requires_grad_() for part in latents_and_scales())
-    penalty = normalized_hessian_penalty(decoder, latents, scales, random=generator(0))
+    penalty = normalized_hessian_penalty(decoder, latents, scales, generator=make_generator(0))
     for gradient in torch.autograd.grad(penalty, [latents, scales, decoder[0].weight, decoder[2].weight]):
         assert gradient.isfinite().all() and gradient.abs().max() > 0
 
@@ -165,7 +167,7 @@ def test_gradients_reach_weights_latents_and_scales():
 def test_the_same_stream_gives_the_same_number():
     decoder, (latents, scales) = quadratic(random_hessians()), latents_and_scales()
     once, again, other = (
-        normalized_hessian_penalty(decoder, latents, scales, random=generator(seed)) for seed in (0, 0, 1)
+        normalized_hessian_penalty(decoder, latents, scales, generator=make_generator(seed)) for seed in (0, 0, 1)
     )
     assert once == again != other
 
@@ -185,4 +187,4 @@ def test_scales_that_do_not_fit_are_refused():
         normalized_hessian_penalty(decoder, latents, scales[:3])
     with pytest.raises(ValueError, match="latents has 1 samples but at least 2"):
         normalized_hessian_penalty(decoder, latents[:1])
-    assert normalized_hessian_penalty(decoder, latents[:1], scales, random=generator(0)) > 0
+    assert normalized_hessian_penalty(decoder, latents[:1], scales, generator=make_generator(0)) > 0

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae.settings import ABLATIONS
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
 
@@ -54,7 +54,7 @@ def steps_on_meta(model):
     model.to(META).anneal(0.3)
     with AllOnMeta() as seen, WithoutStream():
         for step in {step.loss: step for step in model.steps()}.values():
-            loss, terms = step.loss(images, generator(0))
+            loss, terms = step.loss(images, make_generator(0))
             gradients = torch.autograd.grad(loss, step.parameters, allow_unused=True)
             assert {t.device for t in (loss, *terms.values(), *gradients) if t is not None} == {META}
             assert any(gradient is not None for gradient in gradients), "nothing follows the loss"
@@ -72,13 +72,13 @@ def test_a_models_steps_touch_no_other_device_and_read_nothing_back(name, datase
     steps_on_meta(create_model(name, dataset=dataset, width=0.1, **OWN.get(name, {})))
 
 
-def of_cpu(model, images, random=None):
-    loss, terms = type(model).loss(model, images, random)
+def of_cpu(model, images, generator=None):
+    loss, terms = type(model).loss(model, images, generator)
     return loss + 0 * (images[:, 0, 0].float() @ torch.ones(3, 1)).sum(), terms
 
 
-def read_back(model, images, random=None):
-    loss, terms = type(model).loss(model, images, random)
+def read_back(model, images, generator=None):
+    loss, terms = type(model).loss(model, images, generator)
     return loss * float(loss.detach() > 0), terms
 
 

@@ -21,9 +21,9 @@ EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity
 
 @pytest.fixture(scope="module")
 def both():
-    random = np.random.default_rng(0)
-    sources = random.integers(0, [3, 4], size=(200, 2))
-    return sources, np.column_stack([sources, random.normal(size=200)]) + 0.1 * random.normal(size=(200, 3))
+    generator = np.random.default_rng(0)
+    sources = generator.integers(0, [3, 4], size=(200, 2))
+    return sources, np.column_stack([sources, generator.normal(size=200)]) + 0.1 * generator.normal(size=(200, 3))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_scenes import SMALL, SPOTS
 
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import load, load_dataset
@@ -88,7 +88,7 @@ GRID, SCENES = (run_spec(p, m, d, Request(SCALES["smoke"])) for p, m, d in
 
 
 def noisy(n, size, seed=0):
-    return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator(seed))
+    return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=make_generator(seed))
 
 
 def at_size(spec, size):
@@ -122,7 +122,7 @@ def test_images_are_means_of_blocks(size):
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_masks_are_the_most_frequent_value_and_of_equals_the_smallest(size):
-    masks = torch.randint(4, (20, 8, 8), dtype=torch.uint8, generator=generator(0))
+    masks = torch.randint(4, (20, 8, 8), dtype=torch.uint8, generator=make_generator(0))
     ours, block, ties = majority(masks, size), 8 // size, 0
     for i in range(20):
         for y in range(size):
@@ -181,7 +181,7 @@ def test_the_default_is_what_it_was(dataset, name):
         weights = sum(value.double().abs().sum().item() for value in state.values())
         expected = BEFORE[dataset, name]
         assert names == expected[0] and weights == pytest.approx(expected[1], rel=1e-6)
-    loss = model.steps()[0].loss(noisy(4, 64), generator(1))[0].item()
+    loss = model.steps()[0].loss(noisy(4, 64), make_generator(1))[0].item()
     assert loss == pytest.approx(expected[2], rel=1e-4)
 
 
@@ -189,7 +189,7 @@ def one_step(model, size):
     "Every part of a model takes a step, and images go through it."
     images = noisy(4, size)
     for step in model.steps()[-2:]:
-        loss, _ = step.loss(images, generator(0))
+        loss, _ = step.loss(images, make_generator(0))
         gradients = torch.autograd.grad(loss, step.parameters, allow_unused=True)
         assert loss.isfinite() and any(g is not None and g.abs().max() > 0 for g in gradients)
     with torch.no_grad():
@@ -239,7 +239,7 @@ def test_a_size_without_networks_is_refused(size):
 def test_a_bound_is_a_sum_over_the_image(name, size):
     "Times the number of values, the loss is a sum over pixels and beta times nats, at any size."
     model, images = create_model(name, dataset="shapes3d", width=0.05, beta=4.0, image_size=size), noisy(4, size)
-    loss, terms = model.steps()[0].loss(images, generator(0))
+    loss, terms = model.steps()[0].loss(images, make_generator(0))
     nats = {"kl": 4, "mutual_information": 1, "total_correlation": 4 if name == "beta_tcvae" else 1, "dimension_kl": 1}
     summed = size * size * 3 * terms["reconstruction"] + sum(nats[k] * v for k, v in terms.items() if k in nats)
     torch.testing.assert_close(size * size * 3 * loss, summed)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from disentangle_repro.baselines.autoencoder import LatentOutput
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae import settings as factorqvae
 from disentangle_repro.factorqvae.loss_weights import RELEASED, effective_weights, moved_at_random
 from disentangle_repro.factorqvae.scalar_codes import CategoricalLatent
@@ -15,7 +15,7 @@ from disentangle_repro.tripod import settings as tripod
 
 PAPERS = {"qlae": qlae, "tripod": tripod, "factorqvae": factorqvae}
 N_LATENTS = 12  # twice the sources of Shapes3D
-IMAGES = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+IMAGES = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 # as released, on Shapes3D: what a sum over latents weighs beside a mean over the 12,288 values of an image
 WRITTEN_OUT = {
     ("qlae", "qlae", "commit"): 0.01 / 12,
@@ -56,8 +56,8 @@ def test_the_table_says_what_the_configurations_say():
 def test_a_sum_over_latents_is_seen(monkeypatch, layer, method, name):
     whole = getattr(layer, method)
 
-    def summed(self, continuous, random=None):
-        output = whole(self, continuous, random)
+    def summed(self, continuous, generator=None):
+        output = whole(self, continuous, generator)
         latents, penalties = output if method == "forward" else output[1]
         output_of_sums = LatentOutput(latents, {term: N_LATENTS * value for term, value in penalties.items()})
         return output_of_sums if method == "forward" else (output[0], output_of_sums)

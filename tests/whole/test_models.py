@@ -5,7 +5,7 @@ import residual_sizes as residual
 import torch
 
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1
-from disentangle_repro.core.device import generator
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae import settings as factorqvae_settings
 from disentangle_repro.models import create_model, list_models
 from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS
@@ -91,7 +91,7 @@ def count(module):
 
 @pytest.fixture(scope="module")
 def images():
-    return torch.randint(256, (2, 64, 64, 3), dtype=torch.uint8, generator=generator(0))
+    return torch.randint(256, (2, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 
 
 def test_all_are_listed():
@@ -125,7 +125,7 @@ def test_losses_and_gradients_are_finite_and_terms_are_named(name, images):
     steps = list({step.loss: step for step in model.steps()}.values())
     assert len(steps) == len(of_steps)
     for step, names in zip(steps, of_steps, strict=True):
-        loss, terms = step.loss(images, generator(1))
+        loss, terms = step.loss(images, make_generator(1))
         assert sorted(terms) == sorted(names)
         assert all(term.ndim == 0 and term.isfinite() for term in (loss, *terms.values())), terms
         weights = {"reconstruction": 1.0, **model.weights}
@@ -148,7 +148,7 @@ def test_latents_and_pictures_have_their_shapes(name, images):
 @pytest.mark.parametrize("name", SLOT_MODELS)
 def test_a_model_of_slots_learns_from_every_term_and_segments(name, images):
     model = create_model(name, dataset="sprites", width=0.25)
-    loss, terms = model.loss(images, generator(1))
+    loss, terms = model.loss(images, make_generator(1))
     gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
     assert all(term.isfinite() for term in terms.values()) and any(g is not None and g.any() for g in gradients)
     with torch.no_grad():

@@ -40,12 +40,12 @@ TORCH = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int6
 @st.composite
 def representations(draw, min_latents=1, most_samples=80):
     "Sources with two to five values, each of them seen, and latents that know something of them."
-    random = np.random.default_rng(draw(seeds))
+    generator = np.random.default_rng(draw(seeds))
     n, k, d = draw(st.integers(30, most_samples)), draw(st.integers(1, 3)), draw(st.integers(min_latents, 5))
-    sources = random.integers(0, random.integers(2, 6, size=k), size=(n, k))
+    sources = generator.integers(0, generator.integers(2, 6, size=k), size=(n, k))
     sources[:10] = np.arange(10)[:, None] % 2
-    noise = draw(st.sampled_from([0.1, 1.0])) * random.normal(size=(n, d))
-    return sources, sources @ random.normal(size=(k, d)) + noise
+    noise = draw(st.sampled_from([0.1, 1.0])) * generator.normal(size=(n, d))
+    return sources, sources @ generator.normal(size=(k, d)) + noise
 
 
 def scores(found):
@@ -79,8 +79,8 @@ def test_infomec_lies_in_its_bounds(representation, discrete, protocol):
 @given(representations(), st.booleans(), seeds)
 def test_infomec_follows_orders_of_sources_and_latents(representation, discrete, seed):
     sources, latents = representation
-    latents, random = latents.round() if discrete else latents, np.random.default_rng(seed)
-    rows, columns = random.permutation(sources.shape[1]), random.permutation(latents.shape[1])
+    latents, generator = latents.round() if discrete else latents, np.random.default_rng(seed)
+    rows, columns = generator.permutation(sources.shape[1]), generator.permutation(latents.shape[1])
     before, after = mec(sources, latents, discrete), mec(sources[:, rows], latents[:, columns], discrete)
     np.testing.assert_allclose(after.nmi, before.nmi[np.ix_(rows, columns)], atol=1e-12)
     np.testing.assert_array_equal(after.active, before.active[columns])
@@ -131,9 +131,9 @@ def test_a_constant_latent_is_inactive_and_changes_nothing(representation, discr
 
 @given(seeds, st.integers(4, 12), st.booleans())
 def test_infomec_of_more_latents_than_samples(seed, n, discrete):
-    random = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     sources = np.arange(n)[:, None] % 2
-    latents = random.normal(size=(n, 20))
+    latents = generator.normal(size=(n, 20))
     found = mec(sources, latents.round() if discrete else latents, discrete)
     assert np.isfinite(scores(found)).all() and scores(found).min() >= 0 and scores(found).max() <= 1 + 1e-12
 
@@ -301,9 +301,9 @@ def test_errors_of_pictures(seed, as_bytes):
 
 @st.composite
 def masks(draw):
-    random = np.random.default_rng(draw(seeds))
+    generator = np.random.default_rng(draw(seeds))
     shape = draw(st.integers(1, 4)), draw(st.integers(2, 5)), draw(st.integers(2, 5))
-    true, predicted = (random.integers(0, draw(st.integers(2, 5)), size=shape) for _ in range(2))
+    true, predicted = (generator.integers(0, draw(st.integers(2, 5)), size=shape) for _ in range(2))
     true[:, 0, :2] = [0, 1]
     return true, predicted
 
@@ -311,8 +311,8 @@ def masks(draw):
 @given(masks(), seeds)
 def test_masks(pair, seed):
     true, predicted = pair
-    random = np.random.default_rng(seed)
-    names, order = random.permutation(5) + random.integers(-9, 9), random.permutation(len(true))
+    generator = np.random.default_rng(seed)
+    names, order = generator.permutation(5) + generator.integers(-9, 9), generator.permutation(len(true))
     for score in (ari, fg_ari, mbo):
         value = score(true, predicted)
         assert (0 if score is mbo else -1) <= value <= 1
@@ -334,15 +334,15 @@ def test_masks(pair, seed):
 @st.composite
 def slots(draw, most_dims=4):
     "Slots, and slots of the same images that follow from them with noise."
-    random = np.random.default_rng(draw(seeds))
+    generator = np.random.default_rng(draw(seeds))
     shape = draw(st.integers(8, 30)), draw(st.integers(1, 4)), draw(st.integers(1, most_dims))
-    a = random.normal(size=shape)
-    return a, a + draw(st.sampled_from([0.01, 0.5])) * random.normal(size=shape)
+    a = generator.normal(size=shape)
+    return a, a + draw(st.sampled_from([0.01, 0.5])) * generator.normal(size=shape)
 
 
 def each_in_an_order(array, seed):
-    random = np.random.default_rng(seed)
-    order = random.permuted(np.tile(np.arange(array.shape[1]), (len(array), 1)), axis=1)
+    generator = np.random.default_rng(seed)
+    order = generator.permuted(np.tile(np.arange(array.shape[1]), (len(array), 1)), axis=1)
     return np.take_along_axis(array, order[:, :, None], axis=1)
 
 
@@ -399,14 +399,14 @@ def test_slot_identifiability_lies_in_its_bounds(pair, seed):
 
 @given(seeds, st.integers(2, 4), powers.map(abs))
 def test_jacobians(seed, k, factor):
-    random = np.random.default_rng(seed)
-    jacobian, mask = random.exponential(size=(3, k, 4, 4)), random.integers(0, 3, size=(3, 4, 4))
+    generator = np.random.default_rng(seed)
+    jacobian, mask = generator.exponential(size=(3, k, 4, 4)), generator.integers(0, 3, size=(3, 4, 4))
     mask[:, 0, 0] = 1
-    by_pixel = jacobian * 2.0 ** random.integers(-5, 5, size=(3, 1, 4, 4))
+    by_pixel = jacobian * 2.0 ** generator.integers(-5, 5, size=(3, 1, 4, 4))
     for score, least in ((jis, 0), (lambda j: j_ari(j, mask), -1)):
         value = score(jacobian)
         assert least <= value <= 1 + 1e-12
-        for same in (jacobian[:, random.permutation(k)], factor * jacobian, by_pixel, torch.tensor(jacobian)):
+        for same in (jacobian[:, generator.permutation(k)], factor * jacobian, by_pixel, torch.tensor(jacobian)):
             np.testing.assert_allclose(score(same), value, atol=1e-12)
         for kind in (torch.float16, torch.float32):
             rounded = torch.tensor(jacobian).to(kind)
@@ -418,9 +418,9 @@ def test_jacobians(seed, k, factor):
 @given(seeds, powers)
 @settings(max_examples=6)
 def test_compositional_contrast(seed, factor):
-    random = torch.Generator().manual_seed(seed)
-    weights = torch.randn(3, 2, 5, generator=random, dtype=torch.float64)
-    z, order = torch.randn(4, 3, 2, generator=random, dtype=torch.float64), torch.randperm(4, generator=random)
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.randn(3, 2, 5, generator=generator, dtype=torch.float64)
+    z, order = torch.randn(4, 3, 2, generator=generator, dtype=torch.float64), torch.randperm(4, generator=generator)
 
     def mixed(slots):
         return torch.einsum("bkd,kdo->bo", slots, weights)

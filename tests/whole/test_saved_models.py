@@ -22,10 +22,10 @@ SEVERAL = {
 
 def trained(arguments):
     "A model away from where it started."
-    model, random = create_model(**arguments), torch.Generator().manual_seed(0)
+    model, generator = create_model(**arguments), torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=random))
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
     return model
 
 

@@ -17,17 +17,18 @@ N, BATCHES = 600, 20
 
 
 def representation(dtype=np.float64):
-    random = np.random.default_rng(0)
-    sources = random.integers(0, [4, 5, 3], size=(N, 3))
-    return sources, (sources @ random.normal(size=(3, 5)) + 0.3 * random.normal(size=(N, 5))).astype(dtype)
+    generator = np.random.default_rng(0)
+    sources = generator.integers(0, [4, 5, 3], size=(N, 3))
+    return sources, (sources @ generator.normal(size=(3, 5)) + 0.3 * generator.normal(size=(N, 5))).astype(dtype)
 
 
 def scenes():
     "Slots, the same moved and mixed, slot Jacobians and masks."
-    random = torch.Generator().manual_seed(0)
-    slots = torch.randn(N, 3, 2, generator=random)
-    moved = slots.roll(1, 1) @ torch.tensor([[1.0, 0.5], [0.0, 2.0]]) + 0.2 * torch.randn(N, 3, 2, generator=random)
-    return slots, moved, torch.rand(N, 3, 4, 4, generator=random), torch.randint(0, 4, (N, 4, 4), generator=random)
+    generator = torch.Generator().manual_seed(0)
+    slots = torch.randn(N, 3, 2, generator=generator)
+    moved = slots.roll(1, 1) @ torch.tensor([[1.0, 0.5], [0.0, 2.0]]) + 0.2 * torch.randn(N, 3, 2, generator=generator)
+    weights, masks = torch.rand(N, 3, 4, 4, generator=generator), torch.randint(0, 4, (N, 4, 4), generator=generator)
+    return slots, moved, weights, masks
 
 
 def fed(metric, *arrays, batches=BATCHES):
