@@ -51,7 +51,7 @@ TABLES = (
           compares="agreement"),
     Table("psa", "3", "Objects in photographs", tuple(ON_PHOTOGRAPHS), ("voc2012",), ("mbo_i", "mbo_c"), ("3",),
           PHOTOGRAPHS),
-    Table("psa", "4", "Objects found, pictures made", MODELS, SCENES, ("fg_ari", "rfid", "cfid"), ("4",)),
+    Table("psa", "4", "Objects found, images generated", MODELS, SCENES, ("fg_ari", "rfid", "cfid"), ("4",)),
     Table("psa", "figures_5_8", "Slots and truth", MODELS, ("sprites",), ("smcc", "sis", "contrast", "mse"), ()),
     Table("psa", "appendix_H", "Slots that are used", WITH_WEIGHTS, SCENES, USED, ("appendixH",)),
 )  # fmt: skip

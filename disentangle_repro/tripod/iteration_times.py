@@ -61,7 +61,7 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     how = spec["hyperparameters"]["measurement"]
     return (
         f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, residual networks of full"
-        f" width, noise instead of pictures; device: {', '.join(sorted(devices))}."
+        f" width, noise instead of images; device: {', '.join(sorted(devices))}."
     )
 
 # %% ../../nbs/tripod/08_iteration_times.ipynb #2911335e
