@@ -171,7 +171,7 @@ def described(sheet: Sheet) -> dict[str, Any]:
     }  # fmt: skip
 
 # %% ../../nbs/report/11_explorer.ipynb #f174b0be
-FAULTS = DataError, OSError, ValueError, LookupError, zipfile.BadZipFile
+FAULTS = DataError, OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile
 
 
 def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, dict[str, Any]]]:

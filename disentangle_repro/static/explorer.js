@@ -23,7 +23,8 @@ function draw(canvas, side, column, row, label) {
 const kinds = {
   latents: {
     // in a sheet: a column per latent; of each image as many rows as a latent has values
-    still: (run, image) => { const [k, step] = run.start[image]; return [run.latents[k].column, image * run.steps + step]; },
+    still(run, image) { const [k, step] = run.start[image]; return this.moved(run, image, [k, step]); },
+    small(run, image) { return this.still(run, image); },
     moved: (run, image, [k, step]) => [run.latents[k].column, image * run.steps + step],
     words(run, image, [k, step]) {
       const latent = run.latents[k];
@@ -60,6 +61,7 @@ const kinds = {
   slots: {
     // in a sheet: of each image a row of the decoded image with all slots and without each, and one of the image and masks
     still: (run, image) => [0, 2 * image],
+    small: (run, image) => [0, 2 * image + 1],
     moved: (run, image, [k]) => [k + 1, 2 * image],
     words: (run, image, [k]) => `without slot ${k + 1}`,
     unmoved: () => "all slots",
@@ -105,7 +107,7 @@ function preview() {
     pictures.replaceChildren(...Array.from({length: run.images}, (_, i) => make("label", {},
       make("input", {type: "radio", name: "image", value: i, checked: i === Math.min(before, run.images - 1)}),
       make("canvas", {ariaHidden: "true"}), make("span", {className: "unseen", textContent: `image ${i + 1}`}))));
-  [...pictures.querySelectorAll("canvas")].forEach((canvas, i) => draw(canvas, sides[0], ...kinds[run.kind].still(run, i)));
+  [...pictures.querySelectorAll("canvas")].forEach((canvas, i) => draw(canvas, sides[0], ...kinds[run.kind].small(run, i)));
   const [one, other] = sides.map(side => side.run);
   document.getElementById("different").hidden = one.seen === other.seen;
 }

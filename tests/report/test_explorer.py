@@ -1,4 +1,4 @@
-"The explorer in a browser, opened from files: sliders and slots by the keyboard, what is read of them, axe-core, a phone."
+"The explorer in a browser, opened from files: sliders and slots by the keyboard, their text, axe-core, a phone."
 
 import json
 import shutil
