@@ -27,7 +27,7 @@ from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.report.explorer import write_explorer
 from disentangle_repro.report.page import write_assets, write_page
 from disentangle_repro.tables.cells import snapshot
-from disentangle_repro.train.store import Store
+from disentangle_repro.train.store import Store, project_store
 
 assert chromium  # a fixture
 CPU = Request(SCALES["cpu"])
@@ -108,6 +108,37 @@ def test_latents_have_their_values_and_their_nmi(site):
     assert first["own"] == [-1, pytest.approx(0.1, abs=1e-3)] and first["stop"] == [0, 5]  # of -1 to 1 in ninths
     assert np.allclose(first["values"], [-1 + 2 * i / 9 for i in range(STEPS)], atol=1e-3)
     assert found["start"][0][2] == 0 and found["latents"][-1]["values"] == [5.0] * STEPS
+
+
+def nearly_as_encoded(store, run, within=0.02):
+    "Of each image on a kept sheet the tiles whose latent differs from the image's own by a share of its range at most."
+    latents = np.load(store.find(run, "latents.npz"))["latents"].astype(float)
+    image = np.asarray(Image.open(store.find(run, "moves.jpg"))).astype(float)
+    size, low, high = image.shape[1] // latents.shape[1], latents.min(0), latents.max(0)
+    for i in range(image.shape[0] // (size * STEPS)):
+        for j, step in np.ndindex(latents.shape[1], STEPS):
+            value = low[j] + (high[j] - low[j]) * step / (STEPS - 1)
+            if abs(value - latents[i, j]) <= within * (high[j] - low[j]):
+                row, column = (i * STEPS + step) * size, j * size
+                yield i, image[row : row + size, column : column + size]
+
+
+KEPT = sorted(path.stem for path in (project_store().results / "moves").glob("*.jpg"))
+
+
+@pytest.mark.skipif(not KEPT, reason="no sheet is kept")
+def test_kept_sheets_are_as_the_page_reads_them(tmp_path):
+    store = Store(tmp_path, project_store().results)
+    page = write_explorer(snapshot(store), tmp_path / "site")
+    weights = sorted(file.stat().st_size for file in (tmp_path / "site" / "explorer").iterdir())
+    assert len(weights) > 0 and page.stat().st_size + sum(weights[-2:]) < 1_500_000
+    for run in KEPT[:2]:
+        tiles = {}
+        for i, tile in nearly_as_encoded(store, run):
+            tiles.setdefault(i, []).append(tile)
+        apart = [np.abs(tile - of_image[0]).mean() for of_image in tiles.values() for tile in of_image[1:]]
+        others = [np.abs(tiles[i][0] - tiles[k][0]).mean() for i in tiles for k in tiles if i < k]
+        assert len(apart) > 5 and np.mean(apart) < 6 < 20 < np.mean(others)  # of 255
 
 
 def test_links_lead_somewhere(site):
