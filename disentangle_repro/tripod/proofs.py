@@ -697,7 +697,7 @@ def _():
         each = each + sum(sum(n) / sum(d) for n, d in zip(numer, denom, strict=True)) / 5
     assert each > 1.2 * one, "the two readings cannot be told apart"
     for protocol, expected in (("paper", one), ("code", each)):
-        how = {"n_perturbations": 3, "random": make_generator(0), "protocol": protocol}
+        how = {"n_perturbations": 3, "generator": make_generator(0), "protocol": protocol}
         made = normalized_hessian_penalty(lambda z: [part(z) for part in parts], latents, sigma, **how)
         torch.testing.assert_close(made, expected, rtol=1e-8, atol=0)
 
@@ -733,7 +733,7 @@ def estimates(
 ) -> Float[Tensor, "n"]:
     "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
     ones, generator = torch.ones_like(latents[0]), make_generator(0)
-    options = {"n_perturbations": n_perturbations, "random": generator, "protocol": "code"}
+    options = {"n_perturbations": n_perturbations, "generator": generator, "protocol": "code"}
     return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52

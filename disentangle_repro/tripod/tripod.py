@@ -150,7 +150,7 @@ class NaiveTripod(Tripod):
             *layers, before = self.decoder.activations(rows)
             return [normalised(layer) for layer in (*layers, self.decoder.doubled(before))]
 
-        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "random": generator}
+        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "generator": generator}
         return hessian_penalty(normalised_layers, latents, **how)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #e4d5bba8
