@@ -167,8 +167,8 @@ def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained]
     papers = f" PAPERS={paper}" if paper else ""
     command = f"make tables SCALE=cpu{papers} MODELS={name} DATASETS={dataset}"
     return (
-        f"no weights of {name} on {dataset}{of} are kept; there are: {kept}. '{command}' trains it, and load_model reads"
-        " it from the folder 'model' of its run, under paper_tables/runs."
+        f"no weights of {name} on {dataset}{of} are kept; there are: {kept}. '{command}' trains it, and load_model"
+        " reads it from the folder 'model' of its run, under paper_tables/runs."
     )
 
 

@@ -19,10 +19,10 @@ from ..papers import PAPERS
 from ..plan.request import Request, with_protocol
 from ..study.crate import crate_in_step
 from .make import IMPORTED, lay_out_paper, tables_folder
-from ..train.store import project_store
+from ..train.store import DESCRIPTION, project_store
 
 # %% auto #0
-__all__ = ['COMPARED', 'published', 'files_of', 'first_difference', 'differing', 'faulty_records', 'verify', 'verdict']
+__all__ = ['COMPARED', 'published', 'files_of', 'first_difference', 'differing', 'verify', 'verdict']
 
 # %% ../../nbs/tables/09_verify.ipynb #dd5a2bf5
 def published(folder: Path) -> list[Request]:
@@ -59,21 +59,16 @@ def differing(paper: str, published: Path, ours: Path) -> list[str]:
     return [*lines, *(f"{published / name}: {text}" for name, text in said.items() if text)]
 
 # %% ../../nbs/tables/09_verify.ipynb #d26647c4
-def faulty_records() -> list[str]:
-    "What is wrong with the kept records, and with the description of their folder."
-    store = project_store()
-    faults = [str(fault) for fault in store.everything()[1]]
-    if faults or crate_in_step(store):
-        return faults
-    return [f"{store.results}: its description is not of these files; 'disentangle_study --take .' writes it anew."]
-
-
 def verify(
     papers: Sequence[str] = (),
     progress: bool = True,
 ) -> tuple[list[str], int]:  # what differs, and how many files are compared
     "Lay out the published tables of some papers, or of all, from records alone, and compare."
-    lines, n = faulty_records(), 0
+    store, lines, n = project_store(), [], 0
+    if faults := store.everything()[1]:
+        return [*map(str, faults), "No table is laid out from such records."], 0
+    if not crate_in_step(store):
+        lines += [f"{store.results / DESCRIPTION}: is not of these files; 'disentangle_study --take .' writes it anew."]
     asked = published(project_root() / "paper_tables" / "tables")
     todo = [(paper, r) for r in asked for paper in with_protocol(papers or PAPERS, r.protocol)]
     with TemporaryDirectory() as folder, forked_kernels(IMPORTED):
@@ -90,4 +85,4 @@ def verdict(lines: Sequence[str], n: int) -> str:
     "What `verify` found, as text."
     if not lines:
         return f"Nothing differs: {n} published files of tables are those that the records give."
-    return "\n".join([*lines, f"{len(lines)} things DIFFER; {n} published files of tables were compared."])
+    return "\n".join([*lines, f"DIFFERENT: the above; {n} published files of tables were compared."])
