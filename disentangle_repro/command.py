@@ -230,7 +230,7 @@ def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
     return rows + [(o.name, o.meaning, f"{o.value:.3f}", f"{o.samples:,}" if o.samples else "") for o in scored.others]
 
 
-HEADERS = ("score", "what it says", "value", "samples")
+HEADERS = ("score", "meaning", "value", "samples")
 
 # %% ../nbs/command.ipynb #3634c7e9
 def doubt(latents: Num[np.ndarray, "samples latents"], discrete: bool) -> str:  # empty where there is none

@@ -5,11 +5,15 @@
 # %% ../../nbs/asymmetry/10_paper.ipynb #8f18d13a
 from __future__ import annotations
 
-from .settings import DATASETS, SEEDS, SETTINGS, hyperparameters
-from ..core.paper import Model, Paper, Table
+from collections.abc import Sequence
+
+from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS, hyperparameters
+from ..core.paper import Measurement, Model, Paper, Table
+from ..core.run_spec import RunSpec
+from ..core.scale import Scale
 
 # %% auto #0
-__all__ = ['MODELS', 'WITH_ATTENTION', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name']
+__all__ = ['MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name', 'truth_specs']
 
 # %% ../../nbs/asymmetry/10_paper.ipynb #129e5ef3
 def printed_name(model: str) -> str:
@@ -20,6 +24,19 @@ def printed_name(model: str) -> str:
 
 MODELS = tuple(SETTINGS)
 WITH_ATTENTION = tuple(model for model in MODELS if "-transformer-" in model)
+
+# %% ../../nbs/asymmetry/10_paper.ipynb #e6d240f7
+def truth_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec]:
+    "The scores of the generator of each data set, whatever was trained."
+    how = {"sprites": {"image_size": 64}, "clevr6": {"image_size": 64, "rays": 2}}
+    return [
+        RunSpec("asymmetry", "truth", name, "rendered", "paper", 0, "paper",
+                {"measurement": {"scenes": 6, "n_slots": NETWORK_SIZES[name]["n_slots"], **how[name]}})
+        for name in DATASETS
+    ]  # fmt: skip
+
+
+TRUTH = Measurement("truth", "The generator's own scores", "asymmetry/truth.ipynb", truth_specs)
 
 # %% ../../nbs/asymmetry/10_paper.ipynb #7245adcf
 BY_JACOBIAN = ("j_ari", "jis", "fg_ari", "psnr")
@@ -37,5 +54,6 @@ PAPER = Paper(
     seeds=SEEDS,
     tables=TABLES,
     scoring="jacobians",
+    measurements=(TRUTH,),
     layout="asymmetry/tables.ipynb",
 )

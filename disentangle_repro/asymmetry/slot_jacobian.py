@@ -55,8 +55,8 @@ def sum_over_directions(
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #938b9baa
 def slot_derivatives(
-    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *picture"]],  # each from its own slots
-    size: Callable[[Float[Tensor, "batch *picture"]], Float[Tensor, "batch *shape"]],  # of a derivative
+    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *image"]],  # each from its own slots
+    size: Callable[[Float[Tensor, "batch *image"]], Float[Tensor, "batch *shape"]],  # of a derivative
     slots: Float[Tensor, "batch slots dims"],
     chunk: int,  # directions at once
 ) -> Float[Tensor, "batch slots *shape"]:

@@ -93,7 +93,7 @@ class Paper:
     arxiv: str  # its number there; empty where it has none
     models: Mapping[str, Model]
     datasets: tuple[str, ...]  # that it has settings for
-    hyperparameters: Callable[..., Hyperparameters]  # of a model, a data set, a protocol and a strength
+    hyperparameters: Callable[..., Hyperparameters]  # of a model, a data set, a protocol and tuned values
     seeds: int  # runs for each cell
     tables: tuple[Table, ...]  # the first is the one that compares its models
     scoring: Scoring = "latents"

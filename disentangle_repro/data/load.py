@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 import psutil
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
@@ -105,11 +105,11 @@ class Dataset:
 
     name: str
     source: str  # "rendered" by this package, "official", the published file, or "own", a folder
-    images: UInt8[Tensor, "n height width 3"] | OnDisk  # of gmm2d, sets of points instead: (n, points, 2) numbers
+    images: UInt8[Tensor, "n height width 3"] | Float[Tensor, "n points 2"] | OnDisk  # points: of gmm2d
     sources: Tensor  # (n, sources); of a grid value indices from 0, of several objects numbers
     names: tuple[str, ...]  # of the sources
     value_counts: tuple[int, ...] = ()  # of a grid
-    masks: UInt8[Tensor, "n height width"] | OnDisk | None = None  # of several objects; of gmm2d (n, points)
+    masks: Integer[Tensor, "n height width"] | Integer[Tensor, "n points"] | OnDisk | None = None  # of several objects
     splits: dict[str, range] = field(default_factory=dict)  # rows for training, validation and test; of a grid none
     scene: Scene | ObjectScene | None = None  # that the sources belong to
     grid: UInt8[Tensor, "size height width 3"] | OnDisk | None = None  # all images of a grid in order, if they exist

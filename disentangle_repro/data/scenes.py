@@ -192,8 +192,8 @@ def contact_sheet(
 ) -> Figure:
     "Eight random images of a scene, then one row per source: its values while the others stay as in the first one."
     grid = isinstance(scene, Scene)
-    generator = scene.sources.factors(scene.sources.subset(8, seed)) if grid else scene.sample(8, seed)
-    rows = {"random": generator, **rows_of_values(scene, generator[0])}
+    chosen = scene.sources.factors(scene.sources.subset(8, seed)) if grid else scene.sample(8, seed)
+    rows = {"random": chosen, **rows_of_values(scene, chosen[0])}
     pictures = scene.pictures(torch.cat(list(rows.values()))).split([len(row) for row in rows.values()])
     sheet = torch.full((len(rows), 8, *pictures[0].shape[1:]), 255, dtype=torch.uint8)
     for place, row in zip(sheet, pictures, strict=True):

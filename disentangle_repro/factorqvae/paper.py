@@ -98,7 +98,7 @@ def our_setup(read: Any) -> Setup:
     return strengths_table(read) | layers_table()
 
 
-SETUP = {"3": "The strengths of the best models", "4": "The layers of all models"}
+SETUP = {"3": "The loss weights of the best models", "4": "The layers of all models"}
 
 # %% ../../nbs/factorqvae/09_paper.ipynb #b18b2b72
 BESIDE = """

@@ -176,9 +176,9 @@ def _():
             layer, encoded = ScalarQuantizer(), torch.randn(1000, 1)
         for done in (0.0, 0.5, 1.0):
             layer.anneal(done)
-            relaxed, (heard, _) = layer.coded(encoded, make_generator(seed))
+            relaxed, (received, _) = layer.coded(encoded, make_generator(seed))
             assert (relaxed.amax(2) > 0.999).float().mean() < 0.1, f"one-hot after {done} of the training"
-            assert torch.isin(heard, layer.codebooks).float().mean() <= 0.01
+            assert torch.isin(received, layer.codebooks).float().mean() <= 0.01
             assert torch.isin(layer.embed(layer.code(encoded)), layer.codebooks).all()
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #294ee61a

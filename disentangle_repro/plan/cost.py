@@ -71,7 +71,7 @@ def step_key(spec: RunSpec) -> str:
 
 # %% ../../nbs/plan/03_cost.ipynb #8ec317d6
 def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
-    "Pictures of noise in the place of a run's data, with sources and masks that it could have."
+    "Images of noise in the place of a run's data, with sources and masks that it could have."
     generator, size, name = make_generator(0), image_size(spec), spec.dataset
     images = torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator).to(device)
     if name in GRIDS:
@@ -239,7 +239,7 @@ def updates_made(spec: RunSpec, store: Store) -> int:
 
 # %% ../../nbs/plan/03_cost.ipynb #bf831f79
 def image_bytes(dataset: str) -> int:
-    "Of a picture of a rendered data set: three colours, or three and a mask, and eight bytes for each label."
+    "Of an image of a rendered data set: three colours, or three and a mask, and eight bytes for each label."
     scene, channels = SCENES[dataset], 3 if dataset in GRIDS else 4
     return scene.image_size**2 * channels + 8 * len(getattr(scene, "sources", scene).names)
 
@@ -262,7 +262,7 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
     return files
 
 # %% ../../nbs/plan/03_cost.ipynb #bec91004
-NOTEBOOK = 3_000_000  # bytes of an executed run with its pictures, at most
+NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
 
 # %% ../../nbs/plan/03_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def from_to(numbers: Iterable[int]) -> str:
 
 # %% ../../nbs/plan/03_cost.ipynb #0550aa63
 def summary_row(runs: pd.DataFrame, timed: bool) -> dict[str, Any]:
-    "What a row of the table says of the runs of a model."
+    "What a row of the table states about the runs of a model."
     left, training = runs.left.sum(), runs.training.sum()
     star = "*" if (runs.batch_share < 1).any() else ""
     trains = runs.key.iloc[0] != ""
@@ -360,7 +360,7 @@ def summary_row(runs: pd.DataFrame, timed: bool) -> dict[str, Any]:
 
 # %% ../../nbs/plan/03_cost.ipynb #7dfa4f31
 def summary(runs: pd.DataFrame, timed: bool = True) -> pd.DataFrame:
-    "A row for each model and size of pictures, and one for all of them."
+    "A row for each model and size of images, and one for all of them."
     rows = [summary_row(some, timed) for _, some in runs.groupby(["model", "image_size"], sort=False)]
     total = {"model": "all", "runs": len(runs), "done": int(runs.done.sum())}
     if timed:
@@ -384,7 +384,7 @@ scoring: probes on the way and scores at the end, on noise and an untrained mode
 not counted: starting, loading or drawing data, pictures, measurements, what runs on one machine cost each other"""
 MULTIPLIED = "* measured with a smaller batch, and multiplied"
 ALIGNED = (*["left"] * 2, *["right"] * 6)
-UNTUNED = "tuning is not complete: the runs after it are counted with the strengths of the settings"
+UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
 
 # %% ../../nbs/plan/03_cost.ipynb #be24da21
 def time_lines(frame: pd.DataFrame, device: torch.device, workers: Iterable[int]) -> list[str]:
@@ -412,7 +412,7 @@ def missing_line(frame: pd.DataFrame, request: Request) -> list[str]:
 
 # %% ../../nbs/plan/03_cost.ipynb #17ba5b82
 def paper_text(paper: str, runs: pd.DataFrame, how: str, timed: bool) -> str:
-    "The table of a paper, below a line that says how its runs are made."
+    "The table of a paper, below a line that states how its runs are made."
     table = summary(runs, timed)
     look = {"tablefmt": "simple", "disable_numparse": True, "colalign": ALIGNED[: table.shape[1]]}
     return f"{paper}, {how}\n\n{table.to_markdown(index=False, **look)}\n"

@@ -75,7 +75,7 @@ def asked_request(options: argparse.Namespace) -> Request:
 
 
 def asked_papers(options: argparse.Namespace) -> list[str]:
-    "The papers that the options ask for, but for those that have no such reading, which is said."
+    "The papers that the options ask for, but for those that have no such reading, which is reported."
     papers = options.papers or list(PAPERS)
     having = with_protocol(papers, options.protocol)
     for paper in sorted(set(papers) - set(having), key=papers.index):

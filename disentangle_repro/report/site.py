@@ -154,7 +154,7 @@ def make_report(
 
 # %% ../../nbs/report/09_site.ipynb #2e197fe8
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_report`, which `make report` calls: makes the report and says where it is."
+    "The command `disentangle_report`, which `make report` calls: makes the report and prints where it is."
     options = argparse.ArgumentParser(description="Make the report of all runs, as web pages to open from a file.")
     options.parse_args(arguments)
     try:

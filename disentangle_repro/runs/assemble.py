@@ -53,7 +53,7 @@ def probe_every(updates: int) -> int:
 
 # %% ../../nbs/runs/04_assemble.ipynb #eecb9b60
 def images_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all there are where None
-    "How many pictures a run trains on (`train`), is scored on (`test`) and is chosen by (`validation`)."
+    "How many images a run trains on (`train`), is scored on (`test`) and is chosen by (`validation`)."
     images, samples = spec.part("data")["images"], spec.part("scoring")["samples"]
     if spec.dataset in GRIDS:
         return {"train": images}
@@ -65,7 +65,7 @@ class Scoring(NamedTuple):
 
     probe: Callable[[RunSpec, Dataset], Callable[[Autoencoder], dict[str, float]]]  # as `fit` takes it
     score: Callable[[RunSpec, Autoencoder, Dataset], Evaluation | SlotEvaluation]
-    best: Callable[[list[dict[str, float]]], bool] = reconstructs  # the moment, where no threshold is given
+    best: Callable[[list[dict[str, float]]], bool] = reconstructs  # the checkpoint, where no threshold is given
 
 
 def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
@@ -101,7 +101,7 @@ def make_probe(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str
 
 
 def make_criterion(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  # as `fit` takes it
-    "Whether the last point of a curve is a moment to be scored."
+    "Whether the last point of a curve is a checkpoint to be scored."
     threshold = spec.part("training")["psnr_threshold"]
     return partial(most_modular, threshold=threshold) if threshold else scoring(spec).best
 

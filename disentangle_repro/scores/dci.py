@@ -139,8 +139,8 @@ class SourceFit:
 
 # %% ../../nbs/scores/02_dci.ipynb #826f2266
 def fit_forest(
-    train: tuple[Float[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
-    held_out: tuple[Float[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
+    train: tuple[Num[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
+    held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
     max_depth: int | str | None,  # `None` is no limit, "tune" the depth of the best held-out accuracy
     seed: int,
 ) -> SourceFit:
@@ -153,8 +153,8 @@ def fit_forest(
 
 # %% ../../nbs/scores/02_dci.ipynb #b176906e
 def fit_boosting(
-    train: tuple[Float[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
-    held_out: tuple[Float[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
+    train: tuple[Num[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
+    held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
     max_depth: int,
     seed: int,
 ) -> SourceFit:

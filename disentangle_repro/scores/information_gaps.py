@@ -112,7 +112,7 @@ def entropies(labels: Int[np.ndarray, "samples columns"]) -> Float[np.ndarray, "
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #47fa2153
 def information_matrix(
-    sources: Int[np.ndarray | Tensor, "samples sources"],
+    sources: Num[np.ndarray | Tensor, "samples sources"],
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int,
     name: str,  # of the score
@@ -135,7 +135,7 @@ def gaps(values: Float[np.ndarray, "*shape"], axis: int) -> Float[np.ndarray, "*
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #de6c998f
 def mig(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
 ) -> float:  # from 0 to 1
@@ -149,7 +149,7 @@ def mig(
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #8164ceaf
 def mig_sup(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
 ) -> float:  # from 0 to 1
@@ -163,7 +163,7 @@ def mig_sup(
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #95f4b2f8
 def modularity_score(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
 ) -> float:  # from 0 to 1
@@ -185,7 +185,7 @@ def modularity_of(information: Float[np.ndarray, "sources latents"]) -> float:
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #025716ca
 def dcimig(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
 ) -> float:  # from 0 to 1
@@ -200,7 +200,7 @@ def dcimig(
 
 # %% ../../nbs/scores/04_information_gaps.ipynb #cd089f03
 def jemmig(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
 ) -> float:  # from 0 to 1, higher is better

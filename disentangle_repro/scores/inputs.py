@@ -5,6 +5,8 @@
 # %% ../../nbs/scores/00_inputs.ipynb #8409bbcd
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Num, Shaped
@@ -15,7 +17,7 @@ __all__ = ['to_numpy', 'check_matrix', 'check_sources', 'check_continuous_source
 
 # %% ../../nbs/scores/00_inputs.ipynb #46c00009
 def to_numpy(
-    array: Shaped[np.ndarray | Tensor, "*shape"],  # or anything that `np.asarray` accepts
+    array: Any,  # an array, a tensor, or anything that `np.asarray` accepts
 ) -> Shaped[np.ndarray, "*shape"]:  # the same numbers
     "A tensor of any device as a numpy array; `bfloat16` becomes `float32`."
     if not isinstance(array, Tensor):

@@ -22,7 +22,7 @@ __all__ = ['Generator', 'ROWS', 'check_value_counts', 'generated', 'lookup_gener
            'absolute_differences', 'beta_vae_score', 'stillest', 'votes', 'factor_vae_score', 'robustness', 'irs']
 
 # %% ../../nbs/scores/06_interventions.ipynb #740e5e91
-def check_value_counts(value_counts: Sequence[int]) -> Int[np.ndarray, " sources"]:
+def check_value_counts(value_counts: Sequence[int] | np.ndarray) -> Int[np.ndarray, " sources"]:
     "`ValueError` unless there are at least two sources, of at least two values each."
     counts = np.asarray(value_counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or len(counts) < 2 or counts.min() < 2:
@@ -40,7 +40,7 @@ def generated(generator: Generator, sources: Int[np.ndarray, "n sources"]) -> Fl
 
 # %% ../../nbs/scores/06_interventions.ipynb #ae0a4889
 def lookup_generator(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded, every combination of their values
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded, every combination of their values
     latents: Num[np.ndarray | Tensor, "samples latents"],
 ) -> tuple[Generator, Int[np.ndarray, " sources"]]:  # the generator and the number of values of each source
     "A generator that looks latents up in a complete grid; `ValueError` if a combination of source values is missing."
@@ -97,7 +97,7 @@ def absolute_differences(
 # %% ../../nbs/scores/06_interventions.ipynb #0a424cf1
 def beta_vae_score(
     generator: Generator,  # sources (n, n_sources) to latents (n, n_latents)
-    value_counts: Sequence[int],  # number of values of each source; the generator is given 0 to one less
+    value_counts: Sequence[int] | np.ndarray,  # number of values of each source; the generator is given 0 to one less
     *,
     pairs: int = 64,  # of samples, whose differences are averaged
     train: int = 10_000,  # groups of pairs
@@ -148,7 +148,7 @@ def votes(
 # %% ../../nbs/scores/06_interventions.ipynb #af9e89fc
 def factor_vae_score(
     generator: Generator,  # sources (n, n_sources) to latents (n, n_latents)
-    value_counts: Sequence[int],  # number of values of each source; the generator is given 0 to one less
+    value_counts: Sequence[int] | np.ndarray,  # number of values of each source; the generator is given 0 to one less
     *,
     size: int = 64,  # samples in a group
     train: int = 10_000,  # groups, which decide what each latent stands for
@@ -190,7 +190,7 @@ def robustness(
 
 # %% ../../nbs/scores/06_interventions.ipynb #f4e85f94
 def irs(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded, independent of each other
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded, independent of each other
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     quantile: float = 0.99,  # of deviations within a value; 1: the largest, as in the paper

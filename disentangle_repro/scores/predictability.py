@@ -5,7 +5,7 @@
 # %% ../../nbs/scores/05_predictability.ipynb #053065cc
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,7 +124,7 @@ def standardised(
 
 # %% ../../nbs/scores/05_predictability.ipynb #dd04cf4a
 def explicitness_score(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     protocol: Literal["paper", "code"] = "paper",  # "code": one softmax a source, sources count the same
@@ -147,7 +147,7 @@ def explicitness_score(
 
 # %% ../../nbs/scores/05_predictability.ipynb #d7619ae2
 def curve_explicitness(
-    capacities: Num[np.ndarray, " capacities"],  # ascending, two or more
+    capacities: Sequence[float] | Num[np.ndarray, " capacities"],  # ascending, two or more
     losses: Float[np.ndarray, " capacities"],
     baseline: float,  # loss of the best constant
 ) -> float:  # from -1 to 1
@@ -186,7 +186,7 @@ class DCIES:
 
 
 def dci_es(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # integer-coded
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     max_depth: int = 20,  # the largest capacity; 20 in the released code

@@ -65,7 +65,7 @@ REQUEST = Request(SCALES["cpu"])
 
 
 def trainings(part: Part, store: Store) -> tuple[list[RunSpec], list[RunSpec]]:
-    "The runs that choose a part's strengths, and those that count, with the strengths that are chosen so far."
+    "The runs that tune a part's hyperparameters, and those that count, with the values chosen so far."
     todo = wanted([part.paper], REQUEST, store, part.models, [part.dataset])
     first_models_first = {"key": lambda spec: part.models.index(spec.model)}  # and seeds in their order
     return sorted(todo.tuning, **first_models_first), sorted(todo.trainings, **first_models_first)

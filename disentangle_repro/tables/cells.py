@@ -122,11 +122,11 @@ class Basis:
 
 # %% ../../nbs/tables/08_cells.ipynb #2e2a4966
 def basis_of(spec: RunSpec) -> Basis | None:
-    "The basis of a run; nothing for one that no table asks for any more, and for comparisons of trainings."
+    "The basis of a training; nothing for one that no table asks for any more, and for measurements."
     if spec.scale not in SCALES or spec.paper not in PAPERS:
         return None
-    if measurement := PAPERS[spec.paper].measurement(spec.model):
-        return Basis(spec.paper, spec.scale, spec.source, "paper") if measurement.table else None
+    if PAPERS[spec.paper].measurement(spec.model):
+        return None
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
         made, usual = map(rounds, (spec, run_spec(spec.paper, spec.model, spec.dataset, basis.request)))

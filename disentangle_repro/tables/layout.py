@@ -65,7 +65,7 @@ def reported_cell(
 
 # %% ../../nbs/tables/01_layout.ipynb #a1b71066
 def mean_interval(
-    values: Sequence[float],  # one a seed
+    values: Sequence[float],  # one per seed
 ) -> tuple[float, float]:  # mean and half-width of its 95% interval
     "Mean over seeds with the half-width of its 95% t-interval (qlae, appendix E); NaN where there are too few."
     n = len(values)
@@ -97,7 +97,7 @@ def table_cells(
     store: Store,
     records: Sequence[dict[str, Any]] | None = None,  # left out: of the table's runs
 ) -> pd.DataFrame:
-    "Every cell of a table: reported and ours with intervals, and what ours stand on."
+    "Every cell of a table: reported and ours with intervals, and what ours are based on."
     reported = reported_numbers(table.paper)
     specs = [] if records is not None else table_specs(table, request, store)
     if records is None:

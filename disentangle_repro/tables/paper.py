@@ -66,8 +66,9 @@ def judged(
     *more: pd.DataFrame,  # numbers of ours that stand in none of them, as claims take them
 ) -> tuple[pd.DataFrame, str]:  # of `ledger`, and what our numbers rest on
     "The claims of a paper, judged on what is printed and on ours, and shown."
-    ours = [measured_numbers(cells if in_full else large_enough(cells)) for _, cells, _, in_full in tables]
-    book = ledger(paper, pd.concat([*(of.replace({"dataset": dict(PAPERS[paper].printed_as)}) for of in ours), *more]))
+    every_cell = pd.concat([cells if in_full else large_enough(cells) for _, cells, _, in_full in tables])
+    ours = measured_numbers(every_cell).replace({"dataset": dict(PAPERS[paper].printed_as)})  # each cell once
+    book = ledger(paper, pd.concat([ours, *more]))
     stands_on = rests_on(pd.concat([cells for _, cells, _, in_full in tables if not in_full]))
     display(Markdown(readable(book).to_markdown()), Markdown(stands_on))
     return book, stands_on

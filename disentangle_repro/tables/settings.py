@@ -38,7 +38,7 @@ def reported_setup(
 
 # %% ../../nbs/tables/05_settings.ipynb #b6417cad
 def read_entry(text: str) -> Entry:
-    "What a printed entry says: a number, a tuple of numbers, or the text itself."
+    "The value of a printed entry: a number, a tuple of numbers, or the text itself."
     text = text.removeprefix("≤ ")
     if text.startswith("["):
         return tuple(read_entry(part) for part in text.strip("[]").split(", "))

@@ -292,9 +292,9 @@ def kept_at(
 def check_kept(training: Training, kept: Path, needed: int) -> None:
     "`DataError` unless `kept` holds this training after `needed` updates, or later."
     if not kept.exists():
-        raise DataError(kept, f"is missing; it should hold the moment after {needed:,} updates.")
+        raise DataError(kept, f"is missing; it should hold the state after {needed:,} updates.")
     if (found := read_own_state(training, kept)["updates"]) < needed:
-        raise DataError(kept, f"holds the moment after {found:,} updates, but that after {needed:,} should be there.")
+        raise DataError(kept, f"holds the state after {found:,} updates, but that after {needed:,} should be there.")
 
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
 def resume(

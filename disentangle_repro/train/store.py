@@ -46,7 +46,7 @@ LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def environment(device: Any) -> dict[str, Any]:
-    "Commit, device, threads of the processor, Python, libraries, extensions: what a record says of its surroundings."
+    "The environment of a record: commit, device, threads, versions of Python and libraries, extensions."
     return {
         "commit": git_commit(),
         "device": device_name(device),

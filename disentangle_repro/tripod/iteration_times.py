@@ -22,9 +22,9 @@ TIMED = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
 
 
 def time_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec]:
-    "The measurements of table 6, under both protocols, whatever was trained."
+    "The measurements of table 6, under both protocols: the paper's networks at every scale, whatever was trained."
     how = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
-    where = ("tripod", "iteration_times", "shapes3d", "rendered", scale.name, 0)
+    where = ("tripod", "iteration_times", "shapes3d", "rendered", "paper", 0)
     return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
 
 # %% ../../nbs/tripod/08_iteration_times.ipynb #9eb92364
@@ -61,7 +61,7 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     how = spec["hyperparameters"]["measurement"]
     return (
         f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, residual networks of full"
-        f" width, noise instead of pictures; device: {', '.join(sorted(devices))}."
+        f" width, noise instead of images; device: {', '.join(sorted(devices))}."
     )
 
 # %% ../../nbs/tripod/08_iteration_times.ipynb #2911335e

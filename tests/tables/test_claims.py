@@ -5,7 +5,9 @@ import math
 import pandas as pd
 import pytest
 
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.report.overview import margin
+from disentangle_repro.tables import paper
 from disentangle_repro.tables.claims import (
     CANNOT,
     comparisons,
@@ -95,3 +97,16 @@ def test_intervals_count_in_most_claims_too():
     numbers = pd.DataFrame(rows, columns=["model", "dataset", "metric", "value"]).assign(seeds=5)
     assert judge(MOST, with_errors(numbers.assign(ci95=1.5))).word == "undecided"
     assert judge(MOST, with_errors(numbers.assign(ci95=0.2))).word == "supported"
+
+
+def test_a_cell_in_two_tables_is_judged_once(monkeypatch):
+    "AE on Shapes3D stands in tables 1 and 12 of qlae; its number is one."
+    cell = {"paper": "qlae", "model": "ae", "dataset": "shapes3d", "metric": "infom", "ours": 0.4, "ours_ci95": 0.1}
+    cells = pd.DataFrame([cell | {"seeds": 3, "updates": 10_000, "scale": "cpu"}])
+    seen = []
+    monkeypatch.setattr(paper, "ledger", lambda key, numbers: seen.append(numbers) or pd.DataFrame())
+    monkeypatch.setattr(paper, "rests_on", lambda cells: "")
+    monkeypatch.setattr(paper, "readable", lambda book: book)
+    twice = [paper.LaidOut(table, cells, "", False) for table in PAPERS["qlae"].tables[:2]]
+    paper.judged("qlae", twice)
+    assert len(seen[0]) == 1
