@@ -45,6 +45,7 @@ NAVIGATION = {
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
     "index.html#compare": "Models compared",
+    "explorer.html": "Explorer",
     "across.html": "Across papers",
     "whose_mig.html": "Scores compared",
     "proofs.html": "Proof checks",
@@ -88,7 +89,7 @@ def classic_script(
     return f'(()=>{{"use strict";{body}\n}})();\n'
 
 # %% ../../nbs/report/01_page.ipynb #a0e06097
-STATIC = ("style.css", "report.css", "report.js", "compare.js")
+STATIC = ("style.css", "report.css", "report.js", "compare.js", "explorer.js")
 
 
 def write_assets(

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +22,7 @@ from ..core.proofs import read_checks
 from ..papers import PAPERS
 from .across import write_across
 from .compare import write_comparisons
+from .explorer import PAGE, explored, write_explorer
 from .overview import write_overview
 from .page import write_assets
 from disentangle_repro.report.proofs_and_differences import (
@@ -92,12 +94,15 @@ def take_over(
 
 # %% ../../nbs/report/09_site.ipynb #9fe7edff
 def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
-    "For each run the pages of tables that show it, and their names."
+    "For each run the pages that show it, of tables and the explorer, and their names."
     pages: dict[str, dict[str, str]] = {}
     for table in (table for paper in PAPERS.values() for table in paper.every_table()):
         cells = found.table(table)
         for run in dict.fromkeys(spec.id for runs in cells.runs[cells.basis.notna()] for spec in runs):
             pages.setdefault(run, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"
+    for sheet, _ in explored(found.seen, tuple(pages)):
+        run = sheet.entry.run.id
+        pages.setdefault(run, {})[f"{PAGE}#{run}"] = "the explorer, which moves one latent or slot at a time"
     return {run: list(of_run.items()) for run, of_run in pages.items()}
 
 # %% ../../nbs/report/09_site.ipynb #fee1d7a0
@@ -112,11 +117,13 @@ def page_steps(
     compared: dict[str, Path],  # filled with the pages that compare models
 ) -> dict[str, Callable[[], object]]:
     "What writes each part of the report but the overview, by its name."
+    pages_of = cache(lambda: shown_in(found))
     return {
         "assets": lambda: write_assets(site),
         "tables": lambda: write_table_pages(found, site),
-        "runs": lambda: write_run_pages(found.seen, site, shown_in(found)),
+        "runs": lambda: write_run_pages(found.seen, site, pages_of()),
         "comparisons": lambda: compared.update(write_comparisons(found.seen, site)),
+        "explorer": lambda: write_explorer(found.seen, site, pages_of()),
         "across papers": lambda: write_across(found, site),
         "whose MIG": lambda: write_whose_mig(site),
         "proof checks": lambda: write_proofs(site, checks),

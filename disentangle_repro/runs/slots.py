@@ -26,7 +26,7 @@ from ..scores.segmentation import fg_ari
 # %% auto #0
 __all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'segment_all', 'reconstruction_scores',
            'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation',
-           'evaluate_slots']
+           'evaluate_slots', 'slot_sheet']
 
 # %% ../../nbs/runs/02_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -160,3 +160,17 @@ def evaluate_slots(
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots)
     return SlotEvaluation(scores, slots)
+
+# %% ../../nbs/runs/02_slots.ipynb #65fc716e
+def slot_sheet(
+    model: Autoencoder,  # of at least two slots
+    images: UInt8[Tensor, "n height width 3"],
+) -> UInt8[Tensor, "rows columns 3"]:
+    "Two rows per image: decoded from all slots, and without each; the image itself, and the mask of each slot."
+    slots = encode_all(model, images)
+    every = torch.arange(slots.shape[1], device=slots.device)
+    decoded = [decode_all(model, slots), *(decode_all(model, slots[:, every != k]) for k in every)]
+    masks = (segment_all(model, images)[:, None] == every[:, None, None]).to(torch.uint8) * 255
+    seen = torch.cat([images[:, None], masks[..., None].expand(*masks.shape, 3)], 1)
+    both = torch.stack([torch.stack(decoded, 1), seen], 1)  # n, two rows, columns, height, width, channels
+    return both.movedim(2, 3).flatten(0, 2).flatten(1, 2)

@@ -112,7 +112,7 @@ WEIGHTS_OF = (
     ("factorqvae", "factorqvae"), ("psa", "sa"), ("psa", "psa"),
     ("asymmetry", "slot_attention-spatial_broadcast-rec"), ("asymmetry", "transformer-transformer-rec_kl_interact"),
 )  # fmt: skip
-OF_ALL, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg")
+OF_ALL, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg", "slots.jpg")
 WEIGHTS = ("model/model.safetensors", "model/card.json")
 LARGEST = 1_000_000  # bytes of a file
 

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
@@ -66,6 +67,13 @@ def notebook(spec: RunSpec, rng: random.Random, error: str = "") -> str:
     return nbformat.writes(new_notebook(cells=cells))
 
 
+def sheet(spec: RunSpec, store: Store) -> None:
+    "A sheet of four latents of two images, and the latents."
+    shades = np.random.default_rng(0).integers(256, size=(2 * 10, 4, 3)).astype(np.uint8)
+    Image.fromarray(shades.repeat(8, 0).repeat(8, 1)).save(store.folder(spec) / "moves.jpg")
+    np.savez(store.folder(spec) / "latents.npz", latents=np.arange(40).reshape(10, 4) % 7, rows=np.arange(10))
+
+
 def record(spec: RunSpec, rng: random.Random) -> dict:
     "Scores out of the air, and what stands beside them."
     metrics = dict.fromkeys(metric for table in PAPERS[spec.paper].tables for metric in table.metrics)
@@ -99,6 +107,8 @@ def small_store(folder) -> Store:
     runs = in_the_store(asked.trainings)
     larger = [Request(SCALES["cpu"]), Request(SCALES["cpu"], protocol="code"), Request(SCALES["short"], "official")]
     runs += [run_spec("qlae", model, "shapes3d", request) for request in larger for model in ("ae", "qlae")]
+    for spec in runs[-2 * len(larger) :]:
+        sheet(spec, store)
     failing, damaged, cut = runs[1:4]
     runs += [spec for spec in asked.measurements if spec.model != "agreement"]
     runs += [spec for spec in asked.measurements if spec.model == "agreement"][:AGREEMENTS]

@@ -32,7 +32,7 @@ WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
 FOLDERS = {"tables": "table", "runs": "run", "compare": "compare"}  # what the pages of a folder are
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences", "whose_mig")
+KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences", "whose_mig", "explorer")
 
 
 def kind_of(path):

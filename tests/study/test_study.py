@@ -71,6 +71,7 @@ FILES = {
     "latents.npz": b"latents",
     "run.ipynb": b"notebook",
     "moves.jpg": b"moves",
+    "slots.jpg": b"slots turned off",
     "model/model.safetensors": b"weights",
     "model/card.json": b"card",
     "checkpoint.pt": b"much",
@@ -80,8 +81,8 @@ FILES = {
 @pytest.mark.parametrize(
     "model, seed, kept",
     [
-        ("qlae", 1, {"latents", "run", "moves", "model", "card"}),
-        ("vqvae", 1, {"latents", "run", "moves"}),
+        ("qlae", 1, {"latents", "run", "moves", "slots", "model", "card"}),
+        ("vqvae", 1, {"latents", "run", "moves", "slots"}),
         ("qlae", 2, {"latents"}),
     ],
 )
