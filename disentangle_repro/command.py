@@ -293,7 +293,9 @@ def tables_table() -> pd.DataFrame:
     from disentangle_repro.papers import PAPERS
 
     rows = [
-        (t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets)) for tables in PAPERS.values() for t in tables
+        (t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets))
+        for paper in PAPERS.values()
+        for t in paper.tables
     ]
     return pd.DataFrame(rows, columns=["paper", "table", "title", "models", "data sets"])
 

@@ -38,7 +38,7 @@ from disentangle_repro.train.loop import save
 SMOKE, PAPER = Request(SCALES["smoke"]), Request(SCALES["paper"])
 CPU = torch.device("cpu")
 TRAININGS = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 35}
-MEASUREMENTS = {"tripod": 2, "psa": 15}
+MEASUREMENTS = {"asymmetry": 2, "tripod": 2, "psa": 15}
 
 
 @pytest.fixture

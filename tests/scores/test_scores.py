@@ -60,14 +60,14 @@ def test_scores_of_a_matrix_follow_the_definitions():
 
 
 def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
-    sources, latents = synthetic(1000, (10, 8, 4), 6)
+    sources, latents = synthetic(1000)
     ours = dci(sources, latents, predictor="forest", max_depth=10)
     theirs = plain_dci(sources, latents, [entropy_forest(10, seed=50) for _ in sources.T], held_out=0.1)
     assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
 
 
 def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
-    sources, latents = synthetic(1000, (10, 8, 4), 6)
+    sources, latents = synthetic(1000)
     ours = dci(sources, latents)
     d, i, c = plain_dci(sources, latents, [entropy_forest(depth, seed=50) for depth in ours.depths], held_out=0.1)
     assert (ours.d, ours.c) == pytest.approx((d, c), abs=0.02)

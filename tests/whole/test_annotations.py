@@ -11,7 +11,7 @@ MATRIX = [[1.0, 0.0], [0.0, 1.0]]
 
 def test_a_call_that_breaks_its_annotations_and_returns_is_named():
     assert disentanglement(np.array(MATRIX)) == 1
-    with pytest.raises(TypeCheckError, match="scores.inputs.to_numpy"):
+    with pytest.raises(TypeCheckError, match="scores.dci"):
         disentanglement(MATRIX)
 
 
