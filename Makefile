@@ -2,6 +2,7 @@
 #               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
 # make report   what there is so far as web pages, under paper_tables/report
+# make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
@@ -36,7 +37,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
     $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 
-.PHONY: tables plan report data proofs test faults lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan report verify data proofs test faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
@@ -46,6 +47,9 @@ plan: $(READY)
 
 report: $(READY)
 	@$(BIN)/disentangle_report
+
+verify: $(READY)
+	@$(BIN)/disentangle-repro verify $(if $(PAPERS),--papers $(PAPERS))
 
 data: $(READY)
 	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from disentangle_repro.scores.dci import DCI
 
 # %% auto #0
-__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'read_numpy', 'read_csv', 'read_parquet', 'by_prefix',
-           'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores', 'predictor_scores',
-           'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'page', 'models_table',
-           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'parser', 'score_file', 'main']
+__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'CHECKS', 'read_numpy', 'read_csv', 'read_parquet',
+           'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores',
+           'predictor_scores', 'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'page',
+           'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
+           'verify_tables', 'parser', 'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -324,11 +325,32 @@ def run_proofs(papers: Sequence[str]) -> str:  # what is to be printed
         raise SystemExit("\n".join([*failed, summary]))
     return summary
 
+# %% ../nbs/command.ipynb #780831ba
+def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
+    "Print recomputed scores beside the records'; 1 where one differs by more than its tolerance."
+    from disentangle_repro.study.weights import as_table, rescore
+    from disentangle_repro.train.store import project_store
+
+    found = rescore(given.runs, project_store(), given.latents)
+    print(as_table(found))
+    return 0 if all(of.same for scores in found.values() for of in scores) else 1
+
+
+def verify_tables(given: argparse.Namespace) -> int:  # the exit status
+    "Print what differs between the published tables and those of the records; 1 where anything does."
+    from disentangle_repro.core.errors import check_choice
+    from disentangle_repro.papers import PAPERS
+    from disentangle_repro.tables.verify import verdict, verify
+
+    lines, n = verify([check_choice("PAPER", paper, PAPERS) for paper in given.papers])
+    print(verdict(lines, n))
+    return 1 if lines else 0
+
 # %% ../nbs/command.ipynb #5ba983ee
 def parser() -> argparse.ArgumentParser:
     "The command line."
     command = argparse.ArgumentParser(prog="disentangle-repro", description=(
-        "Score a representation, or list what there is to train, load, tabulate and prove."
+        "Score a representation, check the study's scores and tables, or list what there is to train, load and prove."
     ))
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
@@ -345,6 +367,11 @@ def parser() -> argparse.ArgumentParser:
     ))
     of.add_argument("--seed", type=int, default=0)
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
+    of = subcommands.add_parser("rescore", help="compute scores again from kept weights, beside the records'")
+    of.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; all that are kept when left out")
+    of.add_argument("--latents", action="store_true", help="InfoMEC and DCI, from kept latents instead")
+    of = subcommands.add_parser("verify", help="lay out the published tables from records alone, and compare")
+    of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the tables of these")
     lists = {name: subcommands.add_parser(name, help=f"list the {name}") for name in LISTINGS}
     lists["proofs"].add_argument("--run", action="store_true", help="run the checks and record how they ended")
     lists["proofs"].add_argument("--papers", nargs="*", default=[], metavar="PAPER", help=(
@@ -378,7 +405,10 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     return "\n".join(filter(None, [table, "", summary, doubt(latents, given.discrete)]))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+CHECKS = {"rescore": rescore_runs, "verify": verify_tables}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro`."
     command = parser()
     given = command.parse_args(arguments)
@@ -387,6 +417,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(score_file(given))
         elif given.subcommand == "proofs" and given.run:
             print(run_proofs(given.papers))
+        elif given.subcommand in CHECKS:
+            load_extensions()
+            return CHECKS[given.subcommand](given)
         else:
             load_extensions()
             print(LISTINGS[given.subcommand]().to_string(index=False))
@@ -396,3 +429,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command.error(str(error))
     except ImportError as error:
         command.error(f"{given.subcommand} needs {error.name}: pip install 'disentangle_repro[dev]'.")
+    return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import safetensors.torch
 import torch
@@ -15,13 +15,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from .baselines.autoencoder import Autoencoder
-from .core.errors import DataError
-from .core.files import written_whole
-from .models import create_model
+from .core.errors import DataError, check_choice
+from .core.files import project_root, written_whole
+from .models import create_model, list_models
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'OPTIONAL', 'check_hyperparameters', 'differences', 'save_model', 'read_card',
-           'read_weights', 'load_model']
+           'read_weights', 'load_files', 'load_model', 'Pretrained', 'list_pretrained', 'not_kept', 'load_pretrained']
 
 # %% ../nbs/saved_models.ipynb #9d8da0b3
 WEIGHTS, CARD = "model.safetensors", "card.json"
@@ -110,19 +110,87 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise DataError(path, f"is no whole safetensors file, and nothing else is opened: {error}") from error
 
 # %% ../nbs/saved_models.ipynb #7c1a13c3
+def load_files(weights: Path, card: Path, device: torch.device | str = "cpu") -> Autoencoder:
+    "The model of two files; `DataError` where one is missing, faulty, or the two do not belong together."
+    made_by = read_card(card)
+    try:
+        model = create_model(**made_by.pop("hyperparameters"), **made_by)
+    except (TypeError, ValueError) as error:
+        raise DataError(card, f"describes no model: {error}") from error
+    state = read_weights(weights)
+    wrong = differences(model.state_dict(), state)
+    if wrong:
+        raise DataError(weights, f"does not belong to the card: {'; '.join(wrong[:3])}.")
+    model.load_state_dict(state)
+    return model.to(device)
+
+
 def load_model(
     path: Path | str,  # a folder that `save_model` wrote
     device: torch.device | str = "cpu",
 ) -> Autoencoder:
-    "The model with its weights; `DataError` where a file is missing, faulty, or the two do not belong together."
-    card = read_card(Path(path) / CARD)
-    try:
-        model = create_model(**card.pop("hyperparameters"), **card)
-    except (TypeError, ValueError) as error:
-        raise DataError(Path(path) / CARD, f"describes no model: {error}") from error
-    state = read_weights(Path(path) / WEIGHTS)
-    wrong = differences(model.state_dict(), state)
-    if wrong:
-        raise DataError(Path(path) / WEIGHTS, f"does not belong to the card: {'; '.join(wrong[:3])}.")
-    model.load_state_dict(state)
-    return model.to(device)
+    "The model of a folder, with its weights; `DataError` as `load_files` raises it."
+    return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)
+
+# %% ../nbs/saved_models.ipynb #5845d86c
+class Pretrained(NamedTuple):
+    "A trained model that is kept."
+
+    paper: str
+    name: str
+    dataset: str
+    revision: int  # of the model's code
+    weights: Path
+    card: Path
+
+
+def list_pretrained(
+    results: Path | None = None,  # the folder of kept records; the checkout's when left out
+) -> list[Pretrained]:
+    "The trained models whose weights are kept; `DataError` where a record cannot be read."
+    results = results or project_root() / "paper_tables" / "results"
+    found = []
+    for weights in sorted((results / "model").glob("*.safetensors")):
+        try:
+            spec = json.loads((record := results / f"{weights.stem}.json").read_bytes())["spec"]
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(record, f"cannot be read as the record of {weights}: {error}") from error
+        asked = (spec["paper"], spec["model"], spec["dataset"], spec.get("revision", 1))
+        found.append(Pretrained(*asked, weights, results / "card" / f"{weights.stem}.json"))
+    return found
+
+# %% ../nbs/saved_models.ipynb #31c67e30
+def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained]) -> str:
+    "That no weights of a model are kept, what is, and which command trains it."
+    kept = ", ".join(sorted({f"{of.name} on {of.dataset} ({of.paper})" for of in there})) or "none yet"
+    of = f" of {paper}" if paper else ""
+    papers = f" PAPERS={paper}" if paper else ""
+    command = f"make tables SCALE=cpu{papers} MODELS={name} DATASETS={dataset}"
+    return (
+        f"no weights of {name} on {dataset}{of} are kept; there are: {kept}. '{command}' trains it, and load_model"
+        " reads it from the folder 'model' of its run, under paper_tables/runs."
+    )
+
+
+def load_pretrained(
+    name: str,  # one of `list_models()`
+    dataset: str = "shapes3d",
+    paper: str | None = None,  # whose training, where several papers train the model
+    *,
+    results: Path | None = None,  # the folder of kept records; the checkout's when left out
+    device: torch.device | str = "cpu",
+) -> Autoencoder:
+    """A model that the study trained.
+
+    `ValueError` where it is unknown, not kept or of several papers, `DataError` for a faulty file.
+    """
+    check_choice("name", name, list_models())
+    there = list_pretrained(results)
+    found = [of for of in there if (of.name, of.dataset) == (name, dataset) and paper in (None, of.paper)]
+    if not found:
+        raise ValueError(not_kept(name, dataset, paper, there))
+    papers = sorted({of.paper for of in found})
+    if len(papers) > 1:
+        raise ValueError(f"{name} on {dataset} is kept as trained by {' and by '.join(papers)}: say which by paper.")
+    newest = max(found, key=lambda of: of.revision)
+    return load_files(newest.weights, newest.card, device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,8 +32,8 @@ from ..scores.dci import dci
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
-__all__ = ['evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'evaluate', 'info_probe', 'interventions',
-           'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+__all__ = ['evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'LatentScores', 'infomec_and_dci', 'evaluate',
+           'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -76,42 +76,64 @@ def scored_latents(
     return encode_all(model, images, generator=make_generator(seed, images.device) if latents == "sample" else None)
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
+class LatentScores(NamedTuple):
+    "What is measured of latents alone."
+
+    scores: dict[str, float]
+    infomec: InfoMEC
+    importance: Float[np.ndarray, "latents sources"]  # of DCI's first predictor
+
+
+def infomec_and_dci(
+    model: Autoencoder,  # that the latents are of
+    sources: Int[Tensor, "n sources"],
+    latents: Float[Tensor, "n latents"],
+    *,
+    protocol: str = "paper",
+    predictors: Sequence[str] = ("forest",),  # of DCI, "forest" or "boosting"; the first is the paper's
+    seed: int = 0,
+    neighbors: int | None = None,  # these four as in `Procedure`; the protocol's when left out
+    pruning: str | None = None,
+    encoding: str | None = None,
+    iterations: int | str | None = None,
+    **forest: Any,  # of DCI, as `dci` takes it
+) -> LatentScores:
+    "InfoMEC and DCI of latents of a model (qlae, section 4 and appendices C.5 and E)."
+    choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
+    kind = {"discrete": model.discrete, "categorical": model.categorical}
+    seen = slice(len(latents) * 2 // 3) if "boosting" in predictors else slice(None)
+    info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
+    scores = {name: getattr(info, name) for name in ("infom", "infoe", "infoc")}
+    trees = {
+        "forest": partial(dci, sources[seen], latents[seen], **forest),
+        "boosting": partial(dci, sources, model.latent.index(latents)),
+    }
+    importances = [trees[name](predictor=name, protocol=protocol, seed=seed) for name in predictors]
+    for name, importance in zip(predictors, importances, strict=True):
+        suffix = "" if name == predictors[0] else f"_{name}"
+        scores |= {f"{score}{suffix}": getattr(importance, score) for score in ("d", "i", "c")}
+    return LatentScores(scores, info, importances[0].importance)
+
+
 def evaluate(
     model: Autoencoder,
     data: Dataset,
     n: int = 10_000,  # samples (section 5)
     *,
     protocol: str = "paper",  # of the metrics, "paper" or "code"
-    neighbors: int | None = None,  # these five as in `Procedure`; the protocol's when left out
-    pruning: str | None = None,
-    encoding: str | None = None,
-    iterations: int | str | None = None,
-    latents: str | None = None,
-    predictors: Sequence[str] = ("forest",),  # of DCI, "forest" or "boosting"; the first is the paper's
+    latents: str | None = None,  # "mean" or "sample"; the protocol's when left out
     seed: int = 0,
-    **forest: Any,  # of DCI, as `dci` takes it
+    **choices: Any,  # as `infomec_and_dci` takes them
 ) -> Evaluation:
-    "InfoMEC, DCI, PSNR and MSE of a model on `n` samples (qlae, section 4 and appendices C.5 and E)."
+    "InfoMEC, DCI, PSNR and MSE of a model on `n` samples."
     check_sources(data)
-    choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
-    kind = {"discrete": model.discrete, "categorical": model.categorical}
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
-    images, sources = data.images[rows], data.sources[rows]
+    images = data.images[rows]
     reconstructions = decode_all(model, encode_all(model, images))
     scored = scored_latents(model, images, procedure(protocol, latents=latents).latents, seed)
-    seen = slice(len(rows) * 2 // 3) if "boosting" in predictors else slice(None)
-    info = infomec(sources[seen], scored[seen], **kind, protocol=protocol, **choices, seed=seed)
-    scores = {name: getattr(info, name) for name in ("infom", "infoe", "infoc")}
-    trees = {
-        "forest": partial(dci, sources[seen], scored[seen], **forest),
-        "boosting": partial(dci, sources, model.latent.index(scored)),
-    }
-    importances = [trees[name](predictor=name, protocol=protocol, seed=seed) for name in predictors]
-    for name, importance in zip(predictors, importances, strict=True):
-        suffix = "" if name == predictors[0] else f"_{name}"
-        scores |= {f"{score}{suffix}": getattr(importance, score) for score in ("d", "i", "c")}
-    scores |= {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
-    return Evaluation(scores, info, scored, importances[0].importance, reconstructions, rows)
+    found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
+    pixels = {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
+    return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e20e4170
 def info_probe(

@@ -19,6 +19,7 @@ from ..papers import PAPERS
 from ..plan.request import Request, known_engine
 from ..plan.specs import is_alone, measurement_specs, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside
+from .crate import write_crate
 from ..core.run_spec import RunSpec
 from ..train.store import Store, project_store
 
@@ -133,11 +134,12 @@ def run_and_keep(spec: RunSpec, store: Store) -> None:
 
 # %% ../../nbs/study/01_design.ipynb #ff7fab2d
 def take(store: Store, checkout: Path) -> int:  # the exit status: 1 where a record there is damaged
-    "Take in what another checkout has finished."
+    "Take in what another checkout has finished, and describe the folder of results anew."
     tables = checkout / "paper_tables"
     taken, faults = store.take(Store(tables / "runs", tables / "results"))
     for text in (f"{len(taken)} records are new.", *map(str, faults)):
         tqdm.write(text)
+    write_crate(store)
     return 1 if faults else 0
 
 # %% ../../nbs/study/01_design.ipynb #1fda1141

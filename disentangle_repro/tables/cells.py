@@ -95,7 +95,7 @@ class Snapshot(Store):
 def snapshot(store: Store) -> Snapshot:
     "Read everything a store has."
     in_runs = (path.parent.name for name in ("run.json", "failure.json") for path in store.runs.glob(f"*/{name}"))
-    kept = (path.stem for path in store.results.glob("*.json"))
+    kept = (path.stem for path in store.all_kept())
     return Snapshot(store.runs, store.results, {id: find_run(store, id) for id in sorted({*in_runs, *kept})})
 
 # %% ../../nbs/tables/08_cells.ipynb #92ad9e0e

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -26,17 +27,26 @@ from ..runs.runner import do_runs, execute, set_damaged_aside
 from ..train.store import project_store
 
 # %% auto #0
-__all__ = ['IMPORTED', 'write_tables', 'make_tables', 'is_study', 'lay_out_study', 'main']
+__all__ = ['IMPORTED', 'tables_folder', 'lay_out_paper', 'write_tables', 'make_tables', 'is_study', 'lay_out_study', 'main']
 
 # %% ../../nbs/tables/07_make.ipynb #ffa30e02
+def tables_folder(request: Request) -> Path:
+    "Where the tables of a request are written."
+    of_protocol = "" if request.protocol == "paper" else f"_{request.protocol}"
+    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}"
+
+
+def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
+    "Execute the notebook of a paper's tables, which writes them into a folder."
+    asked = asdict(request) | {"scale": request.scale.name, "folder": str(folder)}
+    execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
+
+
 def write_tables(papers: Sequence[str], request: Request) -> None:
     "Lay out the tables of some papers from the records that there are, and print them with the claims."
-    name = request.scale.name
-    how = name if request.protocol == "paper" else f"{name}_{request.protocol}"
-    folder = project_root() / "paper_tables" / "tables" / how
-    asked = asdict(request) | {"scale": name, "folder": str(folder)}
+    folder = tables_folder(request)
     for paper in papers:
-        execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
+        lay_out_paper(paper, request, folder)
         for text in sorted(folder.glob(f"{paper}_*.md")):
             tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
     if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:

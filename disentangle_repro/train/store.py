@@ -27,7 +27,8 @@ from ..core.files import project_root, set_aside, remove_unfinished, write_text,
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held', 'Store', 'project_store']
+__all__ = ['LIBRARIES', 'DESCRIPTION', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held', 'Store',
+           'project_store']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -100,6 +101,9 @@ def held(path: Path, wait: bool = False) -> Iterator[bool]:
         lock.release()
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
+DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `study.crate`
+
+
 @dataclass(frozen=True)
 class Store:
     "Runs on disk: one folder each under `runs`, and the records that are kept under `results`."
@@ -117,6 +121,10 @@ class Store:
         "Where the record of the run of that id is kept."
         return self.results / f"{run}.json"
 
+    def all_kept(self) -> list[Path]:
+        "The files of all kept records; the folder's own description is none."
+        return sorted(path for path in self.results.glob("*.json") if path.name != DESCRIPTION)
+
     def records(self, spec: RunSpec) -> list[Path]:
         "The files that hold the run's record."
         places = (self.runs / spec.id / "run.json", self.kept(spec.id))
@@ -129,7 +137,7 @@ class Store:
     def everything(self) -> tuple[list[dict[str, Any]], list[DataError]]:
         "The records of all finished runs, each once, and what is wrong with the files that cannot be believed."
         believed, faults = {}, []
-        files = {path: path.stem for path in sorted(self.results.glob("*.json"))}
+        files = {path: path.stem for path in self.all_kept()}
         files |= {path: path.parent.name for path in sorted(self.runs.glob("*/run.json"))}
         for path, run in files.items():
             try:

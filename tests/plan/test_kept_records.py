@@ -11,7 +11,7 @@ from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import is_measurement, rounds, run_spec, setting
 from disentangle_repro.train.store import project_store, read_record
 
-KEPT = sorted(project_store().results.glob("*.json"))
+KEPT = project_store().all_kept()
 
 
 def planned(spec):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from disentangle_repro.core.files import project_root
 from disentangle_repro.qlae.choices import (
     BINS,
     DEPTHS,
@@ -27,6 +26,7 @@ from disentangle_repro.qlae.choices import (
 from disentangle_repro.qlae.infomec import compactness, infomec, modularity, nmi_matrix
 from disentangle_repro.qlae.proofs import vignette_models
 from disentangle_repro.scores.dci import dci
+from disentangle_repro.train.store import project_store
 
 QUESTIONS = {"Q1": {"infom", "infoc"}, "Q2": {"infoe"}, "Q3": {"infoe"}, "Q13": {"infom", "infoc"}}
 SOURCES, MODELS = vignette_models(600)
@@ -145,7 +145,7 @@ def test_an_inactive_latent_is_in_no_sweep_of_information():
 
 
 def test_kept_records_have_this_shape():
-    records = [json.loads(path.read_text()) for path in (project_root() / "paper_tables" / "results").glob("*.json")]
+    records = [json.loads(path.read_text()) for path in project_store().all_kept()]
     for record in records:
         if "choices" in record:
             check_shape(record["choices"])

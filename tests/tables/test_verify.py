@@ -1,0 +1,106 @@
+"Published tables against the records: a changed table, a changed record and a missing file are each named."
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from disentangle_repro import command
+from disentangle_repro.core.files import project_root
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import table_specs
+from disentangle_repro.study.crate import write_crate
+from disentangle_repro.tables import make
+from disentangle_repro.tables.make import lay_out_paper, tables_folder
+from disentangle_repro.tables.paper import judged, laid_out, write_paper
+from disentangle_repro.tables.verify import differing, published, verify
+from disentangle_repro.train.store import digest, project_store, write_record
+
+REQUEST = Request(SCALES["cpu"])
+PAPER = "factorqvae"
+
+
+def in_this_process(notebook, output, *, paper, folder, **asked):
+    "What the notebook of a paper's tables does to files."
+    assert Path(notebook).name == "tables.ipynb" and asked["scale"] == "cpu"
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    tables = laid_out(paper, REQUEST, project_store())
+    write_paper(tables, *judged(paper, tables), Path(folder))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    "A checkout with a model's three runs and the tables of one paper, published."
+    reported = project_root() / "paper_tables"
+    for name in ("reported", "claims.yaml", "paper_vs_code.yaml", "proofs.json"):
+        (tmp_path / "paper_tables").mkdir(exist_ok=True)
+        (tmp_path / "paper_tables" / name).symlink_to(reported / name)
+    (tmp_path / "settings.ini").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(make, "execute", in_this_process)
+    store = project_store()
+    for spec in table_specs(PAPERS[PAPER].tables[0], REQUEST, store)[:3]:
+        scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * spec.seed)
+        store.finish(spec, {"scores": scores, "environment": {"device": "CPU", "commit": "0123abc"}})
+    shutil.rmtree(store.runs)
+    write_crate(store)
+    lay_out_paper(PAPER, REQUEST, tables_folder(REQUEST))
+    return store
+
+
+def verified(capsys):
+    status = command.main(["verify", "--papers", PAPER])
+    return status, capsys.readouterr().out
+
+
+def test_nothing_differs_from_what_the_records_give(checkout, capsys):
+    status, printed = verified(capsys)
+    n = len([*tables_folder(REQUEST).glob("*.csv"), *tables_folder(REQUEST).glob("*.md")])
+    assert status == 0 and f"Nothing differs: {n} published files" in printed and n >= 4
+    assert "0.50" in (tables_folder(REQUEST) / f"{PAPER}_table_1.md").read_text()
+
+
+def test_a_changed_table_is_told_by_file_and_line(checkout, capsys):
+    path = tables_folder(REQUEST) / f"{PAPER}_table_1.csv"
+    path.write_text(path.read_text().replace("0.5", "0.6", 1))
+    status, printed = verified(capsys)
+    assert status == 1 and f"{path}: line" in printed and printed.count("differs:") == 1
+
+
+def test_a_changed_record_is_told_whether_its_digest_is_mended_or_not(checkout, capsys):
+    path = checkout.all_kept()[0]
+    record = checkout.everything()[0][0]
+    path.write_text(path.read_text().replace("0.4", "0.9"))
+    status, printed = verified(capsys)
+    assert status == 1 and "has been altered" in printed and "No table is laid out" in printed
+    record["scores"] = dict.fromkeys(record["scores"], 0.9)
+    record["digest"] = digest(record)
+    write_record(path, record)
+    status, printed = verified(capsys)
+    assert status == 1 and f"{PAPER}_table_1.md: line" in printed
+
+
+def test_tables_on_one_side_only_are_told(tmp_path):
+    for place, name in (("published", "qlae_table_7.md"), ("ours", "qlae_table_8.csv")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / name).write_text("cells")
+    lines = differing("qlae", tmp_path / "published", tmp_path / "ours")
+    assert [line.partition(": ")[2] for line in lines] == ["the records have no such table.", "is not published."]
+
+
+def test_a_description_out_of_step_is_told(checkout, capsys):
+    (checkout.results / "ro-crate-metadata.json").unlink()
+    status, printed = verified(capsys)
+    assert status == 1 and "disentangle_study --take ." in printed
+
+
+def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_path, monkeypatch):
+    (tmp_path / "settings.ini").touch()
+    monkeypatch.chdir(tmp_path)
+    for name in ("cpu", "short_code", "smoke", "mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "qlae_table_1.md").touch()
+    assert {(of.scale.name, of.protocol) for of in published(tmp_path)} == {("cpu", "paper"), ("short", "code")}
+    assert verify(["qlae"], progress=False)[1] == 0
