@@ -23,7 +23,7 @@ from .core.files import written_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from disentangle_repro.metrics import InfoMEC
+    from disentangle_repro.qlae.infomec import InfoMEC
     from disentangle_repro.scores.dci import DCI
 
 # %% auto #0
@@ -139,7 +139,7 @@ def score(
 
     `ValueError` as `infomec`, `dci` and `udr` raise it.
     """
-    from disentangle_repro.metrics import infomec
+    from disentangle_repro.qlae.infomec import infomec
     from disentangle_repro.scores.dci import dci
 
     kind = {"discrete": discrete, "categorical": categorical}
@@ -249,7 +249,7 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
 
     from matplotlib import pyplot as plt
 
-    from disentangle_repro.metrics import plot_nmi
+    from disentangle_repro.qlae.infomec import plot_nmi
 
     drawing, nmi = StringIO(), scored.infomec.nmi
     figure = plot_nmi(nmi, [f"$s_{{{i}}}$" for i in range(len(nmi))], scored.infomec.active).figure

@@ -149,7 +149,7 @@ def test_names_of_values_do_not_matter(name):
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_numpy_and_torch_and_lists_are_one(name):
+def test_numpy_and_torch_and_lists_are_one(name, beyond_annotations):
     sources, latents = representation(200)
     expected = SCORES[name](sources, latents)
     assert SCORES[name](torch.tensor(sources), torch.tensor(latents, requires_grad=True)) == expected

@@ -11,7 +11,7 @@ from disentangle_repro.train import loop
 from disentangle_repro.train.loop import Training
 from disentangle_repro.train.optimizer import make_optimizer
 
-CONVERTING = ("base.autoencoder", "base.infogan", "tripod.tripod")
+CONVERTING = ("baselines.autoencoder", "baselines.infogan", "tripod.tripod")
 
 
 def network_images(images):

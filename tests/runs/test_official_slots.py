@@ -191,7 +191,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)
     (probes,) = (cell for cell in cells if "probe=" in cell)
-    assert "probe=watch(spec, to_choose_by)" in probes
+    assert "probe=make_probe(spec, to_choose_by)" in probes
     chosen, scored = ({image.numpy().tobytes() for image in names[key].images} for key in ("to_choose_by", "unseen"))
     validation = load_dataset("objects_room", "official").split("validation").images
     assert chosen <= {image.numpy().tobytes() for image in validation} and not chosen & scored

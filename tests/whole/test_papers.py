@@ -14,6 +14,7 @@ ALLOWED = {
     "papers.py": "the list",
     "models.py": "models of all papers by name, one of which is called like its paper",
     "metrics.py": "scores of all papers by name",
+    "command.py": "scores by InfoMEC without importing what draws figures",
     "study/design.py": "which papers' models the study trains, in which order, is its design",
     "study/spot_check.py": "which of these is trained anew",
 }
