@@ -1,5 +1,8 @@
 "What all tests share: public metrics and models are imported with their annotations checked, see `annotations.py`."
 
+import os
+import shutil
+
 import pytest
 from jaxtyping import config, install_import_hook
 
@@ -26,3 +29,15 @@ def beyond_annotations():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    "A browser, one for all tests of a process: Playwright can be started once in it."
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright axe-playwright-python")
+    if not (program := os.environ.get("CHROMIUM") or shutil.which("chromium")):
+        pytest.skip("no browser: apt-get install chromium, or CHROMIUM=/path/to/it")
+    with sync_api.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()

@@ -17,7 +17,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.tree._tree import Tree
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .inputs import check_matrix, check_sources_latents, to_numpy

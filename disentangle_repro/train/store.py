@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -27,8 +28,8 @@ from ..core.files import project_root, set_aside, remove_unfinished, write_text,
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'DESCRIPTION', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held', 'Store',
-           'project_store']
+__all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held',
+           'last_states', 'copy_kept', 'Store', 'project_store']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -99,6 +100,40 @@ def held(path: Path, wait: bool = False) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+# %% ../../nbs/train/03_store.ipynb #6f66754f
+UP = "\x1b[A"  # what a progress bar below another writes to return to its line
+
+
+def last_states(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    "The outputs of a cell, its standard error as one output with the lines that a terminal would show in the end."
+    written = "".join("".join(output["text"]) for output in outputs if output.get("name") == "stderr")
+    lines, row = [""], 0
+    for part in re.split(rf"(\n|\r|{re.escape(UP)})", written):
+        row += {"\n": 1, UP: -1 if row else 0}.get(part, 0)
+        lines += [""] * (row + 1 - len(lines))
+        if part not in ("", "\n", "\r", UP):
+            lines[row] = part
+    shown = [f"{line}\n" for line in lines if line.strip()]
+    last = [{"name": "stderr", "output_type": "stream", "text": shown}]
+    return (last if shown else []) + [output for output in outputs if output.get("name") != "stderr"]
+
+# %% ../../nbs/train/03_store.ipynb #3e60833a
+def copy_kept(
+    source: Path,
+    target: Path,
+    root: Path,  # of the checkout in which the run was computed
+) -> None:
+    "Copy a file of a run to where files are kept, a notebook with relative paths and the last state of progress bars."
+    with written_whole(target) as part:
+        if source.suffix != ".ipynb":
+            shutil.copyfile(source, part)
+            return
+        notebook = json.loads(source.read_text(encoding="utf-8").replace(f"{root.resolve()}/", ""))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell["outputs"] = last_states(cell["outputs"])
+        part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
 DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `study.crate`
@@ -183,8 +218,7 @@ class Store:
         "Copy a file of the run's folder to where files outlive it: `results/<what it is>/<run>`."
         kept = self.results / Path(name).stem / f"{spec.id}{Path(name).suffix}"
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(kept) as part:
-            shutil.copyfile(self.runs / spec.id / name, part)
+        copy_kept(self.runs / spec.id / name, kept, self.results.parent.parent)
         return kept
 
     def find(self, run: str, name: str) -> Path:
@@ -199,8 +233,7 @@ class Store:
         believed, faults = other.everything()
         new = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and not self.kept(r["id"]).exists()}
         for path in (path for path in other.results.glob("*/*") if path.stem in new):
-            with written_whole(self.results / path.relative_to(other.results)) as part:
-                shutil.copyfile(path, part)
+            copy_kept(path, self.results / path.relative_to(other.results), other.results.parent.parent)
         for run, record in new.items():
             write_record(self.kept(run), record)
         return list(new), faults

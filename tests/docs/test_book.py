@@ -17,7 +17,6 @@ for needed in ("sphinx", "myst_nb", "furo"):
 PROJECT = Path(__file__).parents[2]
 BOOK = PROJECT / "nbs" / "_book"
 CHAPTERS = ("qlae/01_latent_quantization", "nets/00_attention", "scores/03_segmentation")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 broken = runpy.run_path(str(BOOK / "links.py"))["broken"]
 
 
@@ -88,38 +87,34 @@ def test_links_lead_somewhere_and_a_broken_one_is_found(book, tmp_path):
         assert broken(tmp_path) == ([("index.html", wrong)], 1)
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium")
 @pytest.mark.parametrize("width", (390, 1280))
-def test_in_a_browser_from_a_file(book, width):
-    sync = pytest.importorskip("playwright.sync_api")
+def test_in_a_browser_from_a_file(book, chromium, width):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     complaints = []
-    with sync.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: asked.url.startswith("http") and complaints.append(asked.url))
-        for name in ("index.html", "nets/00_attention.html", "_book/api/metrics.html"):
-            page.goto((book / name).as_uri())
-            page.evaluate("() => window.MathJax && MathJax.startup.promise")
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
-            if width > 390:
-                continue
-            run = axe.Axe().run(page, options={"preload": False, "resultTypes": ["violations"]})
-            found = [rule["id"] for rule in run.response["violations"] if rule["impact"] in ("serious", "critical")]
-            assert not found, (name, found)
-            if "attention" in name:
-                assert page.locator("mjx-container svg").count() > 20 and not page.locator("[data-mjx-error]").count()
-        page.goto((book / f"{CHAPTERS[-1]}.html").as_uri())
-        place = page.locator("section section").last.get_attribute("id")
-        page.goto((book / f"{CHAPTERS[-1]}.html").as_uri() + "#" + place)
-        page.reload()
-        seen = f"() => Math.abs(document.getElementById('{place}').getBoundingClientRect().top - 450) < 451"
-        page.wait_for_function(f"() => MathJax.startup.promise.then({seen})", timeout=5_000)
-        page.keyboard.press("/")
-        page.keyboard.type("compactness")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#search-results li a")
-        browser.close()
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith("http") and complaints.append(asked.url))
+    for name in ("index.html", "nets/00_attention.html", "_book/api/metrics.html"):
+        page.goto((book / name).as_uri())
+        page.evaluate("() => window.MathJax && MathJax.startup.promise")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+        if width > 390:
+            continue
+        run = axe.Axe().run(page, options={"preload": False, "resultTypes": ["violations"]})
+        found = [rule["id"] for rule in run.response["violations"] if rule["impact"] in ("serious", "critical")]
+        assert not found, (name, found)
+        if "attention" in name:
+            assert page.locator("mjx-container svg").count() > 20 and not page.locator("[data-mjx-error]").count()
+    page.goto((book / f"{CHAPTERS[-1]}.html").as_uri())
+    place = page.locator("section section").last.get_attribute("id")
+    page.goto((book / f"{CHAPTERS[-1]}.html").as_uri() + "#" + place)
+    page.reload()
+    seen = f"() => Math.abs(document.getElementById('{place}').getBoundingClientRect().top - 450) < 451"
+    page.wait_for_function(f"() => MathJax.startup.promise.then({seen})", timeout=5_000)
+    page.keyboard.press("/")
+    page.keyboard.type("compactness")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results li a")
+    page.close()
     assert not complaints

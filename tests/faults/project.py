@@ -27,6 +27,8 @@ class Project:
         self.store = Store(self.tables / "runs", self.tables / "results")
         for room in ("runs", "tables"):
             shutil.copytree(ROOT / "nbs" / room, folder / "nbs" / room)
+        (folder / "nbs" / "qlae").mkdir()
+        shutil.copy(ROOT / "nbs" / "qlae" / "tables.ipynb", folder / "nbs" / "qlae")
         shutil.copytree(ROOT / "paper_tables" / "reported", self.tables / "reported")
         shutil.copy(ROOT / "paper_tables" / "claims.yaml", self.tables)
         shutil.copy(ROOT / "settings.ini", folder)

@@ -15,8 +15,6 @@ from test_report import (
     check_focus,
     check_quiet,
     check_width,
-    chromium,
-    in_a_browser,
     opened,
     tab_to,
 )  # fmt: skip
@@ -29,7 +27,6 @@ from disentangle_repro.report.page import write_assets, write_page
 from disentangle_repro.tables.cells import snapshot
 from disentangle_repro.train.store import Store, project_store
 
-assert chromium  # a fixture
 CPU = Request(SCALES["cpu"])
 AE, QLAE = (run_spec("qlae", model, "shapes3d", CPU, 1) for model in ("ae", "qlae"))
 PSA, BROADCAST = run_spec("psa", "psa", "sprites", CPU, 1), run_spec("psa", "sa", "sprites", CPU, 1)
@@ -223,7 +220,6 @@ def check_slots(page):
     check_tile(page, "#left-run .moved", 0, 0)
 
 
-@in_a_browser
 def test_latents_and_images_by_the_keyboard(chromium, site):
     with opened(chromium, site, "explorer.html", width=1280) as page:
         check_moves(page)
@@ -233,7 +229,6 @@ def test_latents_and_images_by_the_keyboard(chromium, site):
         check_quiet(page)
 
 
-@in_a_browser
 def test_slots_by_the_keyboard(chromium, site):
     with at(chromium, site, PSA) as page:
         check_slots(page)
@@ -244,7 +239,6 @@ def test_slots_by_the_keyboard(chromium, site):
         check_quiet(page)
 
 
-@in_a_browser
 @pytest.mark.parametrize(("width", "scheme", "run"), [(1280, "dark", AE), (390, "light", PSA)])
 def test_nothing_serious_for_axe(chromium, site, width, scheme, run):
     with at(chromium, site, run, width, scheme) as page:
@@ -255,7 +249,6 @@ def test_nothing_serious_for_axe(chromium, site, width, scheme, run):
         assert run is PSA or "floor hue 0.80" in labels[0]
 
 
-@in_a_browser
 def test_without_a_script_the_sheets_are_linked(chromium, site):
     with opened(chromium, site, "explorer.html", java_script_enabled=False) as page:
         assert page.locator("noscript").is_visible() and page.locator("td a[href^='explorer/']").count() == 3
@@ -273,7 +266,6 @@ SPOILED = {
 }
 
 
-@in_a_browser
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_spoiled_explorer_is_noticed(chromium, site, tmp_path, how):
     old, new = SPOILED[how]

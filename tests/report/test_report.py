@@ -16,15 +16,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 try:
     from axe_playwright_python.sync_playwright import Axe
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 except ImportError:
-    sync_playwright = None
-NEEDS = "apt-get install chromium, or CHROMIUM=/path/to/it; pip install playwright axe-playwright-python"
-THERE = sync_playwright and CHROMIUM
-in_a_browser = pytest.mark.skipif(not THERE, reason=f"no browser to open the report in: {NEEDS}")
+    Axe = expect = None  # the fixture `chromium` then skips
 
 REPORT = os.environ.get("REPORT")
 SHOTS = os.environ.get("SHOTS")
@@ -93,14 +89,6 @@ def site(tmp_path_factory):
     from report_fixture import small_report
 
     return Site(small_report(tmp_path_factory.mktemp("small")))
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield browser
-        browser.close()
 
 
 @contextmanager
@@ -357,7 +345,6 @@ def test_links_resolve(site):
     check_links(site)
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_open_quietly_and_fit_a_phone(chromium, site, kind):
     pages = site.of_kind(kind, FEW if REPORT and kind == "run" else None)
@@ -370,7 +357,6 @@ def test_pages_open_quietly_and_fit_a_phone(chromium, site, kind):
             check_smoke(page)
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
 def test_tables_sort(chromium, site, kind):
     for path in site.of_kind(kind, 2):
@@ -378,7 +364,6 @@ def test_tables_sort(chromium, site, kind):
             check_sorting(page)
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
 def test_tables_are_filtered(chromium, site, kind):
     a_choice = re.compile('<option value="[^"]')
@@ -395,7 +380,6 @@ def test_tables_are_filtered_by_scale_source_and_protocol(site):
         assert {"scale", "source", "protocol"} <= set(filters), path
 
 
-@in_a_browser
 def test_a_number_leads_to_its_run(chromium, site):
     number = re.compile(r'<td[^>]*>(?:<span[^>]*>)?<a href="\.\./runs/[^>]*>(?:<span[^>]*>)?[-−]?\d')
     pages = [path for path in site.of_kind("table") if number.search((site.folder / path).read_text(encoding="utf-8"))]
@@ -428,7 +412,6 @@ def test_a_number_is_a_score_of_the_run_that_it_leads_to(site):
         assert any(float(number) == float(f"{score:.6g}") for score in scores), f"{number} is no score of {run}"
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
 def test_the_keyboard_is_enough(chromium, site, kind):
     with_runs = [p for p in site.of_kind(kind) if any("runs/" in link for link in site.parsed(p).links)]
@@ -439,7 +422,6 @@ def test_the_keyboard_is_enough(chromium, site, kind):
             check_keyboard_opens_a_run(page)
 
 
-@in_a_browser
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -454,19 +436,16 @@ def test_nothing_serious_for_axe(chromium, site, kind, width, scheme):
         check_axe(page)
 
 
-@in_a_browser
 def test_the_overview_is_small_and_there_at_once(chromium, site):
     check_overview(chromium, site)
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_can_be_printed(chromium, site, kind):
     with opened(chromium, site, site.of_kind(kind)[0], scheme="dark") as page:
         check_print(page)
 
 
-@in_a_browser
 @pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
 def test_nothing_is_missing_without_scripts(chromium, site, kind):
     path = site.of_kind(kind)[0]
@@ -507,7 +486,6 @@ CHECKS = {"axe": check_axe, "width": check_width, "sorting": check_sorting, "fil
           "keyboard": check_keyboard, "print": check_print, "smoke": check_smoke, "quiet": check_quiet}  # fmt: skip
 
 
-@in_a_browser
 @pytest.mark.parametrize("how", SPOILED)
 @pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
 def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
@@ -525,7 +503,6 @@ def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
 WAIT = "<script>for (const end = performance.now() + 1200; performance.now() < end;);</script>"
 
 
-@in_a_browser
 @pytest.mark.parametrize(("old", "new", "said"), [("</main>", "x" * 300_000, "weighs"), ("<body>", WAIT, "1000")])
 @pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
 def test_an_overview_too_heavy_or_too_late_is_noticed(chromium, site, tmp_path, old, new, said):

@@ -69,7 +69,7 @@ def finished(store, spec, files):
 
 FILES = {
     "latents.npz": b"latents",
-    "run.ipynb": b"notebook",
+    "run.ipynb": b'{\n "cells": []\n}\n',
     "moves.jpg": b"moves",
     "slots.jpg": b"slots turned off",
     "model/model.safetensors": b"weights",

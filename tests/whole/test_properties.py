@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -142,8 +142,8 @@ def test_infomec_of_more_latents_than_samples(seed, n, discrete):
 
 
 @given(representations(), st.booleans())
-@settings(max_examples=4)
-def test_infomec_takes_every_type_of_number(representation, discrete):
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_infomec_takes_every_type_of_number(beyond_annotations, representation, discrete):
     sources, latents = representation
     whole = (latents - latents.min()).clip(0, 6).round()
     expected = mec(sources, whole, discrete)
@@ -156,8 +156,7 @@ def test_infomec_takes_every_type_of_number(representation, discrete):
 
 
 
-
-def test_infomec_takes_booleans():
+def test_infomec_takes_booleans(beyond_annotations):
     sources = np.arange(80).reshape(40, 2) // 3 % 2
     np.testing.assert_array_equal(mec(sources, sources > 0, True).nmi, mec(sources, sources, True).nmi)
 
@@ -169,8 +168,8 @@ def test_infomec_takes_whole_numbers_of_eight_bits_with_a_wide_range():
 
 
 @given(representations(min_latents=2, most_samples=40).filter(lambda r: r[0].shape[1] > 1))
-@settings(max_examples=1)
-def test_dci_takes_every_type_of_number(representation):
+@settings(max_examples=1, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_dci_takes_every_type_of_number(beyond_annotations, representation):
     sources, latents = representation
     whole = (latents - latents.min()).clip(0, 6).round()
     expected = scores(dci(sources, whole, max_depth=2))
