@@ -5,6 +5,7 @@
 # %% ../../nbs/data/14_official.ipynb #afc480bc
 from __future__ import annotations
 
+import hashlib
 import stat
 import zipfile
 import zlib
@@ -19,7 +20,6 @@ from typing import BinaryIO, NamedTuple
 import h5py
 import joblib
 import numpy as np
-import pooch
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
@@ -41,7 +41,7 @@ __all__ = ['FAULTS', 'BATCH', 'INTEGERS', 'BORDER', 'Reader', 'DRIVE', 'BUCKET',
            'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png',
            'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned',
            'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects', 'Published',
-           'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'checked_sum',
+           'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'file_hash', 'checked_sum',
            'import_published', 'imported_file', 'read_official']
 
 # %% ../../nbs/data/14_official.ipynb #902f78b7
@@ -517,6 +517,8 @@ def official_file(name: str) -> Path:
     if published.checksum is None:
         form = f"; the unpacked folder {unpacked.name} will do as well" if path.suffix == ".zip" else ""
         raise DataError(path, f"is not there. Please fetch {path.name} from {published.address} and put it there{form}")
+    import pooch  # at its import it warns about notebooks
+
     try:
         pooch.retrieve(published.address, published.checksum, fname=path.name, path=path.parent, progressbar=True)
     except (OSError, ValueError) as error:
@@ -531,14 +533,20 @@ def official_file(name: str) -> Path:
 IMPORT_VERSION = 2  # to be raised whenever an import would give other images or labels
 
 
+def file_hash(path: Path, kind: str) -> str:
+    "The checksum of a file, as hexadecimal digits."
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
+
+
 def checked_sum(path: Path, checksum: str | None) -> str:
     "SHA-256 of a file, and nothing of a folder; `DataError` where the known checksum is another."
     if path.is_dir():
         return ""
-    sha256 = pooch.file_hash(path, "sha256")
+    sha256 = file_hash(path, "sha256")
     if checksum is not None:
         kind, known = checksum.split(":")
-        found = sha256 if kind == "sha256" else pooch.file_hash(path, kind)
+        found = sha256 if kind == "sha256" else file_hash(path, kind)
         if found != known:
             raise DataError(path, f"has {kind} {found} but the published file has {known}")
     return sha256

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pooch
 import pytest
 import torch
 from small_scenes import SMALL
@@ -169,7 +170,7 @@ def test_the_import_says_what_it_was_made_from(data):
     path = published(data, "mpi3d")
     load_dataset("mpi3d", "official")
     with h5py.File(data / "official" / "mpi3d.h5") as file:
-        assert file.attrs["sha256"] == official.pooch.file_hash(path, "sha256")
+        assert file.attrs["sha256"] == official.file_hash(path, "sha256")
         assert file.attrs["published"] == path.name and file["images"].chunks[0] == 16
 
 
@@ -450,7 +451,7 @@ def test_an_interrupted_import_leaves_nothing(data, name, fault, monkeypatch):
 @pytest.mark.parametrize("name", [name for name, published in PUBLISHED.items() if published.checksum is None])
 def test_what_cannot_be_downloaded_is_asked_for(tmp_path, monkeypatch, name):
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
-    monkeypatch.setattr(official.pooch, "retrieve", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr(pooch, "retrieve", lambda *_, **__: pytest.fail("downloaded"))
     with pytest.raises(DataError) as caught:
         load_dataset(name, "official", n=5)
     file, address = PUBLISHED[name].file, PUBLISHED[name].address
@@ -464,7 +465,7 @@ def test_a_failed_download_says_what_to_fetch(tmp_path, monkeypatch, name):
         raise OSError("no route to host")
 
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
-    monkeypatch.setattr(official.pooch, "retrieve", no_network)
+    monkeypatch.setattr(pooch, "retrieve", no_network)
     with pytest.raises(DataError) as caught:
         load_dataset(name, "official", n=5)
     for part in (str(tmp_path / PUBLISHED[name].file), "no route", PUBLISHED[name].address, PUBLISHED[name].checksum):
@@ -477,7 +478,7 @@ def serve(monkeypatch, content):
     def copy(url, output_file, downloader):
         Path(output_file).write_bytes(content)
 
-    monkeypatch.setattr(official.pooch.core, "choose_downloader", lambda url, progressbar=False: copy)
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda url, progressbar=False: copy)
 
 
 def test_a_download_with_another_checksum_is_not_kept(tmp_path, monkeypatch):
@@ -491,7 +492,7 @@ def test_a_download_with_another_checksum_is_not_kept(tmp_path, monkeypatch):
 
 def test_a_download_with_the_checksum_is_imported(data, monkeypatch):
     path = published(data, "mpi3d_toy")
-    content, checksum = path.read_bytes(), f"md5:{official.pooch.file_hash(path, 'md5')}"
+    content, checksum = path.read_bytes(), f"md5:{official.file_hash(path, 'md5')}"
     path.unlink()
     serve(monkeypatch, content)
     monkeypatch.setitem(PUBLISHED, "mpi3d_toy", dataclasses.replace(PUBLISHED["mpi3d_toy"], checksum=checksum))
@@ -504,7 +505,7 @@ def test_a_file_put_there_by_hand_is_compared_with_the_checksum(data, monkeypatc
     path = published(data, "mpi3d_toy")
     known = dataclasses.replace(PUBLISHED["mpi3d_toy"], checksum=f"{kind}:{'0' * 32}")
     monkeypatch.setitem(PUBLISHED, "mpi3d_toy", known)
-    found = official.pooch.file_hash(path, kind)
+    found = official.file_hash(path, kind)
     assert refused(data, "mpi3d_toy") == f"has {kind} {found} but the published file has {'0' * 32}"
 
 
