@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pandas as pd
 from tqdm import tqdm
 
 from ..core.engine import executor
@@ -25,8 +26,8 @@ from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',
-           'Part', 'compared', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'keep', 'run_and_keep', 'take',
-           'main']
+           'Part', 'compared', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'finished', 'keep', 'run_and_keep',
+           'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -105,6 +106,16 @@ def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # a name and i
         if number == 0:
             yield "precision", in_fp32(store)
             yield "anchor", anchors()
+
+# %% ../../nbs/study/01_design.ipynb #08ac9285
+def finished(store: Store) -> pd.DataFrame:  # a row a stage: runs, finished, core_hours
+    "How many of the study's runs are finished, and the hours of one core that they took."
+    rows = {}
+    for name, specs in stages(store):
+        records = [record for spec in specs if (record := store.record(spec)) is not None]
+        hours = sum(record.get("seconds", 0) for record in records) / 3600
+        rows[name] = {"runs": len(specs), "finished": len(records), "core hours": round(hours, 1)}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 # %% ../../nbs/study/01_design.ipynb #0cab09d8
 WEIGHTS_OF = (

@@ -58,7 +58,7 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
            'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep',
            'at_hand', 'how_sure', 'oriented', 'could_decide', 'paper_steps', 'tuned', 'span', 'rests_upon', 'judge',
            'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'closest', 'printed_page',
-           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries']
+           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -722,3 +722,11 @@ def written_summaries(folder: Path) -> list[str]:
     "A line for every ledger in a folder: how many claims have which verdict on ours."
     books = {path.stem.removesuffix("_claims"): pd.read_csv(path) for path in sorted(folder.glob("*_claims.csv"))}
     return [f"{paper}: {summary(book)}" for paper, book in books.items() if "ours_part" in book]
+
+# %% ../../nbs/tables/04_claims.ipynb #51c6b05c
+def touched(folder: Path) -> pd.DataFrame:  # indexed by claim: says, printed, ours, why
+    "The claims that our runs touch, with both verdicts, from the ledgers in a folder of tables."
+    book = pd.concat([pd.read_csv(folder / f"{paper}_claims.csv", index_col="claim") for paper in PAPERS])
+    book = book[book.ours_rests_on.notna()]
+    part = book.ours_part.notna().map({True: " in part", False: ""})
+    return pd.DataFrame({"says": book.says, "printed": book.reported, "ours": book.ours + part, "why": book.ours_why})

@@ -5,21 +5,25 @@
 # %% ../../nbs/tables/02_figures.ipynb #ad3ba59e
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..data.load import GRIDS
 from ..metrics import plot_nmi
-from ..papers import MODEL_NAMES
+from ..papers import METRIC_NAMES, MODEL_NAMES
 from ..core.run_spec import RunSpec
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values']
+__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values', 'draw_row',
+           'draw_beside']
 
 # %% ../../nbs/tables/02_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -113,4 +117,32 @@ def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None
     axis.set_xticks(places, [f"{record['values'][place]:.2f}" for place in places], fontsize=7)
     axis.set(xlabel="value, in rising order", title=f"{dataset}, {MODEL_NAMES[model]}")
     axis.tick_params(length=0)
+    return figure
+
+# %% ../../nbs/tables/02_figures.ipynb #002307fa
+def draw_row(axis: Axes, row: int, cell: Any, by_seed: Sequence[float]) -> None:
+    "A model's printed number above ours, with intervals and seeds."
+    bar = {"fmt": "none", "linewidth": 1.2}
+    axis.errorbar(cell.reported, row - 0.17, xerr=np.nan_to_num(cell.reported_ci95), ecolor="0.6", **bar)
+    axis.plot(cell.reported, row - 0.17, "D", color="0.5", markersize=4)
+    axis.errorbar(cell.ours, row + 0.17, xerr=np.nan_to_num(cell.ours_ci95), ecolor="C0", **bar)
+    axis.plot(cell.ours, row + 0.17, "o", color="C0", markersize=5)
+    axis.plot(by_seed, [row + 0.17] * len(by_seed), "o", color="C0", markersize=2.5, alpha=0.6)
+
+
+def draw_beside(
+    cells: pd.DataFrame,  # of one data set, as of `table_cells`
+    metrics: Sequence[str],  # a panel each
+) -> Figure:
+    "Printed numbers and ours, a panel for each metric and a row for each model that has numbers of ours."
+    models = list(dict.fromkeys(cells.dropna(subset="ours").model))
+    size = (2.6 * len(metrics), 1 + 0.34 * len(models))
+    figure, axes = plt.subplots(1, len(metrics), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    for axis, metric in zip(axes[0], metrics, strict=True):
+        for cell in cells[(cells.metric == metric) & cells.ours.notna()].itertuples():
+            draw_row(axis, models.index(cell.model), cell, list(json.loads(cell.by_seed or "{}").values()))
+        axis.set(xlabel=METRIC_NAMES[metric], xlim=(0, 1), yticks=range(len(models)))
+        axis.set_yticklabels([MODEL_NAMES[model] for model in models])
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].invert_yaxis()
     return figure
