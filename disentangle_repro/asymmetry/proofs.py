@@ -1393,16 +1393,16 @@ class AsTheyCome(nn.Module):
     "slots are sampled from the posterior; the term is its divergence from the prior",
 )
 def _():
-    n, said = 100_000, torch.randn(1, 2, 6, generator=make_generator(0), dtype=torch.float64)
-    for protocol, deviation in {"paper": (said[..., 3:] / 2).exp(), "code": said[..., 3:].exp() / 2}.items():
-        module, mean = SlotPosterior(AsTheyCome(), protocol), said[..., :3]
-        slots, _, penalties = module(said.expand(n, -1, -1), make_generator(1))
+    n, encoded = 100_000, torch.randn(1, 2, 6, generator=make_generator(0), dtype=torch.float64)
+    for protocol, deviation in {"paper": (encoded[..., 3:] / 2).exp(), "code": encoded[..., 3:].exp() / 2}.items():
+        module, mean = SlotPosterior(AsTheyCome(), protocol), encoded[..., :3]
+        slots, _, penalties = module(encoded.expand(n, -1, -1), make_generator(1))
         q = torch.distributions.Normal(mean, deviation)
         prior = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
         torch.testing.assert_close(penalties["kl"], torch.distributions.kl_divergence(q, prior).sum())
         assert ((slots.mean(0) - mean).abs() < 5 * deviation / n**0.5).all(), "draws have other means"
         assert ((slots.std(0) / deviation - 1).abs() < 5 / (2 * n) ** 0.5).all(), "draws are spread otherwise"
-        assert module(said).slots.equal(mean), "without a stream the slots are not the means"
+        assert module(encoded).slots.equal(mean), "without a stream the slots are not the means"
         at_prior = torch.cat([mean * 0, mean * 0 + {"paper": 0.0, "code": torch.tensor(2.0).log()}[protocol]], dim=2)
         assert module(at_prior).penalties["kl"].abs() < 1e-12, "the prior is not free"
 

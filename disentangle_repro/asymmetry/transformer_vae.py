@@ -60,8 +60,8 @@ class TransformerSlots(nn.Module):
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
 DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "paper": lambda said: (said / 2).exp(),
-    "code": lambda said: said.exp() / 2,
+    "paper": lambda raw: (raw / 2).exp(),
+    "code": lambda raw: raw.exp() / 2,
 }
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
@@ -77,8 +77,8 @@ class SlotPosterior(nn.Module):
         self.slots, self.deviation = slots, DEVIATIONS[check_choice("protocol", protocol, DEVIATIONS)]
 
     def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
-        said, attention, penalties = self.slots(features, generator)
-        mean, raw = said.chunk(2, dim=2)
+        encoded, attention, penalties = self.slots(features, generator)
+        mean, raw = encoded.chunk(2, dim=2)
         scale = self.deviation(raw)
         slots = mean if generator is None else draw(mean, scale, generator)
         return SlotsOutput(slots, attention, {**penalties, "kl": gaussian_kl(mean, scale).sum((1, 2)).mean()})
@@ -144,11 +144,13 @@ RECTIFIERS: dict[str, Callable[[], nn.Module]] = {"paper": partial(nn.ReLU, inpl
 BROADCAST_FILTERS = 32
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
-def make_slot_encoder(encoder: str, n_slots: int, said: int, asked_size: int, width: float, protocol: str) -> nn.Module:
-    "The module from features to slots, with `said` outputs per slot."
+def make_slot_encoder(
+    encoder: str, n_slots: int, n_outputs: int, asked_size: int, width: float, protocol: str
+) -> nn.Module:
+    "The module from features to slots, with `n_outputs` outputs per slot."
     if encoder == "slot_attention":
-        return SlotAttention(n_slots, said, mlp_hidden=max(64, said), queries="learned", implicit=True)
-    return TransformerSlots(n_slots, said, asked_size, width=width, protocol=protocol)
+        return SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), queries="learned", implicit=True)
+    return TransformerSlots(n_slots, n_outputs, asked_size, width=width, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
 def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
@@ -185,9 +187,9 @@ def transformer_vae(
     check_choice("protocol", protocol, ("paper", "code"))
     if interaction and decoder != "transformer":
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
-    said, nets = slot_dim * (2 if kl else 1), {"image_size": image_size, "channels": channels}
-    features = per_head(said, HEADS, width)
-    asked_size = said if encoder == "slot_attention" else features
+    n_outputs, nets = slot_dim * (2 if kl else 1), {"image_size": image_size, "channels": channels}
+    features = per_head(n_outputs, HEADS, width)
+    asked_size = n_outputs if encoder == "slot_attention" else features
     convolutions = SlotEncoder(
         asked_size,
         strides=strides,
@@ -196,7 +198,7 @@ def transformer_vae(
         learned_norm=protocol == "paper",
         **nets,
     )
-    slots = make_slot_encoder(encoder, n_slots, said, asked_size, width, protocol)
+    slots = make_slot_encoder(encoder, n_slots, n_outputs, asked_size, width, protocol)
     return TransformerVAE(
         convolutions,
         SlotPosterior(slots, protocol) if kl else slots,

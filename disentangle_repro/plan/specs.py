@@ -27,7 +27,7 @@ __all__ = ['setting', 'revision', 'run_spec', 'around', 'tuning_specs', 'passing
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def setting(paper: str, model: str) -> Any:  # with `grid`; perhaps with `strengths`, `tuned_as` and `revision`
-    "What a paper's settings say of a model, or of the one that it is treated like."
+    "A paper's settings of a model, or of the one that it is treated like."
     of = PAPERS[paper]
     return of.models[of.lent(model)].setting
 

@@ -32,8 +32,8 @@ def agreements(
 def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each training that was compared a record as of a run of the model, with pseudo-values for scores.
 
-    Two trainings give one record, with their mean. `trainings` says how many were compared. A comparison that does not
-    say `of` which model is of the paper's own.
+    Two trainings give one record, with their mean. `trainings` is how many were compared. Without `of`, a comparison
+    is of the paper's own model.
     """
     found = []
     for record in records:

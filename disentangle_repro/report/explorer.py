@@ -30,7 +30,7 @@ __all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'Sheet', 'files_of', '
            'explored', 'first_pair', 'write_explorer']
 
 # %% ../../nbs/report/11_explorer.ipynb #8a1b1239
-SHEETS = {"moves.jpg": "latents.npz", "slots.jpg": "slots.npz"}  # and the arrays that say what is on them
+SHEETS = {"moves.jpg": "latents.npz", "slots.jpg": "slots.npz"}  # and the arrays of what is on them
 
 
 class Sheet(NamedTuple):
@@ -199,7 +199,7 @@ def write_explorer(
     site: Path,  # the report's folder
     shown: Collection[str] = (),  # runs that tables show
 ) -> Path:  # the page
-    "Write `explorer.html`, and the sheets beside it; without any the page says so."
+    "Write `explorer.html`, and the sheets beside it; without any the page states it."
     found = explored(seen, shown)
     for sheet, of_sheet in found:
         (site / "explorer").mkdir(parents=True, exist_ok=True)

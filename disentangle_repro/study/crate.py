@@ -117,6 +117,6 @@ def write_crate(store: Store) -> Path:
 
 
 def crate_in_step(store: Store) -> bool:
-    "Whether the folder's description is there and says what the folder holds."
+    "Whether the folder's description is there and describes what the folder holds."
     path = store.results / DESCRIPTION
     return path.exists() and path.read_text(encoding="utf-8") == crate_text(store)

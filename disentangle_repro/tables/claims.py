@@ -260,7 +260,7 @@ def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: in
 
 
 def judge_parts(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "A claim about the mean over data sets of which not all have been run: what those that have say."
+    "A claim about the mean over data sets of which not all have been run: the verdict on those that have."
     there = [name for name in numbers.dataset.unique() if name != AGGREGATED]
     if claim["datasets"] != [AGGREGATED] or not there:
         return NOTHING

@@ -42,7 +42,7 @@ def reported_numbers(paper: str) -> pd.DataFrame:
 
 # %% ../../nbs/tables/01_layout.ipynb #6da0144d
 def printed_as(paper: str) -> Mapping[str, str]:  # from our data sets to those that the paper prints numbers for
-    "Where a data set of ours stands for another one: what the settings of the paper say, nothing for most."
+    "Where a data set of ours stands for another one: from the settings of the paper, nothing for most."
     return PAPERS[paper].printed_as if paper in PAPERS else {}
 
 
@@ -130,7 +130,7 @@ def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
 
 # %% ../../nbs/tables/01_layout.ipynb #f33f2825
 def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
-    "How many trainings are behind a cell: one per score, or as many as the records of comparisons say."
+    "How many trainings are behind a cell: one per score, or as many as the records of comparisons count."
     return max([len(scores), *(run.get("trainings", 0) for run in runs if scores)])
 
 # %% ../../nbs/tables/01_layout.ipynb #802e71e8
