@@ -7,7 +7,8 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import mutual_info_score
 
 from disentangle_repro.metrics import mig, modularity_score
-from disentangle_repro.qlae.infomec import explicitness, infomec, nmi_matrix
+from disentangle_repro.qlae.infomec import explicitness, infomec
+from disentangle_repro.scores.mutual_information import nmi_matrix
 
 VALUES = [3, 8, 5, 4, 4, 4, 6, 4, 4]  # isaac3d's nine sources
 SAMPLES, LATENTS = 10_000, 18
@@ -40,16 +41,16 @@ def main():
     print(f"{SAMPLES} samples, {len(VALUES)} sources, {LATENTS} latents; seconds, shortest of several runs")
     print(f"{'':34}{'ours':>9}{'sklearn':>10}{'ratio':>8}")
     pairs = [
-        ("NMI, discrete", True, "paper", lambda: [[mutual_info_score(s, z) for z in discrete.T] for s in sources.T]),
+        ("NMI, discrete", True, 3, lambda: [[mutual_info_score(s, z) for z in discrete.T] for s in sources.T]),
         *(
-            (f"NMI, continuous, k = {k}", False, protocol,
+            (f"NMI, continuous, k = {k}", False, k,
              lambda k=k: [mutual_info_classif(continuous, s, n_neighbors=k, random_state=0) for s in sources.T])
-            for k, protocol in ((3, "paper"), (10, "code"))
+            for k in (3, 10)
         ),
     ]
-    for name, is_discrete, protocol, theirs in pairs:
+    for name, is_discrete, k, theirs in pairs:
         latents = discrete if is_discrete else continuous
-        ours = seconds(lambda d=is_discrete, p=protocol, z=latents: nmi_matrix(sources, z, discrete=d, protocol=p), 10)
+        ours = seconds(lambda d=is_discrete, k=k, z=latents: nmi_matrix(sources, z, discrete=d, neighbors=k), 10)
         theirs = seconds(theirs, 3)
         print(f"{name:34}{ours:9.4f}{theirs:10.3f}{theirs / ours:7.0f}x")
     theirs = seconds(lambda: pair_by_pair(sources, continuous), 3)

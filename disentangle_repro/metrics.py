@@ -21,7 +21,6 @@ from disentangle_repro.qlae.infomec import (
     compactness,
     infomec,
     modularity,
-    nmi_matrix,
     plot_nmi,
     procedure,
 )
@@ -29,6 +28,7 @@ from .scores.dci import completeness, dci, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 from .scores.label_free import udr
+from .scores.mutual_information import nmi_matrix
 from .scores.predictability import dci_es, explicitness_score, sap
 from .scores.reconstruction import psnr
 from .scores.segmentation import ari, fg_ari, mbo

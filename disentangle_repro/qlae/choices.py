@@ -14,19 +14,15 @@ from jaxtyping import Float, Int
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import isotonic_regression
 
-from disentangle_repro.qlae.infomec import (
-    PROCEDURES,
-    active_latents,
-    bin_latents,
-    compactness,
+from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
+from ..scores.dci import HELD_OUT, completeness, disentanglement, forest_by_depth, split_rows
+from disentangle_repro.scores.mutual_information import (
     discrete_mutual_information,
-    explicitness,
+    equal_width_bins,
     ksg_mutual_information,
-    modularity,
     nmi_matrix,
     source_entropy,
 )
-from ..scores.dci import HELD_OUT, completeness, disentanglement, forest_by_depth, split_rows
 
 # %% auto #0
 __all__ = ['BINS', 'NEIGHBOURS', 'DEPTHS', 'TITLES', 'LOOKS', 'info_scores', 'bin_sweep', 'neighbour_sweep', 'depth_sweep',
@@ -48,7 +44,7 @@ def info_scores(
 
 def bin_sweep(sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"]) -> dict[int, dict]:
     "InfoM and InfoC from histograms, by the number of bins (qlae, figure 5)."
-    return {b: info_scores(discrete_mutual_information(sources, bin_latents(latents, b)), sources) for b in BINS}
+    return {b: info_scores(discrete_mutual_information(sources, equal_width_bins(latents, b)), sources) for b in BINS}
 
 
 def neighbour_sweep(sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"]) -> dict[int, dict]:
@@ -164,7 +160,7 @@ def paper_against_code(
     scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
     found = {"paper": scores | {"infoe": infoe(fit="paper", inputs="paper")}}
     if not discrete:
-        other = nmi_matrix(sources, latents, discrete=False, protocol="code")[:, active]
+        other = nmi_matrix(sources, latents, discrete=False, neighbors=PROCEDURES["code"].neighbors)[:, active]
         found["Q1"] = {"infom": modularity(other), "infoc": compactness(other)}
         wide = nmi[:, active_latents(latents, discrete, "range_eighth")]
         found["Q13"] = {"infom": modularity(wide), "infoc": compactness(wide)}

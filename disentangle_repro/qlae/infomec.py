@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 from scipy.sparse import csr_array, diags_array, issparse
-from scipy.special import digamma
 from scipy.stats import iqr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -23,134 +22,13 @@ from torch import Tensor
 
 from ..core.errors import check_choice
 from ..scores.inputs import check_sources_latents, to_numpy
+from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
-__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'indicators', 'discrete_mutual_information',
-           'nearest_on_left', 'ball_counts', 'ross_estimate', 'without_ties', 'ksg_mutual_information', 'bin_latents',
-           'source_entropy', 'Procedure', 'procedure', 'nmi_matrix', 'active_latents', 'modularity', 'compactness',
-           'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy', 'is_one_hot',
-           'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'InfoMEC', 'infomec',
-           'plot_nmi']
-
-# %% ../../nbs/qlae/02_infomec.ipynb #582965fc
-def indicators(values: np.ndarray):  # (samples, columns); (samples, values) sparse, and the column each value came from
-    "One sparse indicator column for each distinct value of each column, and the column it belongs to."
-    numbered = [np.unique(column, return_inverse=True) for column in values.T]
-    sizes = [len(distinct) for distinct, _ in numbered]
-    starts = np.cumsum([0, *sizes])
-    places = np.stack([number for _, number in numbered], axis=1) + starts[:-1]
-    row_ends = np.arange(0, values.size + 1, values.shape[1])
-    encoded = csr_array((np.ones(values.size), places.ravel(), row_ends), shape=(len(values), starts[-1]))
-    return encoded, np.repeat(np.arange(len(sizes)), sizes)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #877bab4c
-def discrete_mutual_information(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Num[np.ndarray | Tensor, "samples latents"],  # discrete
-) -> Float[np.ndarray, "sources latents"]:  # nats
-    "Mutual information of every source with every discrete latent, from relative frequencies (qlae, equation 6)."
-    sources, latents = check_sources_latents(sources, latents)
-    (source_is, source), (latent_is, latent) = indicators(sources), indicators(latents)
-    joint = (source_is.T @ latent_is).tocoo()
-    expected = source_is.sum(axis=0)[joint.row] * latent_is.sum(axis=0)[joint.col] / len(sources)
-    terms = joint.data / len(sources) * np.log(joint.data / expected)
-    pair = source[joint.row] * latents.shape[1] + latent[joint.col]
-    shape = sources.shape[1], latents.shape[1]
-    return np.bincount(pair, terms, minlength=shape[0] * shape[1]).reshape(shape)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #868da256
-def nearest_on_left(
-    values: Float[np.ndarray, " members"],  # ascending
-    k: int,  # neighbours, fewer than members
-) -> Int[np.ndarray, " members"]:
-    "How many of each value's `k` nearest neighbours lie to its left."
-    beyond, n = np.full(k, np.inf), len(values)
-    padded = np.concatenate([-beyond, values, beyond])
-    nearer = [
-        values - padded[k - t : k - t + n] < padded[2 * k + 1 - t : 2 * k + 1 - t + n] - values for t in range(1, k + 1)
-    ]
-    return np.sum(nearer, axis=0)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #a243e39f
-def ball_counts(
-    values: Float[np.ndarray, " samples"],  # a latent, ascending
-    members: Int[np.ndarray, " members"],  # ranks of the samples of one source value, ascending
-    k: int,  # neighbours of the same source value, fewer than members
-) -> Int[np.ndarray, " members"]:
-    "For each member: how many of `values`, itself included, are nearer than its `k`-th nearest fellow member."
-    own = values[members]
-    first = np.arange(len(own)) - nearest_on_left(own, k)
-    last = first + k
-    ends_left = own - own[first] >= own[last] - own
-    end = np.where(ends_left, first, last)
-    mirrored = np.searchsorted(values, 2 * own - own[end])
-    counts = np.where(ends_left, mirrored - members[end] - 1, members[end] - mirrored)
-    return np.maximum(counts, k)  # k of them are members; a smaller count would be a rounding of the mirror image
-
-# %% ../../nbs/qlae/02_infomec.ipynb #f3da88f7
-def ross_estimate(
-    labels: Int[np.ndarray, " samples"],  # a source, as 0, 1, 2, ..., in the order of `values`
-    values: Float[np.ndarray, " samples"],  # a latent, ascending
-    k: int,
-) -> float:  # nats, at least 0
-    "Nearest-neighbour estimate of the mutual information of a discrete and a continuous variable (Ross, 2014)."
-    has_fellows = np.bincount(labels)[labels] > 1
-    labels, values = labels[has_fellows], values[has_fellows]
-    total = len(values) * digamma(len(values))
-    for value in np.unique(labels):
-        members = np.flatnonzero(labels == value)
-        neighbours = min(k, len(members) - 1)
-        total += len(members) * (digamma(neighbours) - digamma(len(members)))
-        total -= digamma(ball_counts(values, members, neighbours)).sum()
-    return max(0.0, total / len(values))
-
-# %% ../../nbs/qlae/02_infomec.ipynb #8919925c
-def without_ties(
-    latents: Float[np.ndarray, "samples latents"],
-    seed: int,
-) -> Float[np.ndarray, "samples latents"]:
-    "Standardised latents, each with the same noise of 1e-10 standard deviations added."
-    return StandardScaler().fit_transform(latents) + 1e-10 * np.random.default_rng(seed).normal(size=(len(latents), 1))
-
-# %% ../../nbs/qlae/02_infomec.ipynb #9e190f96
-def ksg_mutual_information(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Num[np.ndarray | Tensor, "samples latents"],  # continuous
-    *,
-    k: int = 3,  # neighbours; the paper's value
-    seed: int = 0,  # of the noise that breaks ties
-) -> Float[np.ndarray, "sources latents"]:  # nats
-    """Mutual information of every source with every continuous latent, by nearest neighbours (qlae, section 4.1).
-
-    `ValueError` if there are not more samples than neighbours, or a source whose values all occur once.
-    """
-    sources, latents = check_sources_latents(sources, latents)
-    if len(latents) <= k:
-        raise ValueError(f"latents has {len(latents)} samples but k = {k} neighbours need at least {k + 1}.")
-    labels = [np.unique(source, return_inverse=True)[1] for source in sources.T]
-    for column, label in enumerate(labels):
-        if np.bincount(label).max() == 1:
-            raise ValueError(f"sources column {column} has no value that occurs twice: no sample has a neighbour.")
-    latents = without_ties(latents, seed)
-    order = latents.argsort(axis=0)
-    ascending = list(zip(order.T, np.take_along_axis(latents, order, axis=0).T, strict=True))
-    return np.array([[ross_estimate(label[places], z, k) for places, z in ascending] for label in labels])
-
-# %% ../../nbs/qlae/02_infomec.ipynb #13d0ccb9
-def bin_latents(
-    latents: Float[np.ndarray, "samples latents"],
-    bins: int,
-) -> Int[np.ndarray, "samples latents"]:  # 0, ..., bins - 1
-    "The bin of each value when a latent's range is divided into `bins` bins of equal width."
-    low, high = latents.min(axis=0), latents.max(axis=0)
-    return np.minimum((latents - low) / (high - low) * bins, bins - 1).astype(np.int64)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #99299ccc
-def source_entropy(sources: Int[np.ndarray, "samples sources"]) -> Float[np.ndarray, " sources"]:
-    "Entropy of each source in nats, from relative frequencies."
-    encoded, column = indicators(sources)
-    frequency = encoded.sum(axis=0) / len(sources)
-    return np.bincount(column, -frequency * np.log(frequency))
+__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'Procedure', 'procedure', 'active_latents',
+           'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy',
+           'is_one_hot', 'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'InfoMEC',
+           'infomec', 'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #61ab08bd
 CONVERGED = "converged"
@@ -193,25 +71,6 @@ def procedure(
         if not (name == "iterations" and count == CONVERGED) and (isinstance(count, str) or count < 1):
             raise ValueError(f"{name} is {count!r}: at least 1 is needed.")
     return chosen
-
-# %% ../../nbs/qlae/02_infomec.ipynb #e1a14d0d
-def nmi_matrix(
-    sources: Int[np.ndarray | Tensor, "samples sources"],  # classes
-    latents: Num[np.ndarray | Tensor, "samples latents"],
-    *,
-    discrete: bool,  # do the latents take few values, recognised by equality?
-    protocol: ProcedureName = "paper",  # "paper" or "code": 3 or 10 neighbours for continuous latents
-    neighbors: int | None = None,  # the protocol's when left out
-    seed: int = 0,  # of the noise that breaks ties in continuous latents
-) -> Float[np.ndarray, "sources latents"]:  # in [0, 1]
-    "Fraction of each source's entropy that each latent explains (qlae, equation 7); errors as `check_sources_latents`."
-    chosen = procedure(protocol, neighbors=neighbors)
-    sources, latents = check_sources_latents(sources, latents)
-    if discrete:
-        information = discrete_mutual_information(sources, latents)
-    else:
-        information = ksg_mutual_information(sources, latents, k=chosen.neighbors, seed=seed)
-    return np.clip(information / source_entropy(sources)[:, None], 0, 1)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #57122795
 def active_latents(

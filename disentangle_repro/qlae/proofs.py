@@ -18,19 +18,21 @@ from ..baselines.proofs import small_networks, trained_parts
 from ..core.device import make_generator
 from ..core.proofs import proof_check
 from disentangle_repro.qlae.infomec import (
-    bin_latents,
     compactness,
-    discrete_mutual_information,
     explicitness,
     infomec,
-    ksg_mutual_information,
     modularity,
-    nmi_matrix,
     normalized_v_information,
     relative_reduction,
-    source_entropy,
 )
 from .latent_quantization import LatentQuantizer, look_up, nearest_index
+from disentangle_repro.scores.mutual_information import (
+    discrete_mutual_information,
+    equal_width_bins,
+    ksg_mutual_information,
+    nmi_matrix,
+    source_entropy,
+)
 
 # %% auto #0
 __all__ = ['vignette_models', 'explicit_indices', 'small_ql_infogan', 'read_as_listed', 'same_descent', 'unweighed_ql_infogan']
@@ -91,90 +93,6 @@ def _():
         "commit": {"encoder"},
     }
 
-# %% ../../nbs/qlae/02_infomec.ipynb #5a38ebed
-@proof_check("qlae", "equation 6", "the estimate is the divergence of the joint table from the product of its margins")
-def _():
-    rng = np.random.default_rng(0)
-
-    def entropy(p):
-        return -np.sum(p[p > 0] * np.log(p[p > 0]))
-
-    for _ in range(20):
-        s, z = rng.integers(3, size=50), rng.integers(4, size=50)
-        joint = np.array([[np.mean((s == a) & (z == b)) for b in range(4)] for a in range(3)])
-        product, seen = np.outer(joint.sum(1), joint.sum(0)), joint > 0
-        estimate = discrete_mutual_information(s[:, None], z[:, None])
-        np.testing.assert_allclose(estimate, np.sum(joint[seen] * np.log(joint[seen] / product[seen])), atol=1e-12)
-        identity = entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint)
-        np.testing.assert_allclose(estimate, identity, atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #f0894a19
-@proof_check("qlae", "section 4.1", "the KSG estimate meets known mutual informations: uniform, Gaussian, independent")
-def _():
-    rng, n = np.random.default_rng(0), 10_000
-    weights, means, widths = np.array([0.5, 0.3, 0.2]), np.array([0, 1.5, 4]), np.array([1, 0.5, 2])
-    grid = np.linspace(-12, 16, 20_001)[:, None]
-    given = np.exp(-(((grid - means) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
-    mixture = given @ weights
-    entropies = -np.trapezoid(given * np.log(np.maximum(given, 1e-300)), grid, axis=0)
-    gaussian = -np.trapezoid(mixture * np.log(mixture), grid[:, 0]) - weights @ entropies
-
-    two, three = rng.integers(2, size=(n, 1)), rng.choice(3, p=weights, size=(n, 1))
-    for truth, source, latent in [
-        (np.log(2) / 2, two, two / 2 + rng.random((n, 1))),
-        (gaussian, three, means[three] + widths[three] * rng.normal(size=(n, 1))),
-        (0, three, rng.normal(size=(n, 1))),
-    ]:
-        for k in (3, 10):
-            np.testing.assert_allclose(ksg_mutual_information(source, latent, k=k), truth, atol=0.02)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #beee91b0
-def vignette_models(n: int, seed: int = 0):
-    "Sources with 10, 8, 4 and 15 values, and continuous latents of three kinds: aligned, stretched, mixed."
-    rng = np.random.default_rng(seed)
-    sources = rng.integers([10, 8, 4, 15], size=(n, 4))
-    spread = (sources - sources.mean(axis=0)) / sources.std(axis=0)
-    aligned = spread + 0.3 * rng.normal(size=spread.shape)
-    mixed = spread @ rng.normal(size=(4, 6)) + 0.3 * rng.normal(size=(n, 6))
-    return sources, {"aligned": aligned, "stretched": np.exp(2 * aligned), "mixed": mixed}
-
-# %% ../../nbs/qlae/02_infomec.ipynb #89f69685
-@proof_check("qlae", "equation 7", "NMI lies in [0, 1], is 0 for an independent latent and 1 for a relabelled source")
-def _():
-    rng = np.random.default_rng(0)
-    for clean in rng.random(100):
-        s = rng.integers([3, 5], size=(40, 2))
-        z = np.where(rng.random((40, 2)) < clean, s, rng.integers(7, size=(40, 2)))
-        share = discrete_mutual_information(s, z) / source_entropy(s)[:, None]
-        assert share.min() > -1e-12 and share.max() < 1 + 1e-12, f"an entry is {share.max()}"
-    s, z = np.divmod(np.arange(12)[:, None], 4)
-    independent, relabelled = z, np.array([5, 9, 2])[s]
-    np.testing.assert_allclose(nmi_matrix(s, np.hstack([independent, relabelled]), discrete=True), [[0, 1]], atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #8061b5ab
-@proof_check("qlae", "equation 7", "NMI of discrete latents ignores strictly monotone maps and follows permutations")
-def _():
-    rng = np.random.default_rng(0)
-    s, z = rng.integers(4, size=(500, 3)), rng.integers(-4, 5, size=(500, 3)) / 2
-    s[:, 0] = np.maximum(s[:, 0], z[:, 1])
-    before, order = nmi_matrix(s, z, discrete=True), rng.permutation(3)
-    np.testing.assert_allclose(nmi_matrix(s, z[:, order], discrete=True), before[:, order], atol=1e-12)
-    mapped = np.stack([np.exp(z[:, 0]), -z[:, 1], z[:, 2] ** 3], axis=1)
-    np.testing.assert_allclose(nmi_matrix(s, mapped, discrete=True), before, atol=1e-12)
-
-# %% ../../nbs/qlae/02_infomec.ipynb #75939a5d
-@proof_check("qlae", "equation 7", "KSG's NMI ignores affine maps of a latent, and monotone ones up to its error")
-def _():
-    rng = np.random.default_rng(0)
-    s = rng.integers([8, 4], size=(10_000, 2))
-    z = s[:, [0, 1, 1]] - 1.5 + rng.normal(size=(10_000, 3))
-    before, order = nmi_matrix(s, z, discrete=False), rng.permutation(3)
-    np.testing.assert_array_equal(nmi_matrix(s, z[:, order], discrete=False), before[:, order])
-    affine = nmi_matrix(s, z * [-3, 1e3, 0.2] + [1, -5, 7], discrete=False)
-    np.testing.assert_allclose(affine, before, atol=1e-4)
-    for bent in (np.exp, lambda u: u**3, lambda u: 1 / (1 + np.exp(-u))):
-        np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
-
 # %% ../../nbs/qlae/02_infomec.ipynb #e1925896
 @proof_check("qlae", "equation 8", "InfoM is 1 on one-hot columns and 0 on uniform ones")
 def _():
@@ -215,6 +133,16 @@ def _():
         both = [p for p in patterns.reshape(-1, rows, columns) / 2 if modularity(p) == 1 == compactness(p)]
         assert len(both) == perfect, f"{len(both)} patterns of shape {rows} x {columns} are perfect in both"
 
+# %% ../../nbs/qlae/02_infomec.ipynb #beee91b0
+def vignette_models(n: int, seed: int = 0):
+    "Sources with 10, 8, 4 and 15 values, and continuous latents of three kinds: aligned, stretched, mixed."
+    rng = np.random.default_rng(seed)
+    sources = rng.integers([10, 8, 4, 15], size=(n, 4))
+    spread = (sources - sources.mean(axis=0)) / sources.std(axis=0)
+    aligned = spread + 0.3 * rng.normal(size=spread.shape)
+    mixed = spread @ rng.normal(size=(4, 6)) + 0.3 * rng.normal(size=(n, 6))
+    return sources, {"aligned": aligned, "stretched": np.exp(2 * aligned), "mixed": mixed}
+
 # %% ../../nbs/qlae/02_infomec.ipynb #b4e31894
 @proof_check("qlae", "appendix B, figures 5 and 6", "binned scores depend on the bins, KSG scores hardly on k")
 def _():
@@ -226,7 +154,7 @@ def _():
         return np.array([modularity(nmi), compactness(nmi)])
 
     def binned(name, bins):
-        return scores(discrete_mutual_information(sources, bin_latents(models[name], bins)))
+        return scores(discrete_mutual_information(sources, equal_width_bins(models[name], bins)))
 
     by_bins = {name: [binned(name, bins)[0] for bins in (3, 5, 320)] for name in models}
     ks = (2, 3, 10, 20)

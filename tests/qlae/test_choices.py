@@ -23,9 +23,10 @@ from disentangle_repro.qlae.choices import (
     plot_sweeps,
     settings_and_scores,
 )
-from disentangle_repro.qlae.infomec import compactness, infomec, modularity, nmi_matrix
+from disentangle_repro.qlae.infomec import compactness, infomec, modularity
 from disentangle_repro.qlae.proofs import vignette_models
 from disentangle_repro.scores.dci import dci
+from disentangle_repro.scores.mutual_information import nmi_matrix
 from disentangle_repro.train.store import project_store
 
 QUESTIONS = {"Q1": {"infom", "infoc"}, "Q2": {"infoe"}, "Q3": {"infoe"}, "Q13": {"infom", "infoc"}}
