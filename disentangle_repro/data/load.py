@@ -374,7 +374,9 @@ def load_own(
 ) -> Dataset:
     "Images of a folder, all in the order of the table or of their names, or a random subset."
     size = len(scene.files)
-    rows = torch.arange(size) if n is None else torch.randperm(size, generator=make_generator(seed))[: check_number(n, size)]
+    rows = torch.arange(size)
+    if n is not None:
+        rows = torch.randperm(size, generator=make_generator(seed))[: check_number(n, size)]
     images, _ = sized(OnDisk(own_file(scene), "images", rows), None, device, image_size)
     values = scene.sources.names, scene.sources.value_counts
     return Dataset(scene.name, "own", images, scene.indices[rows].to(device), *values, scene=scene)

@@ -209,7 +209,7 @@ def contact_sheet(
 # %% ../../nbs/data/03_scenes.ipynb #116f0080
 def changes(
     scene: Scene,
-    n: int = 500,  # random images
+    n: int = 200,  # random images
     seed: int = 0,  # which
 ) -> pd.DataFrame:  # one row per source
     "How much of an image changes when one source moves by one step."
@@ -228,7 +228,7 @@ def changes(
     return pd.DataFrame(table).T
 
 # %% ../../nbs/data/03_scenes.ipynb #206dc84f
-def different(scene: Scene, n: int = 5000, seed: int = 0) -> int:
+def different(scene: Scene, n: int = 2000, seed: int = 0) -> int:
     "How many different images, to the byte, `n` random combinations of sources give."
     parts = scene.sources.factors(scene.sources.subset(n, seed)).split(1000)
     return len({picture.tobytes() for part in parts for picture in scene.pictures(part).numpy()})

@@ -28,7 +28,7 @@ from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.models import create_model
 from disentangle_repro.plan.cost import files_needed
-from disentangle_repro.runs.assemble import assemble, joint_given, score, make_probe
+from disentangle_repro.runs.assemble import assemble, joint_given, make_probe, score
 from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
 
