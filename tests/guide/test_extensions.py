@@ -1,6 +1,5 @@
 "Extensions: a file of somebody's own, known to every process that a table needs."
 
-import json
 import os
 import subprocess
 import sys
@@ -36,16 +35,6 @@ from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("disentangle_tables")
-TOY = """
-from disentangle_repro.baselines.autoencoder import plain_autoencoder
-from disentangle_repro.models import add_model
-from disentangle_repro.papers import add_row
-
-add_model("toy", lambda n_latents, *, halved, **nets: plain_autoencoder(n_latents // 2, **nets))
-add_row("qlae", "toy", like="ae", title="Toy AE", halved=True)
-"""
-
-
 PAPER = """
 from types import SimpleNamespace
 
@@ -115,29 +104,6 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("DISENTANGLE_DATA", str(data_folder()))
     extensions.rehearse(tmp_path)
     return tmp_path
-
-
-def make_tables(options, extension):
-    environment = os.environ | {extensions.VARIABLE: extension, "OMP_NUM_THREADS": "1"}
-    command = [COMMAND, "--scale", "smoke", *options.split()]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
-
-
-def test_a_toy_model_stands_in_a_table_beside_the_papers(checkout):
-    Path("my_models.py").write_text(TOY)
-    done = make_tables("--papers qlae --updates 5 --models toy qlae --datasets shapes3d", "my_models.py")
-    assert done.returncode == 0, done.stdout + done.stderr
-    for number in ("1", "12"):
-        table = Path(f"paper_tables/tables/smoke/qlae_table_{number}.md").read_text()
-        (row,) = [line.split("|") for line in table.splitlines() if "shapes3d" in line and "Toy AE" in line]
-        assert row[3].strip() == "not printed" and 0 <= float(row[4].split()[0]) <= 1
-        (row,) = [line.split("|") for line in table.splitlines() if "shapes3d" in line and "| QLAE  " in line]
-        assert row[3].strip(" *").startswith("0.95") and 0 <= float(row[4].split()[0]) <= 1
-    records = [json.loads(path.read_text()) for path in checkout.glob("paper_tables/runs/*/run.json")]
-    records = {record["spec"]["model"]: record for record in records}
-    assert {model: len(record["active"]) for model, record in records.items()} == {"toy": 6, "qlae": 12}
-    assert records["toy"]["environment"]["extensions"].keys() == {"my_models.py"}
-    assert "n_values" not in records["toy"]["spec"]["hyperparameters"]["model"]
 
 
 def test_a_paper_in_one_folder_is_planned_made_judged_and_reported(checkout):
