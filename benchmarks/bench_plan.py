@@ -15,7 +15,7 @@ from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.cost import probe_training
+from disentangle_repro.plan.probe import probe_training
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.runs.assemble import assemble

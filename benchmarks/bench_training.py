@@ -36,7 +36,7 @@ def family_training(name, precision):
     """A training of that family as the tables make it, at 32x32 pixels, on noise."""
     from disentangle_repro.core.hyperparameters import merged
     from disentangle_repro.core.scale import SCALES
-    from disentangle_repro.plan.cost import noise
+    from disentangle_repro.plan.probe import noise
     from disentangle_repro.plan.request import Request
     from disentangle_repro.plan.specs import run_spec
     from disentangle_repro.runs.assemble import assemble

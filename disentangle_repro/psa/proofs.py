@@ -54,28 +54,30 @@ from disentangle_repro.psa.mixture_experiment import (
     train,
 )
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention, active, iterate
-from disentangle_repro.psa.slot_metrics import (
-    MATCHINGS,
+from disentangle_repro.psa.slot_alignment import (
     AffineMap,
     Slots,
     alternate,
     assign,
-    compositional_contrast,
     every_order,
     from_means,
     from_weighted_means,
     hungarian,
-    pseudo_values,
     reorder,
-    sis,
-    slot_agreement,
-    smcc,
     squared_distances,
     to_slot_pair,
 )
+from disentangle_repro.psa.slot_metrics import (
+    MATCHINGS,
+    compositional_contrast,
+    pseudo_values,
+    sis,
+    slot_agreement,
+    smcc,
+)
 
 # %% auto #0
-__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'PAIRINGS', 'shuffled', 'random_matrix', 'normal_slots', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder']
+__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder']
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
 def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
@@ -1073,25 +1075,25 @@ def _():
     unequal = concatenated_slots(means, equal * torch.tensor([[0.5], [1.0], [2.0]]).double())
     assert (unequal.log_prob(s @ matrix.T) - unequal.log_prob(s)).abs().median() > 0.1
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #17bc52c1
+# %% ../../nbs/psa/05_slot_alignment.ipynb #17bc52c1
 def shuffled(
     slots: Float[Tensor, "images slots dims"], generator: torch.Generator
 ) -> Float[Tensor, "images slots dims"]:
     "Each image's slots in an independent random order."
     return reorder(slots, torch.rand(slots.shape[:2], generator=generator).argsort(1))
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #7971cdec
+# %% ../../nbs/psa/05_slot_alignment.ipynb #7971cdec
 def random_matrix(dims: int, generator: torch.Generator) -> Float[Tensor, "dims dims"]:
     "A random matrix with singular values from 1 to 3."
     first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=generator, dtype=torch.float64)).Q
     return (first * torch.linspace(1, 3, dims, dtype=torch.float64)) @ second
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #73c015ff
+# %% ../../nbs/psa/05_slot_alignment.ipynb #73c015ff
 def normal_slots(*shape: int, generator: torch.Generator) -> Float[Tensor, "images slots dims"]:
     "Independent standard normal numbers."
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #3c046d27
+# %% ../../nbs/psa/05_slot_alignment.ipynb #3c046d27
 @proof_check("psa", "SMCC, assignment", "trying every order of the slots gives the Hungarian algorithm's assignment")
 def _():
     generator = make_generator(0)
@@ -1101,7 +1103,7 @@ def _():
         assert torch.equal(tried, hungarian(cost)), f"{rows} rows, {columns} columns"
         assert all(len(set(order)) == rows for order in tried.tolist())
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #2ddae005
+# %% ../../nbs/psa/05_slot_alignment.ipynb #2ddae005
 @proof_check("psa", "SMCC, slot means", "means and weighted means of an image's slots give the map without a matching")
 def _():
     generator = make_generator(0)
@@ -1113,7 +1115,7 @@ def _():
             torch.testing.assert_close(affine.matrix, matrix, rtol=0, atol=1e-9)
             torch.testing.assert_close(affine.offset, torch.full_like(affine.offset, 3), rtol=0, atol=1e-9)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #ca64c3e2
+# %% ../../nbs/psa/05_slot_alignment.ipynb #ca64c3e2
 @proof_check("psa", "SMCC, alternation", "no step raises the residual; in the end no other matching or map has less")
 def _():
     generator = make_generator(0)
@@ -1135,7 +1137,7 @@ def _():
         assert least < residual(moved, matched), "another map is better"
         assert least < residual(affine, shuffled(s, generator)), "another matching is better"
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #890353f9
+# %% ../../nbs/psa/06_slot_metrics.ipynb #890353f9
 @proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
 def _():
     generator = make_generator(0)
@@ -1150,7 +1152,7 @@ def _():
             assert abs(smcc(shuffled(noisy, generator), s, **choices) - before) < 1e-12, choices
         assert abs(smcc(noisy, shuffled(s, generator), **choices) - before) < 1e-12, choices
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #fda8335f
+# %% ../../nbs/psa/06_slot_metrics.ipynb #fda8335f
 @proof_check("psa", "SMCC, affine map", "1 under an affine map on top of permutations, if matching and fit alternate")
 def _():
     generator = make_generator(0)
@@ -1167,7 +1169,7 @@ def _():
         s, t = (x + 0.2 * normal_slots(400, 5, 8, generator=generator) for x in (s, t))
         assert smcc(s, t, matching="alternating") > 0.9, "slots with a fixed sum"
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #7e410445
+# %% ../../nbs/psa/06_slot_metrics.ipynb #7e410445
 @proof_check("psa", "SMCC, order", "matching before the fit falls short of 1 under an affine map")
 def _():
     generator = make_generator(1)
@@ -1176,7 +1178,7 @@ def _():
     assert sum(smcc(s, t) for t in mapped) / 10 < 0.9
     assert min(smcc(s, t, matching="alternating") for t in mapped) > 0.999
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #2b0a35e9
+# %% ../../nbs/psa/06_slot_metrics.ipynb #2b0a35e9
 @proof_check("psa", "slot R2", "noise of a known size leaves R² = 1/(1 + σ²), and SMCC is its root")
 def _():
     generator = make_generator(0)
@@ -1187,7 +1189,7 @@ def _():
         assert abs(agreement.r2 - 0.8) < 0.005, f"{agreement}"
         assert abs(agreement.smcc - math.sqrt(0.8)) < 0.005, f"{agreement}"
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #6e419d7b
+# %% ../../nbs/psa/06_slot_metrics.ipynb #6e419d7b
 def smcc_by_chance(
     slots_a: Slots,
     slots_b: Slots,
@@ -1201,7 +1203,7 @@ def smcc_by_chance(
     orders = [torch.randperm(len(a), generator=make_generator(seed + i)) for i in range(repeats)]
     return sum(smcc(a[order], b[order.roll(1)], **choices) for order in orders) / repeats
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #c4ae136f
+# %% ../../nbs/psa/06_slot_metrics.ipynb #c4ae136f
 @proof_check("psa", "SMCC, chance", "unrelated slots score low, and on held-out images not higher when images are few")
 def _():
     generator = make_generator(0)
@@ -1210,7 +1212,7 @@ def _():
     assert max(few, many) < 0.25 and few < many + 0.05, f"{few:.3f} for 60 images, {many:.3f} for 1,500"
     assert smcc_by_chance(s[:60], t[:60], repeats=10, held_out=False) > few + 0.15
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #628f047d
+# %% ../../nbs/psa/06_slot_metrics.ipynb #628f047d
 PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scores of pairs, from a generator
     "quality": lambda rng, *shape: of_both(rng.beta(8, 2, shape), np.multiply),
     "sum": lambda rng, *shape: of_both(rng.normal(size=shape), np.add),
@@ -1228,7 +1230,7 @@ def symmetric(matrix: Float[np.ndarray, "repeats n n"]) -> Float[np.ndarray, "re
     "The lower triangles on both sides."
     return np.tril(matrix, -1) + np.tril(matrix, -1).swapaxes(1, 2)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #72b4866c
+# %% ../../nbs/psa/06_slot_metrics.ipynb #72b4866c
 def called_different(
     pairing: str,  # one of `PAIRINGS`
     n: int,  # trainings of each model
@@ -1244,7 +1246,7 @@ def called_different(
     means, squares = found.mean(1).reshape(2, -1), halves.reshape(2, -1) ** 2
     return float((abs(means[0] - means[1]) > np.sqrt(squares.sum(0))).mean())
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #1ff378ca
+# %% ../../nbs/psa/06_slot_metrics.ipynb #1ff378ca
 @proof_check("psa", "Table 2, intervals", "identical models are called different in at most 5 % of comparisons")
 def _():
     for pairing in ("quality", "sum", "pairs only"):
@@ -1253,7 +1255,7 @@ def _():
             assert share <= 0.06, f"{pairing}, {n} trainings: called different in {share:.1%}"
             assert called_different(pairing, n, lambda a, b, scores: scores) > 0.1, "pairs would do as well"
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #439cdc86
+# %% ../../nbs/psa/06_slot_metrics.ipynb #439cdc86
 @proof_check("psa", "SIS", "near 1 for slots that have their own object in any code, near 0 for all objects or none")
 def _():
     generator = make_generator(0)
@@ -1264,7 +1266,7 @@ def _():
     assert abs(sis(everything, latents, predictor="kernel")) < 0.01
     assert abs(sis(bent.roll(1, 0), latents, predictor="kernel")) < 0.2
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #849139ae
+# %% ../../nbs/psa/06_slot_metrics.ipynb #849139ae
 def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Tensor, "n 3 4"]]:  # slots and latents
     "Three objects with four latents, and slots: nonlinear mixtures of them, leakage from a neighbour, and noise."
     generator = make_generator(seed)
@@ -1272,7 +1274,7 @@ def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Te
     own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, generator=generator))
     return shuffled(own + 0.5 * own.roll(1, 1) + 0.4 * normal_slots(n, 3, 8, generator=generator), generator), latents
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #8b7b78c1
+# %% ../../nbs/psa/06_slot_metrics.ipynb #8b7b78c1
 def evaluations(
     metric: Callable[..., float],  # of slots and latents, with a seed
     slots: Float[Tensor, "images slots dims"],
@@ -1286,7 +1288,7 @@ def evaluations(
     found = [metric(slots[part], latents[part], seed=seed, **choices) for seed, part in enumerate(samples)]
     return torch.tensor(found)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #c88fdf75
+# %% ../../nbs/psa/06_slot_metrics.ipynb #c88fdf75
 @proof_check("psa", "appendix F, stability", "SIS varies at least twice as much as SMCC over evaluations of a model")
 def _():
     slots, latents = imperfect_slots(4000, seed=0)
@@ -1295,17 +1297,17 @@ def _():
     assert of_sis.mean() > 0.2 and of_smcc.mean() > 0.5, "scores of nothing prove nothing"
     assert of_sis.std() > 2 * of_smcc.std(), f"SIS ± {of_sis.std():.4f}, SMCC ± {of_smcc.std():.4f}"
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #1603b806
+# %% ../../nbs/psa/06_slot_metrics.ipynb #1603b806
 def disjoint(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
     "A decoder in which each slot has five outputs of its own."
     return (slots.sum(2, keepdim=True) * torch.arange(1, 6, device=slots.device)).sin()
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #dd95a599
+# %% ../../nbs/psa/06_slot_metrics.ipynb #dd95a599
 def softmax_decoder(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
     "The same, with a softmax over slots for each output."
     return disjoint(slots) * disjoint(slots).softmax(1)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #e0a45c39
+# %% ../../nbs/psa/06_slot_metrics.ipynb #e0a45c39
 @proof_check("psa", "compositional contrast", "the sum over numbers and pairs of slots of products of norms")
 def _():
     generator = make_generator(0)
@@ -1321,7 +1323,7 @@ def _():
         total += sum(number[k] * number[j] for number in norms for j in range(3) for k in range(j))
     assert math.isclose(compositional_contrast(decoder, slots, batch=2, chunk=3), total / 3, rel_tol=1e-9)
 
-# %% ../../nbs/psa/05_slot_metrics.ipynb #b6f0208b
+# %% ../../nbs/psa/06_slot_metrics.ipynb #b6f0208b
 @proof_check("psa", "compositional contrast, zero", "exactly 0 if no number depends on two slots, and not otherwise")
 def _():
     slots = normal_slots(6, 4, 3, generator=make_generator(0))
@@ -1329,7 +1331,7 @@ def _():
         assert compositional_contrast(disjoint, slots, protocol=protocol) == 0
         assert compositional_contrast(softmax_decoder, slots, protocol=protocol) > 0.01
 
-# %% ../../nbs/psa/06_mixture_experiment.ipynb #89e908cd
+# %% ../../nbs/psa/07_mixture_experiment.ipynb #89e908cd
 @proof_check("psa", "figure 4, aggregate posterior", "the criterion passes affine images and fails what is unrelated")
 def _():
     points, generator = sample_sets(300, seed=1).points, make_generator(0)

@@ -20,20 +20,17 @@ from ..tables.cells import Basis, Survey, orphans, progress, table_name
 from disentangle_repro.tables.claims import (
     NOTHING,
     Verdict,
-    beside,
     cells_there,
     deciding_margin,
     judge,
     large_enough,
     measured_numbers,
-    on_printed,
     printed_numbers,
     read_claims,
-    rests_upon,
-    summary,
     sweep_numbers,
 )
 from ..tables.layout import printed_as
+from ..tables.ledger import beside, on_printed, rests_upon, summary
 from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
 
 # %% auto #0

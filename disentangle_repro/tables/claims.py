@@ -8,9 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +16,13 @@ import pandas as pd
 import yaml
 from scipy import stats
 
-from ..core.files import project_root, write_text
-from ..core.proofs import PROOF_CHECKS, import_proofs
-from ..core.scale import SCALES
+from ..core.files import project_root
 from ..core.paper import AGGREGATED
+from ..core.proofs import PROOF_CHECKS, import_proofs
+from ..core.run_spec import RunSpec
 from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
-from ..plan.request import Request
-from ..plan.specs import rounds, run_spec, setting
-from .layout import footnote, mean_interval, page, reported_numbers
+from ..plan.specs import rounds
+from .layout import mean_interval, reported_numbers
 from disentangle_repro.tables.verdicts import (
     CONTRADICTED,
     EQUIVALENT,
@@ -34,9 +31,6 @@ from disentangle_repro.tables.verdicts import (
     SUPPORTED,
     UNDECIDED,
     Difference,
-    claims_power,
-    deciding_seeds,
-    hierarchical_probabilities,
     interval,
     p_greater,
     p_less,
@@ -46,19 +40,15 @@ from disentangle_repro.tables.verdicts import (
     verdicts,
     welch_difference,
 )
-from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'COMPARING', 'JUDGES', 'LOST',
-           'NO_NUMBERS', 'WHY_NOT', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
-           'difference_of', 'tested', 'names', 'compared', 'n_comparisons', 'comparisons', 'Verdict', 'metric_name',
-           'described', 'needed', 'word_for', 'on_claims_side', 'counted', 'judge_comparisons',
-           'of_the_whole_or_a_part', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
-           'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
-           'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep',
-           'at_hand', 'how_sure', 'oriented', 'could_decide', 'paper_steps', 'tuned', 'span', 'rests_upon', 'judge',
-           'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'closest', 'printed_page',
-           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched']
+__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'read_claims',
+           'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'difference_of', 'tested', 'names',
+           'compared', 'comparisons', 'Verdict', 'metric_name', 'described', 'needed', 'word_for', 'on_claims_side',
+           'closest', 'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts', 'settings_won',
+           'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
+           'claimed_cells', 'cells_of', 'cells_there', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette',
+           'ranges', 'sweep_numbers', 'judge_sweep', 'judge']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -147,11 +137,6 @@ def compared(claim: dict[str, Any]) -> list[tuple[str, str, str, str]]:  # data 
     return [one for one in every if [one[0], one[3]] not in claim.get("except", [])]
 
 
-def n_comparisons(claim: dict[str, Any]) -> int:
-    "How many comparisons a claim is made of."
-    return len(compared(claim))
-
-
 def comparisons(
     claim: dict[str, Any],
     numbers: pd.DataFrame,  # from `printed_numbers` or `measured_numbers`
@@ -222,6 +207,12 @@ def on_claims_side(claim: dict[str, Any], made: pd.DataFrame) -> pd.Series:
         return made.difference.abs() <= claim["tolerance"] + 1e-9
     return made.difference < 0 if claim.get("op") == "<" else made.difference > 0
 
+
+def closest(claim: dict[str, Any], made: pd.DataFrame) -> Any:  # a row
+    "The comparison that is closest to failing, or that fails by most."
+    toward = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op", ">"), made.difference)
+    return made.assign(toward=toward).sort_values(["margin", "toward"], kind="stable").iloc[0]
+
 # %% ../../nbs/tables/04_claims.ipynb #f7fac122
 def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
     "How many comparisons are in favour, metric by metric where there are several, and how many go the claim's way."
@@ -236,26 +227,25 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     made = comparisons(claim, numbers)
     if made.empty:
         return judge_parts(claim, numbers)
-    toward = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op", ">"), made.difference)
-    worst = made.assign(toward=toward).sort_values(["margin", "toward"], kind="stable").iloc[0]
-    wanted = n_comparisons(claim)
-    why = f"{counted(claim, made)}; closest to failing: {described(worst)}"
+    wanted = len(compared(claim))
+    why = f"{counted(claim, made)}; closest to failing: {described(closest(claim, made))}"
     why += f"; {wanted - len(made)} more have no numbers" if len(made) < wanted else ""
     if not made.sure.any():
         if numbers.printed.all():
             return Verdict(CANNOT, f"printed without intervals; {why}")
         return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds; {why}")
-    return of_the_whole_or_a_part(claim, made, wanted, why)
-
-# %% ../../nbs/tables/04_claims.ipynb #9def9e6a
-def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: int, why: str) -> Verdict:
-    "The verdict on the whole claim, or if that is undecided for want of numbers, on the part that has them."
-    word, sure = word_for(claim, made, wanted), made[made.sure]
-    if word != UNDECIDED or len(sure) == wanted:
-        return Verdict(word, why)
+    sure = made[made.sure]
     part = f"{len(sure)} of {wanted} comparisons, on {', '.join(sure.dataset.unique())}"
     part += f", against {', '.join(MODEL_NAMES.get(name, name) for name in sure.right.unique())}"
-    word = word_for(claim, sure, len(sure))
+    return of_the_whole_or_a_part(claim, sure, wanted, why, part)
+
+# %% ../../nbs/tables/04_claims.ipynb #9def9e6a
+def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: int, why: str, part: str) -> Verdict:
+    "The verdict on the whole claim, or if that is undecided for want of numbers, on the part that has them."
+    word = word_for(claim, made, wanted)
+    if word != UNDECIDED or len(made) == wanted:
+        return Verdict(word, why)
+    word = word_for(claim, made, len(made))
     return Verdict(word, why, part if word != UNDECIDED else "")
 
 
@@ -292,12 +282,8 @@ def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     if not won.sure.any():
         return Verdict(CANNOT if numbers.printed.all() else UNDECIDED, f"no intervals; {why}")
     won, wanted = won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"])
-    word = word_for(claim, won, wanted)
-    if word != UNDECIDED or len(won) == wanted:
-        return Verdict(word, why)
-    word = word_for(claim, won, len(won))
     part = f"{len(won)} of {wanted} settings, on {', '.join(won.dataset.unique())}"
-    return Verdict(word, why, part if word != UNDECIDED else "")
+    return of_the_whole_or_a_part(claim, won, wanted, why, part)
 
 # %% ../../nbs/tables/04_claims.ipynb #c1a10002
 def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
@@ -356,8 +342,8 @@ def judge_near(found: Sequence[Difference], tolerance: float, why: str, printed:
 # %% ../../nbs/tables/04_claims.ipynb #94b0d755
 def claimed_cells(claim: dict[str, Any], numbers: pd.DataFrame) -> list[Any]:
     "The numbers of a claim about single ones; none unless all are there."
-    cells, found = cells_of(claim), cells_there(claim, numbers)
-    return found if len(found) == len(cells) else []
+    found = cells_there(claim, numbers)
+    return found if len(found) == len(cells_of(claim)) else []
 
 
 def cells_of(claim: dict[str, Any]) -> list[tuple[str, str, str]]:  # model, data set, metric
@@ -458,106 +444,6 @@ def judge_sweep(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     part = f"{len(ours)} of {len(wanted)} numbers" if len(ours) < len(wanted) and decided else ""
     return verdict._replace(part=part)
 
-# %% ../../nbs/tables/04_claims.ipynb #14f89d78
-COMPARING = ("comparison", "in_most", "best_in_most")
-
-
-def at_hand(claim: dict[str, Any], numbers: pd.DataFrame) -> dict[str, Any]:
-    "The claim itself; one about the mean over data sets of which that is not known, as one about those that there are."
-    there = [name for name in numbers.dataset.unique() if name != AGGREGATED]
-    if claim.get("datasets") != [AGGREGATED] or not there or AGGREGATED in set(numbers.dataset):
-        return claim
-    return claim | {"datasets": there}
-
-
-def how_sure(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
-    "The probabilities of a claim's least sure pair of models, over data sets and seeds; empty where none are known."
-    if claim.get("kind", "comparison") not in COMPARING:
-        return ""
-    op, least, said = claim.get("op", ">"), 2.0, ""
-    made = comparisons(at_hand(claim, numbers) | {"op": op}, numbers).query("sure")
-    for (metric, left, right), of in made.groupby(["metric", "left", "right"], sort=False):
-        margin = claim["tolerance"] if op == "~" else 0.0 if metric in DECIMALS else MARGIN
-        p = hierarchical_probabilities(list(of.estimate), margin)
-        if (way := {">": p.ahead, "<": p.behind, "~": p.within}[op]) < least:
-            pair = f"{MODEL_NAMES.get(left, left)} and {MODEL_NAMES.get(right, right)}"
-            where = f"over {of.dataset.nunique()} data sets and seeds" if of.dataset.nunique() > 1 else "over seeds"
-            near = f"within {margin:g} {p.within:.0%}, " if margin else ""
-            least = way
-            said = f"{metric_name(metric)} of {pair}, {where}: ahead {p.ahead:.0%}, {near}behind {p.behind:.0%}"
-    return said
-
-# %% ../../nbs/tables/04_claims.ipynb #de2b8385
-def oriented(
-    claim: dict[str, Any],
-    numbers: pd.DataFrame,  # printed or ours
-    printed: pd.DataFrame,
-) -> list[list[tuple[Difference, float]]]:  # as `claims_power` takes them
-    "A claim's comparisons that have spreads, each with its printed difference, so that a claim wants them above zero."
-    claim, sign = at_hand(claim, numbers), -1 if claim.get("op") == "<" else 1
-    where = ["dataset", "metric", "left", "right"]
-    effects = comparisons(claim | {"op": ">"}, printed).set_index(where).difference.to_dict()
-    found: dict[tuple[str, ...], list[tuple[Difference, float]]] = {}
-    for row in comparisons(claim | {"op": ">"}, numbers).query("sure").itertuples():
-        place = (row.dataset, row.metric, row.left, row.right)
-        if place in effects:
-            setting = place[:2] if claim.get("kind") == "best_in_most" else place  # of that all have to go the same way
-            found.setdefault(setting, []).append((row.estimate, sign * effects[place]))
-    return list(found.values())
-
-
-def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataFrame) -> str:
-    "The power at the printed effect and the seeds that would decide; empty where spreads or effects are not known."
-    settings = oriented(claim, numbers, printed) if claim.get("kind", "comparison") in COMPARING else []
-    if not settings:
-        return ""
-    seeds = min(difference.seeds for of in settings for difference, _ in of)
-    how = {"needed": len(settings) // 2 + 1 if "in_most" in claim.get("kind", "") else len(settings)}
-    how["tolerance"] = claim["tolerance"] if claim.get("op") == "~" else None
-    enough = deciding_seeds(settings, **how)
-    wanted = f"{enough} seeds would decide" if enough else "not even 100 seeds would"
-    return f"power at the printed effect {claims_power(settings, seeds, **how):.0%} with {seeds} seeds; {wanted}"
-
-# %% ../../nbs/tables/04_claims.ipynb #f8805962
-@cache
-def paper_steps(paper: str, model: str, dataset: str) -> int:
-    "How many steps the paper trains a model for."
-    return rounds(run_spec(paper, model, dataset, Request(SCALES["paper"], seeds=1)))
-
-
-def tuned(paper: str, models: Iterable[str], scale: str) -> str:
-    "Whether hyperparameters of models were tuned."
-    settings = [setting(paper, PAPERS[paper].run_as(model)) for model in models]
-    if not any(len(getattr(how, "grid", ())) > 1 for how in settings):
-        return "nothing is tuned in the paper"
-    values = SCALES[scale].tuning_values
-    few = f" over {values} values" if values else ""
-    return f"rivals tuned{few}" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
-
-
-def span(numbers: Iterable[int]) -> str:
-    "One whole number, or the least and the greatest."
-    several = sorted(numbers)
-    return " to ".join(f"{n:,}" for n in dict.fromkeys((several[0], several[-1])))
-
-
-def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
-    "What a verdict on our numbers rests on; empty for printed numbers, or where there are none."
-    about = {model for side in ("left", "right", "models") if side in claim for model in names(claim, side)}
-    about |= {model for pair in claim.get("pairs", ()) for model in pair[:2] if "metric" in claim}  # of ratios
-    used = numbers[numbers.model.isin(about) & ~numbers.printed.astype(bool)]
-    used = used[used.metric.isin(claim["metrics"])] if "metrics" in claim else used
-    if used.empty:
-        return ""
-    if not (made := used[used.updates > 0]).shape[0]:
-        return "measured in full"
-    cells = [(model, data) for model, data in zip(made.model, made.dataset, strict=True) if data != AGGREGATED]
-    cells = cells or [(model, PAPERS[claim["paper"]].tables[0].run_on[0]) for model in made.model]
-    whole = max(paper_steps(claim["paper"], PAPERS[claim["paper"]].run_as(model), data) for model, data in set(cells))
-    steps = f"{span(made.updates)} of " * bool(made.updates.min() < whole) + f"the paper's {whole:,} steps"
-    seeds, scale = span(made.seeds), made.scale.iloc[0]
-    return f"at {steps} (scale {scale}, {seeds} seeds, {tuned(claim['paper'], set(made.model), scale)})"
-
 # %% ../../nbs/tables/04_claims.ipynb #4bf3d70c
 JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
     "comparison": judge_comparisons,
@@ -575,158 +461,3 @@ JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
 def judge(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "The verdict on a claim from some numbers; `KeyError` for a kind of claim that is not known."
     return JUDGES[claim.get("kind", "comparison")](claim, numbers)
-
-# %% ../../nbs/tables/04_claims.ipynb #d32dfa61
-LOST = Verdict(CANNOT, "not printed")
-NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
-
-
-def ledger(
-    paper: str,
-    measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; none where our runs are too small to judge by
-) -> pd.DataFrame:  # indexed by claim: says, where, and of `reported` and `ours` the word, part, reason and more
-    "Every claim of a paper with two verdicts."
-    rows, printed = {}, printed_numbers(paper)
-    for claim in read_claims(paper):
-        row = {"says": claim["says"], "where": f"{claim['where']}, {claim['table']}"}
-        both = (("reported", on_printed(claim, printed), printed), ("ours", judge(claim, measured), measured))
-        for who, verdict, numbers in both:
-            row |= {who: verdict.word, f"{who}_part": verdict.part, f"{who}_why": verdict.why}
-            row |= {f"{who}_rests_on": rests_upon(claim, numbers), f"{who}_beside": beside(claim, numbers, printed)}
-        rows[claim["id"]] = row
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
-
-
-def beside(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataFrame) -> str:
-    "What a verdict has beside it: how sure it is, and whether it could have been decided."
-    return "; ".join(filter(None, (how_sure(claim, numbers), could_decide(claim, numbers, printed))))
-
-
-def on_printed(claim: dict[str, Any], printed: pd.DataFrame) -> Verdict:
-    "The verdict from a paper's own numbers; without any the claim cannot be judged."
-    if claim.get("kind") in ("vignette", "sweep"):
-        return Verdict(CANNOT, "a figure")
-    verdict = judge(claim, printed) if len(printed) else NOTHING
-    return LOST if verdict == NOTHING else verdict
-
-# %% ../../nbs/tables/04_claims.ipynb #86edd1f1
-def sentence(verdict: Verdict, rests_on: str = "", besides: str = "") -> str:
-    "A verdict with what it rests on, its reason, and what stands beside it."
-    return f"**{verdict}**{f' {rests_on}' * bool(rests_on)}: {verdict.why}{f'. {besides}' * bool(besides)}"
-
-
-def readable(book: pd.DataFrame) -> pd.DataFrame:
-    "A ledger in words: each verdict with its reason."
-    said = {}
-    for who in ("reported", "ours"):
-        rows = zip(*(book[who + more] for more in ("", "_why", "_part", "_rests_on", "_beside")), strict=True)
-        said[who] = [sentence(Verdict(*row[:3]), *row[3:]) for row in rows]
-    columns = {"claim": book.says, "on the printed numbers": said["reported"], "on ours": said["ours"]}
-    return pd.DataFrame(columns).rename_axis("")
-
-
-def summary(book: pd.DataFrame, who: str = "ours") -> str:
-    "How many claims have which verdict, in one line."
-    counts = [(word, int((book[who] == word).sum())) for word in WORDS]
-    parts = int((book[f"{who}_part"].notna() & book[f"{who}_part"].ne("")).sum())
-    said = ", ".join(f"{n} {word}" for word, n in counts if n)
-    return f"{said}, of {len(book)}" + (f" ({parts} only in part)" if parts else "")
-
-# %% ../../nbs/tables/04_claims.ipynb #17347ba5
-WHY_NOT = {"no interval": "printed without intervals", "not printed": "lost from our source", "a figure": "a figure"}
-
-
-def closest(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
-    "How many comparisons go the claim's way, and the one that is closest to failing; empty for other kinds."
-    if claim.get("kind", "comparison") not in COMPARING:
-        return ""
-    made = comparisons({"op": ">"} | claim, numbers)
-    if made.empty:
-        return ""
-    sign = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op"), made.difference)
-    worst = made.assign(sign=sign).sort_values(["margin", "sign"], kind="stable").iloc[0]
-    half = f" ± {worst.interval:.2f}" if math.isfinite(worst.interval) else ""
-    way = f"{on_claims_side(claim, made).sum()} of {len(made)}"
-    return f"{way}, {worst.difference:+.2f}{half} in {metric_name(worst.metric)} on {worst.dataset}"
-
-
-def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
-    "The verdict on each claim of some papers from their printed numbers, as Markdown."
-    rows, open_ones = [], []
-    for paper in papers:
-        printed = printed_numbers(paper)
-        for claim in read_claims(paper):
-            verdict, name = on_printed(claim, printed), claim["id"]
-            if verdict.word != CANNOT:
-                enough = could_decide(claim, printed, printed).rpartition("; ")[2].partition(" seeds")[0]
-                shown = closest(claim, printed) or verdict.why.partition("; ")[0]
-                few = enough.replace("not even", "over")
-                rows.append(f"| {name} | {claim['says']} | **{verdict}** | {shown} | {few} |")
-            else:
-                way = closest(claim, printed).partition(",")[0]
-                why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
-                open_ones.append((why, f"{name} ({way})" if way else name))
-    columns = "| claim | statement | verdict | comparisons in its favour; the closest | seeds |\n|---|---|---|---|---|"
-    table = "\n".join([columns, *rows])
-    parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
-    of = len(rows) + len(open_ones)
-    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets the comparisons in their favour):"
-    return "\n".join([table, "", head, "", *(part for part in parts if not part.endswith(": "))])
-
-# %% ../../nbs/tables/04_claims.ipynb #54751411
-def paper_updates(paper: str) -> int:
-    "The most updates that a paper's own settings ask for."
-    whole = Request(SCALES["paper"], seeds=1)
-    tables = [table for table in PAPERS[paper].tables if not table.needs]
-    run_as = PAPERS[paper].run_as
-    places = {(run_as(model), data) for table in tables for model in table.models for data in table.run_on}
-    specs = [run_spec(paper, *place, whole) for place in places]
-    return max(map(rounds, specs), default=0)
-
-
-def rests_on(
-    cells: pd.DataFrame,  # of a paper's tables, from `table_cells`
-) -> str:
-    "What a ledger's verdicts on our runs rest on, in two sentences."
-    run = cells[cells.ours.notna()]
-    if large_enough(run).empty:
-        return f"Claims are not judged on our runs: none has {FEWEST_UPDATES:,} updates."
-    scale = SCALES[run.scale.iloc[0]]
-    whole = paper_updates(run.paper.iloc[0])
-    made = f"{span(run.updates)} of the paper's {whole:,} steps" if run.updates.min() < whole else f"{whole:,} steps"
-    how = tuned(run.paper.iloc[0], run.model.unique(), scale.name)
-    return f"{footnote(cells)} Judged at {made}, with at most {run.seeds.max()} seeds; {how}."
-
-# %% ../../nbs/tables/04_claims.ipynb #0827deda
-def write_ledger(
-    paper: str,
-    book: pd.DataFrame,  # from `ledger`
-    note: str,  # what our numbers stand on
-    folder: Path,
-) -> list[Path]:  # the files written
-    "Write a ledger as Markdown, HTML and CSV into `folder`."
-    stem, title = folder / f"{paper}_claims", f"{paper}: do the claims hold?"
-    html = readable(book).replace(r"\*\*", "", regex=True).to_html(border=0, index_names=False)
-    counts = f"On the printed numbers: {summary(book, 'reported')}. On ours: {summary(book)}."
-    texts = {
-        ".md": f"# {title}\n\n{counts}\n\n{readable(book).to_markdown()}\n\n{note}\n",
-        ".html": page(title, html, f"{counts} {note}"),
-        ".csv": book.to_csv(),
-    }
-    for suffix, text in texts.items():
-        write_text(stem.with_suffix(suffix), text)
-    return [stem.with_suffix(suffix) for suffix in texts]
-
-
-def written_summaries(folder: Path) -> list[str]:
-    "A line for every ledger in a folder: how many claims have which verdict on ours."
-    books = {path.stem.removesuffix("_claims"): pd.read_csv(path) for path in sorted(folder.glob("*_claims.csv"))}
-    return [f"{paper}: {summary(book)}" for paper, book in books.items() if "ours_part" in book]
-
-# %% ../../nbs/tables/04_claims.ipynb #51c6b05c
-def touched(folder: Path) -> pd.DataFrame:  # indexed by claim: says, printed, ours, why
-    "The claims that our runs touch, with both verdicts, from the ledgers in a folder of tables."
-    book = pd.concat([pd.read_csv(folder / f"{paper}_claims.csv", index_col="claim") for paper in PAPERS])
-    book = book[book.ours_rests_on.notna()]
-    part = book.ours_part.notna().map({True: " in part", False: ""})
-    return pd.DataFrame({"says": book.says, "printed": book.reported, "ours": book.ours + part, "why": book.ours_why})

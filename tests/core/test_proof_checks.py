@@ -47,8 +47,9 @@ CHAPTERS = {
         "02_probabilistic_slot_attention",
         "03_aggregate_posterior",
         "04_identifiability",
-        "05_slot_metrics",
-        "06_mixture_experiment",
+        "05_slot_alignment",
+        "06_slot_metrics",
+        "07_mixture_experiment",
     ],
     "train": ["05_annealing"],
 }

@@ -18,15 +18,16 @@ NOTHING = object()
 class Chapter:
     """A chapter's names as its notebook has them: those of the module it exports, and those of its room's proofs.
 
-    `chapter`: room and file name, such as "tripod/05_tripod". A chapter may have nothing but proofs.
+    `chapter`: room and file name, such as "tripod/05_tripod". A chapter may have nothing but proofs. `below`: modules
+    of earlier chapters, such as "psa.slot_alignment", whose functions are broken too.
     """
 
-    def __init__(self, chapter):
+    def __init__(self, chapter, *below):
         self.notebook = f"nbs/{chapter}.ipynb"
         cells = json.loads((ROOT / self.notebook).read_text(encoding="utf-8"))["cells"]
         names = [f"{chapter.partition('/')[0]}.proofs"]
         names += ["".join(c["source"]).split()[2] for c in cells if c["source"][:1] and "default_exp" in c["source"][0]]
-        self.modules = [import_module(f"disentangle_repro.{name}") for name in names]
+        self.modules = [import_module(f"disentangle_repro.{name}") for name in (*names, *below)]
 
     def __getattr__(self, name):
         found = [found for module in self.modules if (found := vars(module).get(name, NOTHING)) is not NOTHING]

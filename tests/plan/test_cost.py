@@ -13,19 +13,15 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan import cost
-from disentangle_repro.plan.cost import (
+from disentangle_repro.plan.cost import files_needed, hours_with, makespan, runs_and_costs, summary
+from disentangle_repro.plan.probe import (
     Cost,
     Probe,
     checkpoint_bytes,
-    files_needed,
-    hours_with,
-    makespan,
     noise,
     probe_training,
-    runs_and_costs,
     scoring_seconds,
     step_key,
-    summary,
     with_samples,
 )
 from disentangle_repro.plan.request import Request

@@ -3,7 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-chapter = Chapter("psa/06_mixture_experiment")
+chapter = Chapter("psa/07_mixture_experiment")
 
 
 RATIOS = chapter.aggregate_ratios

@@ -11,21 +11,10 @@ from sklearn.metrics import r2_score
 from torch import nn
 
 from disentangle_repro.metrics import compositional_contrast, sis, slot_r2, smcc
-from disentangle_repro.psa import slot_metrics
+from disentangle_repro.psa import slot_alignment
 from disentangle_repro.psa.proofs import normal_slots, random_matrix, shuffled, smcc_by_chance
-from disentangle_repro.psa.slot_metrics import (
-    MATCHINGS,
-    align,
-    assign,
-    derivative_norms,
-    every_order,
-    explained,
-    fit_affine,
-    halves,
-    hungarian,
-    slot_agreement,
-    whitening,
-)
+from disentangle_repro.psa.slot_alignment import align, assign, every_order, fit_affine, halves, hungarian, whitening
+from disentangle_repro.psa.slot_metrics import MATCHINGS, derivative_norms, explained, slot_agreement
 
 
 def make_generator(seed):
@@ -61,7 +50,7 @@ def test_the_best_of_few_and_of_many_slots_meet(monkeypatch):
     for matching in MATCHINGS:
         before = smcc(a, b, matching=matching)
         with monkeypatch.context() as patched:
-            patched.setattr(slot_metrics, "MOST_ORDERS", 1)
+            patched.setattr(slot_alignment, "MOST_ORDERS", 1)
             assert smcc(a, b, matching=matching) == pytest.approx(before, abs=1e-12)
 
 
@@ -130,7 +119,7 @@ def test_alternating_finds_as_much_as_the_known_order(noise):
     s = normal_slots(600, 5, 8, generator=generator)
     t = (s + noise * normal_slots(600, 5, 8, generator=generator)) @ random_matrix(8, generator)
     fit, score = halves(600, True, 0)
-    known = slot_metrics.correlations(fit_affine(s[fit], t[fit])(s[score]), t[score]).mean().item()
+    known = slot_alignment.correlations(fit_affine(s[fit], t[fit])(s[score]), t[score]).mean().item()
     assert smcc(s, shuffled(t, generator), matching="alternating", protocol="pooled") > known - 0.01
 
 
@@ -391,9 +380,9 @@ def test_contrast_refusals():
 def test_alignment_ends_below_every_start():
     a, b = related(9, noise=1.0)
     affine, metric = align(a, b)
-    order = assign(slot_metrics.squared_distances(affine(a) @ metric, b @ metric))
-    best = ((slot_metrics.reorder(affine(a), order) - b) @ metric).square().sum(2).mean().item()
-    for start in (slot_metrics.from_means(a, b), slot_metrics.from_weighted_means(a, b)):
+    order = assign(slot_alignment.squared_distances(affine(a) @ metric, b @ metric))
+    best = ((slot_alignment.reorder(affine(a), order) - b) @ metric).square().sum(2).mean().item()
+    for start in (slot_alignment.from_means(a, b), slot_alignment.from_weighted_means(a, b)):
         assert math.isfinite(best)
-        cost = slot_metrics.squared_distances(start(a) @ metric, b @ metric)
+        cost = slot_alignment.squared_distances(start(a) @ metric, b @ metric)
         assert best < cost.gather(2, assign(cost)[:, :, None]).mean().item()

@@ -13,11 +13,11 @@ from disentangle_repro.tables.claims import (
     comparisons,
     deciding_margin,
     judge,
-    ledger,
     printed_numbers,
     read_claims,
     with_errors,
 )
+from disentangle_repro.tables.ledger import ledger
 
 CLAIMS = {claim["id"]: claim for claim in read_claims("factorqvae")}
 TABLE_1 = {  # D, InfoM, InfoE, InfoC and MSE on Shapes3D, Isaac3D and MPI3D, copied off the page

@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.tables import claims as ledger_of
+from disentangle_repro.tables import claims, ledger
 
-CLAIMS = {claim["id"]: claim for paper in ("qlae", "factorqvae", "tripod") for claim in ledger_of.read_claims(paper)}
+CLAIMS = {claim["id"]: claim for paper in ("qlae", "factorqvae", "tripod") for claim in claims.read_claims(paper)}
 SIDES = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 GREATER = {"id": "x-1", "paper": "qlae", "left": "x", "op": ">", "right": ["y"], "metrics": ["d"], "datasets": ["a"]}
 
 
 def word(claim, numbers):
     "The verdict as a word, also of a ledger that knew only whether a claim holds."
-    verdict = ledger_of.judge(claim, numbers)
+    verdict = claims.judge(claim, numbers)
     return getattr(verdict, "word", {True: "supported", False: "contradicted", None: "undecided"}.get(verdict[0]))
 
 
@@ -30,7 +30,7 @@ def numbers(values, seeds=5, ci95=0.02):
         half = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}[n] * spread / math.sqrt(n) if len(scores) > 1 else ci95
         rows.append((model, dataset, *(metric or ["d"]), scores.mean(), half if n > 1 else math.nan, n))
     frame = pd.DataFrame(rows, columns=["model", "dataset", "metric", "value", "ci95", "seeds"])
-    return getattr(ledger_of, "with_errors", lambda same: same)(frame)
+    return getattr(claims, "with_errors", lambda same: same)(frame)
 
 
 def test_one_seed_is_not_judged_by_its_sign():
@@ -97,7 +97,7 @@ def test_no_verdict_without_runs(figure):
 
 def test_ten_updates_judge_nothing():
     cells = pd.DataFrame({"updates": [10, 20_000], "scale": [SCALES["short"].name] * 2})
-    assert ledger_of.large_enough(cells).updates.tolist() == [20_000]
+    assert claims.large_enough(cells).updates.tolist() == [20_000]
 
 
 def test_falcor3d_counts_for_every_rival_but_two():
@@ -112,19 +112,19 @@ def test_falcor3d_counts_for_every_rival_but_two():
 def test_a_claim_judged_in_part_names_the_part():
     claim = CLAIMS["tripod-2"]
     values = {(model, "shapes3d", m): v for model, v in (("tripod", 0.8), ("qlae", 0.5)) for m in claim["metrics"]}
-    verdict = ledger_of.judge(claim, numbers(values))
+    verdict = claims.judge(claim, numbers(values))
     assert verdict.word == "supported" and verdict.part == "shapes3d, not the mean of all data sets"
     values = {("qlae", "mpi3d", m): 0.8 for m in ("infom", "d")} | {("ae", "mpi3d", m): 0.5 for m in ("infom", "d")}
-    verdict = ledger_of.judge(CLAIMS["qlae-1"], numbers(values))
+    verdict = claims.judge(CLAIMS["qlae-1"], numbers(values))
     assert verdict.word == "supported" and verdict.part.startswith("2 of 8 comparisons, on mpi3d")
     claim = CLAIMS["factorqvae-1"]
     values = {(rival, "shapes3d"): 0.3 for rival in claim["right"]} | {("factorqvae", "shapes3d"): 0.6}
-    verdict = ledger_of.judge(claim, numbers(values))
+    verdict = claims.judge(claim, numbers(values))
     assert verdict.word == "supported" and verdict.part == "1 of 3 settings, on shapes3d"
 
 
 def test_printed_without_intervals_cannot_be_judged_and_shows_the_difference():
-    book = ledger_of.ledger("factorqvae")
+    book = ledger.ledger("factorqvae")
     assert set(book.reported) == {"cannot be judged"}
     assert "D on mpi3d, QVAE against β-VAE: -0.02" in book.reported_why["factorqvae-3"]
 
@@ -134,9 +134,9 @@ def test_same_seeds_are_compared_seed_by_seed():
     rows = [("x", seeds + [0.11, 0.10, 0.09]), ("y", seeds)]
     frame = pd.DataFrame([(m, "a", "d", s.mean(), 4.303 * s.std(ddof=1) / 3**0.5, 3) for m, s in rows],
                          columns=["model", "dataset", "metric", "value", "ci95", "seeds"])  # fmt: skip
-    assert word(GREATER, ledger_of.with_errors(frame)) == "undecided"
+    assert word(GREATER, claims.with_errors(frame)) == "undecided"
     shared = [str(dict(zip("012", map(float, s), strict=True))).replace("'", '"') for _, s in rows]
-    assert word(GREATER, ledger_of.with_errors(frame.assign(by_seed=shared))) == "supported"
+    assert word(GREATER, claims.with_errors(frame.assign(by_seed=shared))) == "supported"
 
 
 def test_verdicts_keep_their_word():
@@ -173,7 +173,7 @@ def test_updates_that_were_really_made_decide_and_not_the_scale(tmp_path):
             records.append(store.record(spec) or {"spec": vars(spec), **made})
     cells = table_cells(table, Request(short), store, records).query("ours == ours")
     assert dict(zip(cells.model, cells.updates, strict=True)) == {"ae": 10, "qlae": 20_000}
-    assert set(ledger_of.large_enough(cells).model) == {"qlae"}
+    assert set(claims.large_enough(cells).model) == {"qlae"}
 
 
 def test_bold_is_what_cannot_be_told_from_the_best():
@@ -203,10 +203,10 @@ def test_figures_are_judged_from_trained_models_only():
     models, claim = ("ae", "beta_vae", "beta_tcvae"), CLAIMS["qlae-13"]
     for move, expected in ((0.4, "supported"), (0.03, "contradicted"), (0.1, "undecided")):
         of = [record(model, seed, move) for model in models for seed in range(3)]
-        assert word(claim, ledger_of.sweep_numbers(of)) == expected, move
+        assert word(claim, claims.sweep_numbers(of)) == expected, move
     two_seeds = [record(model, seed, 0.4) for model in models for seed in range(2)]
-    assert word(claim, ledger_of.sweep_numbers(two_seeds)) == "undecided"
-    assert ledger_of.sweep_numbers([record(m, seed, 0.4, 10) for m in models for seed in range(3)]).empty
+    assert word(claim, claims.sweep_numbers(two_seeds)) == "undecided"
+    assert claims.sweep_numbers([record(m, seed, 0.4, 10) for m in models for seed in range(3)]).empty
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_verdict_says_in_its_sentence_what_it_rests_on(scale, updates, said, m
     values = {("qlae", side, m): 0.8 for side in SIDES for m in ("infom", "d")}
     values |= {("ae", side, m): 0.5 for side in SIDES for m in ("infom", "d")}
     ours = numbers(values, seeds=3).assign(updates=updates, scale=scale)
-    monkeypatch.setattr(ledger_of, "read_claims", lambda paper: [claim])
-    sentence = ledger_of.readable(ledger_of.ledger("qlae", ours))["on ours"]["qlae-1"]
+    monkeypatch.setattr(ledger, "read_claims", lambda paper: [claim])
+    sentence = ledger.readable(ledger.ledger("qlae", ours))["on ours"]["qlae-1"]
     assert sentence.startswith("**supported** at ") and said in sentence.partition(":")[0]
     assert "over 4 data sets and seeds: ahead 100%" in sentence and "power at the printed effect 100%" in sentence
 
@@ -248,8 +248,8 @@ def test_power_is_that_of_the_noncentral_t_and_of_simulation():
 def test_the_readme_has_the_page_of_verdicts_on_printed_numbers():
     from disentangle_repro.core.files import project_root
 
-    on_a_page = ledger_of.printed_page()
+    on_a_page = ledger.printed_page()
     assert on_a_page in (project_root() / "README.md").read_text(encoding="utf-8"), "write it anew into nbs/index.ipynb"
     for paper in ("qlae", "tripod", "factorqvae", "asymmetry", "psa"):
-        assert all(claim["id"] in on_a_page for claim in ledger_of.read_claims(paper))
+        assert all(claim["id"] in on_a_page for claim in claims.read_claims(paper))
     assert len(on_a_page.split()) < 500, "two minutes"

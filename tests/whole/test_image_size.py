@@ -15,7 +15,7 @@ from disentangle_repro.data import load, load_dataset
 from disentangle_repro.data.averaging import averaged, averaged_file, majority
 from disentangle_repro.factorqvae.settings import hyperparameters
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model
-from disentangle_repro.plan.cost import noise, scoring_key, step_key
+from disentangle_repro.plan.probe import noise, scoring_key, step_key
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.runs.assemble import assemble
