@@ -173,8 +173,8 @@ def _(slots=((0, 1), (2,), (3, 4, 5))):
         f = generator_of_order(n, slots, 18)
         assert satisfies_asymmetry(f, points, slots, n)
         assert not any(satisfies_asymmetry(f, points, slots, m) for m in range(n))
-        assert not satisfies_asymmetry(generator_of_order(n, finer, 18), points, slots, n), "a slot falls apart"
-        assert not satisfies_asymmetry(smooth_decoder(6, 18), points, slots, n), "everything crosses"
+        assert not satisfies_asymmetry(generator_of_order(n, finer, 18), points, slots, n), "a slot can be split"
+        assert not satisfies_asymmetry(smooth_decoder(6, 18), points, slots, n), "all slots interact"
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #ccde3973
 @proof_check("asymmetry", "section 4.1", "a change of basis inside a slot can destroy the asymmetry")

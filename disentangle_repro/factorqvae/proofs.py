@@ -334,7 +334,7 @@ def _():
     best = log_density_ratio(counts.double() / counts.sum()).flatten()
     meant, printed = (descent(counts, printed=sign, steps=120) for sign in (False, True))
     torch.testing.assert_close(meant[-1], best, rtol=0, atol=0.01)
-    assert (printed[-1] * best < 0).all(), "a code is called what it is"
+    assert (printed[-1] * best < 0).all(), "a code is classified correctly"
     estimates = torch.stack([total_correlation(logits[joint]) for logits in printed])
     assert (estimates.diff() < 0).all() and estimates[-1] < -5, f"the estimate ends at {estimates[-1]:.2f}"
     losses = [printed_loss(size * printed[-1][joint], size * printed[-1][permuted]) for size in (1, 2, 4)]

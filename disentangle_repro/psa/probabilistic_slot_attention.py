@@ -63,12 +63,12 @@ def identity_map(dim: int) -> nn.Linear:
 class ProbabilisticSlotAttention(nn.Module):
     """Features (batch, positions, dim) of images to `MixtureSlots` (psa, Algorithms 1 to 3).
 
-    Without a random stream one fixed draw of starts serves all images, and slots are means. `n_slots` and `iterations`
-    may be changed later, `n_slots` only with sampled queries. `ValueError` for queries that are not known, fewer than
+    Without a `generator` all images have the same fixed initial means, and slots are means. `n_slots` and `iterations`
+    may be changed later, `n_slots` only with sampled queries. `ValueError` for an unknown `queries`, fewer than
     one slot or iteration, and features of another size.
     """
 
-    has_weights = True  # its slots have, and may be left out by them
+    has_weights = True  # slots have mixture weights, by which they can be pruned
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class ProbabilisticSlotAttention(nn.Module):
         *,
         iterations: int = 3,  # T
         projected: bool = False,  # keys and values are learned maps of the features (PSA-Proj); else the features (PSA)
-        queries: str = "sampled",  # means of the start: "sampled" from N(0, I), or "learned" with their variances
+        queries: str = "sampled",  # initial means: "sampled" from N(0, I), or "learned" with their variances
         normalize: bool = True,  # layer norm of the features first, as in slot attention
-        floor: float = FLOOR,  # no variance is smaller
+        floor: float = FLOOR,  # the smallest variance
     ):
         super().__init__()
         if min(n_slots, iterations) < 1:

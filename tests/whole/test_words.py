@@ -51,6 +51,26 @@ def test_a_phrase_would_be_found():
     assert len(never_right("The decoder hears one a layer.")) == 2
 
 
+def unpaired(markdown: str) -> list[str]:
+    "Paragraphs and items in which emphasis is opened and not closed; code and formulas left out."
+    text = re.sub(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$", "", markdown, flags=re.DOTALL)
+    parts = [re.sub(r"^\s*[-*] ", "", part) for part in re.split(r"\n\s*\n|\n(?=[-*>] )", text)]
+    return [part for part in parts if "***" in part or part.count("**") % 2 or part.replace("**", "").count("*") % 2]
+
+
+def test_emphasis_is_closed():
+    found = {}
+    for book in BOOKS:
+        cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
+        texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        found[str(book.relative_to(ROOT))] = [part for text in texts for part in unpaired(text)]
+    assert {book: parts for book, parts in found.items() if parts} == {}
+
+
+def test_open_emphasis_would_be_found():
+    assert len(unpaired("***Order 0.** A product $a * b$.\n\n**Two* words.\n\n- *One* **item**.\n* Another.")) == 2
+
+
 def test_words_are_spelt_right(tmp_path):
     for book in BOOKS:
         path = tmp_path / f"{'-'.join(book.relative_to(ROOT / 'nbs').parts)}.md"
