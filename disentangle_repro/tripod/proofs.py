@@ -724,7 +724,7 @@ def _():
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b1549a2
 def one_layer_each(decoder: Decoder) -> Decoder:
-    "The same activations, each called a layer, so that each gets a quotient of its own."
+    "The same activations, each treated as a layer, so that each gets a quotient of its own."
     return lambda latents: list(decoder(latents).split(1, dim=1))
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #0b4a7d3d
