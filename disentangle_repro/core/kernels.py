@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -134,6 +135,7 @@ def kernel_manager(server: Server) -> type:
     "The class of kernel managers, as nbclient and papermill take one, whose kernels are forked."
     from jupyter_client import AsyncKernelManager
     from jupyter_client.provisioning import LocalProvisioner
+    from traitlets import default
 
     class Forked(LocalProvisioner):
         async def launch_kernel(self, cmd, **kwargs):
@@ -146,6 +148,14 @@ def kernel_manager(server: Server) -> type:
             return await super().launch_kernel(cmd, **kwargs)
 
     class Manager(AsyncKernelManager):
+        @default("transport")
+        def _sockets_in_files(self) -> str:
+            return "ipc"
+
+        @default("ip")
+        def _beginning_of_their_names(self) -> str:
+            return os.path.join(tempfile.gettempdir(), f"kernel-{os.urandom(8).hex()}")
+
         async def start_kernel(self, **kwargs):
             self.kernel_id = self.kernel_id or kwargs.pop("kernel_id", os.urandom(16).hex())
             self.provisioner = Forked(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
