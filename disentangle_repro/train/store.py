@@ -124,12 +124,18 @@ def copy_kept(
     target: Path,
     root: Path,  # of the checkout in which the run was computed
 ) -> None:
-    "Copy a file of a run to where files are kept, a notebook with relative paths and the last state of progress bars."
+    """Copy a file of a run to where files are kept, a notebook with relative paths and the last state of progress bars.
+
+    `DataError` for a notebook that cannot be read.
+    """
     with written_whole(target) as part:
         if source.suffix != ".ipynb":
             shutil.copyfile(source, part)
             return
-        notebook = json.loads(source.read_text(encoding="utf-8").replace(f"{root.resolve()}/", ""))
+        try:
+            notebook = json.loads(source.read_text(encoding="utf-8").replace(f"{root.resolve()}/", ""))
+        except ValueError as error:
+            raise DataError(source, f"is no notebook ({error}).") from error
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 cell["outputs"] = last_states(cell["outputs"])
@@ -233,7 +239,10 @@ class Store:
         believed, faults = other.everything()
         new = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and not self.kept(r["id"]).exists()}
         for path in (path for path in other.results.glob("*/*") if path.stem in new):
-            copy_kept(path, self.results / path.relative_to(other.results), other.results.parent.parent)
+            try:
+                copy_kept(path, self.results / path.relative_to(other.results), other.results.parent.parent)
+            except DataError as fault:
+                faults.append(fault)
         for run, record in new.items():
             write_record(self.kept(run), record)
         return list(new), faults

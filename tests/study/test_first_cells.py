@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from disentangle_repro.core.files import project_root
 from disentangle_repro.papers import MODEL_NAMES, PAPERS
 from disentangle_repro.study.design import REQUEST
 from disentangle_repro.tables.layout import our_cell, printed_cell, table_cells
@@ -34,3 +36,11 @@ def test_a_row_is_what_is_printed_and_what_was_found(cells, model):
 
 def test_there_is_no_other_row(cells):
     assert len(rows()) == 5 and (cells[cells.model.isin(["ae", "qlae"])].seeds == 3).all()
+
+
+def test_what_is_told_beside_the_table(cells):
+    infom = cells[cells.metric == "infom"].set_index("model")
+    assert infom.seeds["vqvae"] == 1 and abs(infom.ours["vqvae"] - infom.ours["qlae"]) < 0.01
+    book = pd.read_csv(project_root() / "paper_tables" / "tables" / "cpu" / "qlae_claims.csv", index_col="claim")
+    assert book.ours[book.ours != "undecided"].to_dict() == {"qlae-6": "supported", "qlae-11": "supported"}
+    assert book.ours_part.notna().to_dict()["qlae-6"] and book.ours_part.isna()["qlae-11"]
