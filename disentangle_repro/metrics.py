@@ -24,7 +24,8 @@ from disentangle_repro.qlae.infomec import (
     plot_nmi,
     procedure,
 )
-from .scores.dci import completeness, dci, disentanglement
+from .scores.dci import dci
+from .scores.importance import completeness, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 from .scores.label_free import udr

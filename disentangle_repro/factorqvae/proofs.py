@@ -30,7 +30,8 @@ from .factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .scalar_codes import ScalarQuantizer, distances, relax, uniform_kl
 from .two_dcis import ranks
 from ..qlae.infomec import infomec
-from ..scores.dci import completeness, dci, disentanglement, shares, spread
+from ..scores.dci import dci
+from ..scores.importance import completeness, disentanglement, shares, spread
 
 # %% auto #0
 __all__ = ['lead_probability', 'TABLES', 'IMAGES', 'random_joint', 'draw_codes', 'tabulate', 'total_variation', 'distance_of_permuted', 'distance_foretold', 'log_density_ratio', 'counted_batch', 'printed_loss', 'descent', 'one_hot_draws', 'mean_logit', 'law_of_codes', 'draw_relaxed', 'relaxed_log_ratio', 'descend', 'round_by_the_book', 'small_pair', 'VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code', 'relabelled', 'ordered_codes', 'opposite_pairs']

@@ -15,7 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import isotonic_regression
 
 from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
-from ..scores.dci import HELD_OUT, completeness, disentanglement, forest_by_depth, split_rows
+from ..scores.dci import HELD_OUT, forest_by_depth, split_rows
+from ..scores.importance import completeness, disentanglement
 from disentangle_repro.scores.mutual_information import (
     discrete_mutual_information,
     equal_width_bins,

@@ -9,7 +9,8 @@ __all__ = ['DCI', 'completeness', 'dci', 'disentanglement', 'check_sources_laten
            'ksg_mutual_information', 'nmi_matrix']
 
 # %% ../../nbs/scores/index.ipynb #1e30bd6c
-from .dci import DCI, completeness, dci, disentanglement
+from .dci import DCI, dci
+from .importance import completeness, disentanglement
 from .information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .inputs import check_sources_latents
 from .interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
