@@ -1,4 +1,4 @@
-"""How many pictures a second each scene draws: by one process a core, or on a GPU. Run by `make bench`."""
+"""How many images a second each scene draws: by one process a core, or on a GPU. Run by `make bench`."""
 
 import time
 from importlib import import_module
@@ -13,7 +13,7 @@ from disentangle_repro.data.hdf5 import drawing_device
 from disentangle_repro.data.scenes import Scene
 from disentangle_repro.data.shapes3d import SHAPES3D
 
-TARGETS = {  # pictures a second on two cores, where a number was set
+TARGETS = {  # images a second on two cores, where a number was set
     "shapes3d": 2000,
     "mpi3d": 500,
     "falcor3d": None,
@@ -38,15 +38,15 @@ def random_sources(scene, seed):
 
 
 def draw_for_a_while(name, seed, device):
-    """Pictures a second, as bytes in main memory, over whole batches; the first few pictures do not count."""
+    """Images a second, as bytes in main memory, over whole batches; the first few images do not count."""
     scene = scene_named(name)
     sources = random_sources(scene, seed).to(device)
-    scene.pictures(sources[:32]).cpu()
+    scene.images(sources[:32]).cpu()
     if device.type == "cpu":
         barrier.wait()
     start, drawn = time.perf_counter(), 0
     while time.perf_counter() < start + SECONDS:
-        drawn += len(scene.pictures(sources).cpu())
+        drawn += len(scene.images(sources).cpu())
     return drawn / (time.perf_counter() - start)
 
 
@@ -58,17 +58,17 @@ def start_process(shared_barrier):
 
 
 def whole_grid(device):
-    """Seconds for all pictures of shapes3d."""
+    """Seconds for all images of shapes3d."""
     start = time.perf_counter()
     for rows in torch.arange(SHAPES3D.sources.size, device=device).split(16_384):
-        SHAPES3D.pictures(SHAPES3D.sources.factors(rows)).cpu()
+        SHAPES3D.images(SHAPES3D.sources.factors(rows)).cpu()
     return time.perf_counter() - start
 
 
 def main():
     cores, context = joblib.cpu_count(), get_context("spawn")
     print(f"{cores} cores" + (f", {device_name()}" if torch.cuda.is_available() else ""))
-    print(f"{'scene':14}{'pixels':>8}{'pictures a second':>20}{'target':>8}  drawn by")
+    print(f"{'scene':14}{'pixels':>8}{'images a second':>20}{'target':>8}  drawn by")
     with context.Pool(cores, start_process, (context.Barrier(cores, timeout=600),)) as processes:
         for name, target in TARGETS.items():
             if not find_spec(f"disentangle_repro.data.{name}"):
@@ -84,7 +84,7 @@ def main():
             size = f"{scene.image_size}x{scene.image_size}"
             print(f"{name:14}{size:>8}{sum(rates):20,.0f}{target or '':>8}  {where}", flush=True)
     if torch.cuda.is_available():
-        print(f"all {SHAPES3D.sources.size:,} pictures of shapes3d: {whole_grid(torch.device('cuda')):.1f} s")
+        print(f"all {SHAPES3D.sources.size:,} images of shapes3d: {whole_grid(torch.device('cuda')):.1f} s")
 
 
 if __name__ == "__main__":

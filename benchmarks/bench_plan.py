@@ -25,7 +25,7 @@ from disentangle_repro.train.speed import keep_freed_memory
 
 
 def parser():
-    """Which training, how long, and on how many rendered pictures."""
+    """Which training, how long, and on how many rendered images."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("paper", choices=PAPERS)
     options.add_argument("model")

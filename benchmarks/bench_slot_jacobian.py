@@ -17,7 +17,7 @@ from disentangle_repro.nets.slots import TransformerDecoder
 SPRITES = {"image_size": 64, "n_slots": 5, "dim": 32}
 CLEVR6 = {"image_size": 128, "n_slots": 7, "dim": 64}
 LEAST_RATIO, MOST_DIFFERENCE, MOST_MEMORY = 3, 1e-4, 4 * 2**30  # to jacfwd's time, from its result, bytes
-ALONE = "import bench_slot_jacobian as bench; bench.one_large_picture()"
+ALONE = "import bench_slot_jacobian as bench; bench.one_large_image()"
 
 
 def decoder_and_slots(image_size, n_slots, dim, device="cpu"):
@@ -28,7 +28,7 @@ def decoder_and_slots(image_size, n_slots, dim, device="cpu"):
 
 @torch.no_grad()
 def by_jacfwd(decoder, slots):
-    whole = jacfwd(lambda s: decoder(s[None]).picture[0])(slots[0])
+    whole = jacfwd(lambda s: decoder(s[None]).image[0])(slots[0])
     return whole.abs().sum((0, 4)).movedim(2, 0)[None]
 
 
@@ -40,7 +40,7 @@ def timed(function, decoder, slots):
     return time.perf_counter() - start, result
 
 
-def one_large_picture():
+def one_large_image():
     "Prints seconds and the most memory that this process has had, in bytes."
     seconds, _ = timed(slot_jacobian, *decoder_and_slots(**CLEVR6))
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]
@@ -48,7 +48,7 @@ def one_large_picture():
 
 
 def large_alone():
-    "Seconds and bytes of `one_large_picture` in a process of its own; Linux only."
+    "Seconds and bytes of `one_large_image` in a process of its own; Linux only."
     here = Path(__file__).parent
     printed = subprocess.run([sys.executable, "-c", ALONE], cwd=here, check=True, capture_output=True, text=True).stdout
     seconds, memory = printed.split()
@@ -58,7 +58,7 @@ def large_alone():
 def main():
     device = pick_device()
     decoder, slots = decoder_and_slots(**SPRITES, device=device)
-    print(f"one picture of 64x64, 5 slots of 32; float32; {device_name(device)}; wall clock")
+    print(f"one image of 64x64, 5 slots of 32; float32; {device_name(device)}; wall clock")
     print(f"{'':44}{'seconds':>10}{'ratio':>8}{'difference':>12}")
     slot_jacobian(decoder, slots)
     whole_seconds, whole = timed(by_jacfwd, decoder, slots)
@@ -72,7 +72,7 @@ def main():
         assert difference < MOST_DIFFERENCE
     assert whole_seconds / found["slot_jacobian"][0] > LEAST_RATIO
     seconds, memory = large_alone()
-    print(f"one picture of 128x128, 7 slots of 64; CPU: {seconds:.2f} seconds, at most {memory / 2**30:.2f} GiB")
+    print(f"one image of 128x128, 7 slots of 64; CPU: {seconds:.2f} seconds, at most {memory / 2**30:.2f} GiB")
     assert memory < MOST_MEMORY
 
 

@@ -95,7 +95,7 @@ def families(beside, names, rounds):
 
 
 def qlae_training(device):
-    """QLAE with the twelve latents of shapes3d, at full width, on noise: the content of pictures costs nothing."""
+    """QLAE with the twelve latents of shapes3d, at full width, on noise: the content of images costs nothing."""
     with seeded(0):
         model = QLAE(12).to(device)
         images = torch.randint(256, (1024, 64, 64, 3), dtype=torch.uint8).to(device)

@@ -51,7 +51,7 @@ from disentangle_repro.asymmetry.slot_jacobian import (
     forward_jacobian,
     j_ari,
     jis,
-    picture_of,
+    image_of,
     sheet_slope,
     slot_jacobian,
 )
@@ -1417,12 +1417,12 @@ def _():
         decoder, slots = TransformerDecoder(6, image_size=8, width=0.1).double(), torch.randn(2, 4, 6).double()
     order = torch.tensor([2, 0, 3, 1])
     before, after = decoder(slots), decoder(slots[:, order])
-    torch.testing.assert_close(after.picture, before.picture, rtol=0, atol=1e-12)
+    torch.testing.assert_close(after.image, before.image, rtol=0, atol=1e-12)
     for ours, theirs in zip(before.attention, after.attention, strict=True):
         assert ours.shape == (2, 12, 64, 4) and (ours.sum(3) - 1).abs().max() < 1e-12, "rows do not sum to one"
         torch.testing.assert_close(theirs, ours[..., order], rtol=0, atol=1e-12)
     torch.testing.assert_close(interaction_loss(after.attention), interaction_loss(before.attention))
-    assert (decoder(-slots).picture - before.picture).abs().max() > 1e-4, "the decoder ignores its slots"
+    assert (decoder(-slots).image - before.image).abs().max() > 1e-4, "the decoder ignores its slots"
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6711bc7b
 def flat_gradient(of: Float[Tensor, ""], model: nn.Module) -> Float[Tensor, " n"]:
@@ -1443,7 +1443,7 @@ def _():
             model.anneal(done)
             loss, terms = model.loss(images, make_generator(1))
             torch.testing.assert_close(terms["interaction"], interaction_loss(drawn.attention, protocol))
-            errors = drawn.picture - images.movedim(3, 1) / 255
+            errors = drawn.image - images.movedim(3, 1) / 255
             torch.testing.assert_close(terms["reconstruction"], errors.square().sum() / len(images))
             strengths = weights | {"interaction": warmth * weights["interaction"]}
             torch.testing.assert_close(loss, sum(strengths[name] * term for name, term in terms.items()))
@@ -1466,16 +1466,16 @@ def _():
     parts = [sympy.Function("x1")(t), *fixed[:2]]
     alpha = [sympy.Function("alpha1")(t), *fixed[2:]]
     masks = [sympy.exp(a) / sum(sympy.exp(b) for b in alpha) for a in alpha]
-    picture = sum(m * x for m, x in zip(masks, parts, strict=True))
-    slope = sheet_slope(masks[0], parts[0], picture, parts[0].diff(t), alpha[0].diff(t))
-    assert sympy.simplify(picture.diff(t) - slope) == 0
+    image = sum(m * x for m, x in zip(masks, parts, strict=True))
+    slope = sheet_slope(masks[0], parts[0], image, parts[0].diff(t), alpha[0].diff(t))
+    assert sympy.simplify(image.diff(t) - slope) == 0
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6166dc94
 def whole_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
 ) -> Float[Tensor, "batch channels height width slots dims"]:
     "Every derivative of every number of each image by its own slots; as large as it sounds."
-    return torch.stack([jacfwd(lambda s: picture_of(decoder, s[None])[0])(each) for each in slots])
+    return torch.stack([jacfwd(lambda s: image_of(decoder, s[None])[0])(each) for each in slots])
 
 
 @proof_check("asymmetry", "section 6, slot Jacobian", "each way to compute it gives the L1 norm of the full Jacobian")

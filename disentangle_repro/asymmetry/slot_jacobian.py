@@ -24,25 +24,25 @@ from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
-__all__ = ['Decoder', 'SHORTCUTS', 'picture_of', 'sum_over_directions', 'slot_derivatives', 'forward_jacobian', 'sheet_slope',
+__all__ = ['Decoder', 'SHORTCUTS', 'image_of', 'sum_over_directions', 'slot_derivatives', 'forward_jacobian', 'sheet_slope',
            'broadcast_jacobian', 'keys_and_values', 'pixel_colours', 'pixel_jacobian', 'transformer_jacobian',
            'slot_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis', 'to_foreground', 'scene_decoder',
            'true_jacobian', 'plot_slot_jacobians', 'shared_pixels']
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
-Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with a `picture`
+Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with an `image`
 
 
-def picture_of(
+def image_of(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
 ) -> Float[Tensor, "batch channels height width"]:
     "The images of a decoder; `ValueError` for what is not a batch of images."
     made = decoder(slots)
-    picture = getattr(made, "picture", made)
-    if picture.ndim != 4 or len(picture) != len(slots):
-        shape = tuple(picture.shape)
+    image = getattr(made, "image", made)
+    if image.ndim != 4 or len(image) != len(slots):
+        shape = tuple(image.shape)
         raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height, width.")
-    return picture
+    return image
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #75fee3c0
 def sum_over_directions(
@@ -75,12 +75,12 @@ def forward_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int
 ) -> Float[Tensor, "batch slots height width"]:
     "Slot Jacobians of any decoder, `chunk` directions at a time."
-    return slot_derivatives(partial(picture_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
+    return slot_derivatives(partial(image_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ba41e357
-def sheet_slope(mask, part, picture, part_slope, alpha_slope):
+def sheet_slope(mask, part, image, part_slope, alpha_slope):
     "Change of the output with one slot's image and mask logit; for one pixel and channel, or arrays that broadcast."
-    return mask * (part_slope + alpha_slope * (part - picture))
+    return mask * (part_slope + alpha_slope * (part - image))
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d659dad3
 def broadcast_jacobian(
@@ -91,8 +91,8 @@ def broadcast_jacobian(
     def size(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots height width"]:
         sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
         made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
-        masks, picture = made.masks[:, :, None], made.picture[:, None]
-        return sheet_slope(masks, made.parts, picture, parts_slope, alpha_slope).abs().sum(2)
+        masks, image = made.masks[:, :, None], made.image[:, None]
+        return sheet_slope(masks, made.parts, image, parts_slope, alpha_slope).abs().sum(2)
 
     return sum_over_directions(size, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)
 
@@ -159,7 +159,7 @@ def slot_jacobian(
     """Dependence of each pixel on each slot: the L1 norm over slot dims and colours (asymmetry, section 6 and A4).
 
     `decoder` maps slots (batch, slots, dims) to images (batch, channels, height, width), or to an output with such
-    a `picture`, each from its own slots. `ValueError` for slots or images of another shape, and a `chunk` below 1.
+    an `image`, each from its own slots. `ValueError` for slots or images of another shape, and a `chunk` below 1.
     """
     if slots.ndim != 3 or slots.numel() == 0:
         raise ValueError(f"slots has shape {tuple(slots.shape)}: needed are images, slots and dims.")

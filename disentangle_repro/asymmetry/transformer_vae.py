@@ -120,7 +120,7 @@ class TransformerVAE(SlotAutoencoder):
         images = to_network(images)
         slots, _, terms = self.slots(self.encoder(images), generator)
         drawn = self.decoder(slots)
-        terms["reconstruction"] = (drawn.picture - images).square().sum((1, 2, 3)).mean()
+        terms["reconstruction"] = (drawn.image - images).square().sum((1, 2, 3)).mean()
         if drawn.attention is not None:
             terms["interaction"] = interaction_loss(drawn.attention, self.protocol)
         strengths = self.weights | {"interaction": self.warmth * self.weights["interaction"]}
@@ -131,7 +131,7 @@ class TransformerVAE(SlotAutoencoder):
         drawn = self.decoder(slots)
         if drawn.masks is not None:
             return drawn.masks
-        return torch.stack(drawn.attention).mean((0, 2)).mT.unflatten(2, drawn.picture.shape[2:])
+        return torch.stack(drawn.attention).mean((0, 2)).mT.unflatten(2, drawn.image.shape[2:])
 
     def segment(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None

@@ -119,7 +119,7 @@ class Pixels(NamedTuple):
     "A likelihood: how decoder output becomes a loss and an image."
 
     loss: Callable[[Tensor, Tensor], Float[Tensor, ""]]  # of images with values in [0, 1]
-    picture: Callable[[Tensor], Tensor]  # with values in [0, 1]
+    image: Callable[[Tensor], Tensor]  # with values in [0, 1]
 
 
 PIXELS = {
@@ -212,7 +212,7 @@ class Autoencoder(nn.Module):
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
-        return from_network(self.pixels.picture(self.decoder(self.latent.embed(latents))))
+        return from_network(self.pixels.image(self.decoder(self.latent.embed(latents))))
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #7d487f4a
 @torch.no_grad()

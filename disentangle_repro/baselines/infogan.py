@@ -125,7 +125,7 @@ class InfoGAN(Autoencoder):
     ) -> tuple[Float[Tensor, "n latents"], Float[Tensor, "n channels height width"]]:
         "Sampled latents and the generator's output (lines 6 and 7)."
         latents = self.latent.sample(n, generator).to(device)
-        return latents, self.pixels.picture(self.decoder(self.latent.embed(latents)))
+        return latents, self.pixels.image(self.decoder(self.latent.embed(latents)))
 
     def read_back(
         self, fake: Tensor, latents: Float[Tensor, "n latents"], generator: torch.Generator | None

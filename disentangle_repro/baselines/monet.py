@@ -192,7 +192,7 @@ class MONet(Autoencoder):
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1], composed by the decoded masks."
-        return from_network(self.decoder(latents).picture)
+        return from_network(self.decoder(latents).image)
 
     def segment(self, images: UInt8[Tensor, "batch height width channels"]) -> Int[Tensor, "batch height width"]:
         "The slot whose mask is largest, for each pixel."

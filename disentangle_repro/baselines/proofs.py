@@ -353,9 +353,9 @@ def _():
     parameters, step = list(critic.parameters()), 1e-6
     gradients = torch.autograd.grad(gradient_penalty(critic, points), parameters, allow_unused=True)
     for parameter, gradient, direction in zip(parameters, gradients, directions, strict=True):
-        foretold = 0.0 if gradient is None else (gradient * direction).sum().item()
+        predicted = 0.0 if gradient is None else (gradient * direction).sum().item()
         after, before = (moved_penalty(critic, points, parameter, sign * step * direction) for sign in (1, -1))
-        assert abs((after - before) / (2 * step) - foretold) < 1e-6, f"{foretold} is not {(after - before) / 2 / step}"
+        assert abs((after - before) / (2 * step) - predicted) < 1e-6, f"predicted: {predicted}"
 
 
 def moved_penalty(critic: nn.Module, points: Tensor, parameter: nn.Parameter, by: Tensor) -> float:
@@ -405,9 +405,9 @@ def _():
     for distance in (1.0, 4.0):
         critic = trained_critic(point_mass(distance), point_mass(0.0))
         difference = -value_difference(critic(torch.zeros(1, 1)), critic(torch.tensor([[distance]]))).item()
-        foretold = distance * (1 + distance / 20)
-        assert abs(difference / foretold - 1) < 0.01, (
-            f"difference {difference:.4f} over a distance of {distance}, {foretold} expected"
+        predicted = distance * (1 + distance / 20)
+        assert abs(difference / predicted - 1) < 0.01, (
+            f"difference {difference:.4f} over a distance of {distance}, {predicted} expected"
         )
 
 # %% ../../nbs/baselines/05_infogan.ipynb #acd849a4

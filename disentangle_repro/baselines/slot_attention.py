@@ -202,7 +202,7 @@ class SlotAutoencoder(Autoencoder):
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
         images = to_network(images)
         made = self.slots(self.encoder(images), generator)
-        reconstruction = F.mse_loss(self.decoder(made.slots).picture, images)
+        reconstruction = F.mse_loss(self.decoder(made.slots).image, images)
         return self.weighted(reconstruction, made.penalties), {"reconstruction": reconstruction, **made.penalties}
 
     def encode(
@@ -213,7 +213,7 @@ class SlotAutoencoder(Autoencoder):
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from slots, with values in [0, 1]."
-        return from_network(self.decoder(latents).picture.clamp(0, 1))
+        return from_network(self.decoder(latents).image.clamp(0, 1))
 
     def segment(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None

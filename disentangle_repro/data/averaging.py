@@ -47,16 +47,16 @@ def majority(masks: UInt8[Tensor, "n height width"], image_size: int) -> UInt8[T
 
 # %% ../../nbs/data/16_averaging.ipynb #5a1e0c6e
 def averaged_file(
-    pictures: OnDisk | UInt8[Tensor, "n height width ..."],
+    images: OnDisk | UInt8[Tensor, "n height width ..."],
     image_size: int,
     shrink: Callable[[Tensor, int], Tensor],  # `averaged` or `majority`
     chunk: int = 2_048,  # images that are held in full size at a time
 ) -> UInt8[Tensor, "n size size ..."]:
     "All rows, smaller; `ValueError` where `image_size` does not divide their size."
-    n, _, _, *channels = pictures.shape
-    in_blocks(pictures[:0], image_size)  # refused before anything is read
-    tensor = torch.empty((n, image_size, image_size, *channels), dtype=torch.uint8, device=pictures.device)
-    order = pictures.rows.argsort() if isinstance(pictures, OnDisk) else torch.arange(n)
+    n, _, _, *channels = images.shape
+    in_blocks(images[:0], image_size)  # refused before anything is read
+    tensor = torch.empty((n, image_size, image_size, *channels), dtype=torch.uint8, device=images.device)
+    order = images.rows.argsort() if isinstance(images, OnDisk) else torch.arange(n)
     for rows in order.split(chunk):
-        tensor[rows.to(pictures.device)] = shrink(pictures[rows], image_size)
+        tensor[rows.to(images.device)] = shrink(images[rows], image_size)
     return tensor

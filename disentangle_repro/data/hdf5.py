@@ -132,12 +132,12 @@ def read_rows(
     "Rows of a data set in the order asked for; every chunk is read at most once."
     chunk = images.chunks[0] if images.chunks else 64
     order = np.argsort(rows, kind="stable")
-    pictures = np.empty((len(rows), *images.shape[1:]), images.dtype)
+    read = np.empty((len(rows), *images.shape[1:]), images.dtype)
     for here in np.split(order, np.flatnonzero(np.diff(rows[order] // chunk)) + 1):
         if len(here):
             first = rows[here[0]]
-            pictures[here] = images[first : rows[here[-1]] + 1][rows[here] - first]
-    return pictures
+            read[here] = images[first : rows[here[-1]] + 1][rows[here] - first]
+    return read
 
 # %% ../../nbs/data/13_hdf5.ipynb #7304a78e
 class OnDisk:
@@ -318,7 +318,7 @@ def draw_part(
 ) -> int:  # images drawn
     "Draws a block and writes its part."
     with torch_threads(1):
-        drawn = {"images": scene.pictures(sources.to(device))}
+        drawn = {"images": scene.images(sources.to(device))}
         if isinstance(scene, ObjectScene):
             drawn["masks"] = scene.masks(sources.to(device))
     with written_whole(part) as path, h5py.File(path, "w") as file:
@@ -392,7 +392,7 @@ def join_parts(
 # %% ../../nbs/data/13_hdf5.ipynb #578fc37c
 def drawing_device(scene: Scene | ObjectScene, device: torch.device | str | None) -> torch.device:
     "Where a scene is drawn: where it is asked for, if it can be."
-    return torch.device("cpu") if getattr(scene, "picture", None) else pick_device(device)
+    return torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
 
 # %% ../../nbs/data/13_hdf5.ipynb #3db96855
 def hidden(path: Path, kind: str) -> Path:

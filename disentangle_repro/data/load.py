@@ -176,8 +176,8 @@ class Dataset:
     def at(self, sources: Int[Tensor, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
         "The images of any sources of a grid, whether they are among `images` or not."
         rows = self._of_grid("at").sources.index(sources := sources.to(self.images.device))
-        pictures = self.scene.pictures(sources) if self.grid is None else self.grid[rows]
-        return averaged(pictures, self.image_size)
+        images = self.scene.images(sources) if self.grid is None else self.grid[rows]
+        return averaged(images, self.image_size)
 
     def sample_pairs(
         self,
@@ -205,12 +205,12 @@ def in_steps(n: int, step: int = 1_000) -> list[range]:
     return [range(first, min(first + step, n)) for first in range(0, n, step)]
 
 # %% ../../nbs/data/15_load.ipynb #cf42098d
-def rows_of(pictures: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | None:
+def rows_of(images: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | None:
     "Consecutive rows, on disk if all are."
     part = slice(rows.start, rows.stop)
-    if isinstance(pictures, OnDisk):
-        return OnDisk(pictures.path, pictures.name, pictures.rows[part], pictures.device)
-    return None if pictures is None else pictures[part]
+    if isinstance(images, OnDisk):
+        return OnDisk(images.path, images.name, images.rows[part], images.device)
+    return None if images is None else images[part]
 
 # %% ../../nbs/data/15_load.ipynb #bb7cb3dd
 def sample_pairs(
@@ -233,19 +233,19 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
 # %% ../../nbs/data/15_load.ipynb #12daaab5
-def in_memory(pictures: OnDisk) -> UInt8[Tensor, "n height width ..."]:
+def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
     "All rows on their device."
-    tensor = torch.empty(pictures.shape, dtype=torch.uint8, device=pictures.device)
-    for rows in pictures.rows.argsort().split(4096):
-        tensor[rows.to(pictures.device)] = pictures[rows]
+    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
+    for rows in images.rows.argsort().split(4096):
+        tensor[rows.to(images.device)] = images[rows]
     return tensor
 
 # %% ../../nbs/data/15_load.ipynb #933066a7
-def placed(pictures: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
+def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
     "All of them in the memory of a device if they fit into half of what is free, else on disk."
-    pictures = [one.to(device) for one in pictures]
-    fits = sum(math.prod(one.shape) for one in pictures) <= free_memory(pictures[0].device) / 2
-    return [in_memory(one) if fits else one for one in pictures]
+    images = [one.to(device) for one in images]
+    fits = sum(math.prod(one.shape) for one in images) <= free_memory(images[0].device) / 2
+    return [in_memory(one) if fits else one for one in images]
 
 # %% ../../nbs/data/15_load.ipynb #5a1e0c42
 def sized(

@@ -101,5 +101,5 @@ MULTI_DSPRITES = ObjectScene(
     sample=sample_multi_dsprites,
     draw=draw_multi_dsprites,
     mask=mask_multi_dsprites,
-    picture=image_multi_dsprites,
+    image=image_multi_dsprites,
 )

@@ -59,7 +59,7 @@ class Scene:
         self.sources.index(sources)
         return self.draw(self.values(sources).float(), self.image_size, samples, repeats=True)
 
-    def pictures(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
+    def images(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
         "Images as files hold them."
         drawn = self.generate(sources)
         return to_bytes(drawn.round() if self.binary else drawn)
@@ -83,7 +83,7 @@ class ObjectScene:
     sample: Callable[[int, int], Float[Tensor, "n sources"]]  # the first n scenes' sources, from n and a seed
     draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
-    picture: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
+    image: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
     joint: Joint | None = None  # of features of each object; as `sample` has them where there is none
 
     @property
@@ -126,11 +126,11 @@ class ObjectScene:
         "Images of the sources; `ValueError` for a wrong number of sources."
         return self.draw(self.checked(sources), self.image_size, samples)
 
-    def pictures(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
-        "Images as files hold them: drawn by `picture`, or else what `generate` draws, as bytes."
-        if self.picture is None:
+    def images(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
+        "Images as files hold them: drawn by `image`, or else what `generate` draws, as bytes."
+        if self.image is None:
             return to_bytes(self.generate(sources))
-        return self.picture(self.checked(sources), self.image_size)
+        return self.image(self.checked(sources), self.image_size)
 
     def masks(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width"]:
         "What each pixel shows: a segment of the background, from 0, or an object, from `segments`."
@@ -155,11 +155,11 @@ def to_bytes(images: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
 
 # %% ../../nbs/data/03_scenes.ipynb #50010f24
 def mosaic(
-    pictures: UInt8[Tensor, "rows columns height width channels"],
+    images: UInt8[Tensor, "rows columns height width channels"],
     border: int = 2,  # pixels of white between images
 ) -> UInt8[Tensor, "height width channels"]:
     "A grid of images as one image."
-    padded = torch.nn.functional.pad(pictures, (0, 0, 0, border, 0, border), value=255)
+    padded = torch.nn.functional.pad(images, (0, 0, 0, border, 0, border), value=255)
     rows, columns, height, width, channels = padded.shape
     return padded.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)[:-border, :-border].cpu()
 
@@ -194,9 +194,9 @@ def contact_sheet(
     grid = isinstance(scene, Scene)
     chosen = scene.sources.factors(scene.sources.subset(8, seed)) if grid else scene.sample(8, seed)
     rows = {"random": chosen, **rows_of_values(scene, chosen[0])}
-    pictures = scene.pictures(torch.cat(list(rows.values()))).split([len(row) for row in rows.values()])
-    sheet = torch.full((len(rows), 8, *pictures[0].shape[1:]), 255, dtype=torch.uint8)
-    for place, row in zip(sheet, pictures, strict=True):
+    images = scene.images(torch.cat(list(rows.values()))).split([len(row) for row in rows.values()])
+    sheet = torch.full((len(rows), 8, *images[0].shape[1:]), 255, dtype=torch.uint8)
+    for place, row in zip(sheet, images, strict=True):
         place[: len(row)] = row
     figure, axis = plt.subplots(figsize=(8 * size + 1.3, len(rows) * size), layout="constrained")
     axis.imshow(mosaic(sheet))
@@ -214,11 +214,11 @@ def changes(
 ) -> pd.DataFrame:  # one row per source
     "How much of an image changes when one source moves by one step."
     sources, table = scene.sources.factors(scene.sources.subset(n, seed)), {}
-    before = scene.pictures(sources).int()
+    before = scene.images(sources).int()
     for i, (name, count) in enumerate(zip(scene.sources.names, scene.sources.value_counts, strict=True)):
         moved = sources.clone()
         moved[:, i] += torch.where(moved[:, i] < count - 1, 1, -1)
-        change = (scene.pictures(moved).int() - before).abs().flatten(1)
+        change = (scene.images(moved).int() - before).abs().flatten(1)
         share = (change > 0).float().mean(1)
         table[name] = {
             "bytes changed, median": share.median().item(),
@@ -231,4 +231,4 @@ def changes(
 def different(scene: Scene, n: int = 2000, seed: int = 0) -> int:
     "How many different images, to the byte, `n` random combinations of sources give."
     parts = scene.sources.factors(scene.sources.subset(n, seed)).split(1000)
-    return len({picture.tobytes() for part in parts for picture in scene.pictures(part).numpy()})
+    return len({image.tobytes() for part in parts for image in scene.images(part).numpy()})

@@ -166,14 +166,14 @@ ANTIALIASING, REACH = 5, 4  # canvas pixels per pixel along each side; pixels ar
 def shrink_around(
     canvas: Image.Image,
     corners: Float[np.ndarray, "corners 2"],  # canvas pixels
-    picture: UInt8[np.ndarray, "height width 3"],  # is written to
+    image: UInt8[np.ndarray, "height width 3"],  # is written to
 ) -> None:
     "Write what the canvas shows around a polygon, shrunk, to its place in the image."
-    size = len(picture)
+    size = len(image)
     left, top = (int(place) for place in np.clip(corners.min(0) // ANTIALIASING - REACH, 0, size - 1))
     right, bottom = (int(place) for place in np.clip(corners.max(0) // ANTIALIASING + 1 + REACH, 1, size))
     box = tuple(ANTIALIASING * place for place in (left, top, right, bottom))
-    picture[top:bottom, left:right] = canvas.resize((right - left, bottom - top), Image.Resampling.LANCZOS, box)
+    image[top:bottom, left:right] = canvas.resize((right - left, bottom - top), Image.Resampling.LANCZOS, box)
 
 # %% ../../nbs/data/10_sprites.ipynb #7e7796d7
 def canvas_corners(
@@ -195,15 +195,15 @@ def draw_with_pillow(
     sprites = sources.detach().cpu().double().unflatten(1, (MOST, len(FEATURES)))
     corners = canvas_corners(sprites.flatten(0, 1), ANTIALIASING * image_size)
     colours = (255 * sprite_colours(sprites)).floor().int().tolist()
-    pictures = np.zeros((len(sources), image_size, image_size, 3), np.uint8)
-    for i, picture in enumerate(pictures):
+    images = np.zeros((len(sources), image_size, image_size, 3), np.uint8)
+    for i, image in enumerate(images):
         canvas = Image.new("RGB", (ANTIALIASING * image_size,) * 2)
         shown = [k for k in range(MOST) if sprites[i, k, 0] > 0.5]
         for k in shown:
             ImageDraw.Draw(canvas).polygon(corners[MOST * i + k].ravel().tolist(), fill=tuple(colours[i][k]))
         for k in shown:
-            shrink_around(canvas, corners[MOST * i + k], picture)
-    return torch.from_numpy(pictures).flip(1).to(sources.device)
+            shrink_around(canvas, corners[MOST * i + k], image)
+    return torch.from_numpy(images).flip(1).to(sources.device)
 
 # %% ../../nbs/data/10_sprites.ipynb #d3611784
 def mean_clipped(
@@ -271,10 +271,10 @@ def draw_sprites(
     sprites = sources.unflatten(1, (MOST, len(FEATURES)))
     covered = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=image_size)).unflatten(0, (-1, MOST))
     alpha = (covered * sprites[..., 0, None, None])[..., None]
-    picture = torch.zeros_like(alpha[:, 0]).expand(-1, -1, -1, 3)
+    image = torch.zeros_like(alpha[:, 0]).expand(-1, -1, -1, 3)
     for k, colour in enumerate(sprite_colours(sprites).unbind(1)):
-        picture = picture + alpha[:, k] * (colour[:, None, None] - picture)
-    return picture
+        image = image + alpha[:, k] * (colour[:, None, None] - image)
+    return image
 
 # %% ../../nbs/data/10_sprites.ipynb #04ffb896
 def mask_sprites(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Tensor, "n height width"]:
@@ -299,5 +299,5 @@ SPRITES = ObjectScene(
     sample=sample_sprites,
     draw=draw_sprites,
     mask=mask_sprites,
-    picture=draw_with_pillow,
+    image=draw_with_pillow,
 )

@@ -34,7 +34,7 @@ from ..scores.dci import dci
 from ..scores.importance import completeness, disentanglement, shares, spread
 
 # %% auto #0
-__all__ = ['lead_probability', 'TABLES', 'IMAGES', 'random_joint', 'draw_codes', 'tabulate', 'total_variation', 'distance_of_permuted', 'distance_foretold', 'log_density_ratio', 'counted_batch', 'printed_loss', 'descent', 'one_hot_draws', 'mean_logit', 'law_of_codes', 'draw_relaxed', 'relaxed_log_ratio', 'descend', 'round_by_the_book', 'small_pair', 'VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code', 'relabelled', 'ordered_codes', 'opposite_pairs']
+__all__ = ['lead_probability', 'TABLES', 'IMAGES', 'random_joint', 'draw_codes', 'tabulate', 'total_variation', 'distance_of_permuted', 'predicted_distance', 'log_density_ratio', 'counted_batch', 'printed_loss', 'descent', 'one_hot_draws', 'mean_logit', 'code_distribution', 'draw_relaxed', 'relaxed_log_ratio', 'descend', 'round_by_the_book', 'small_pair', 'VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code', 'relabelled', 'ordered_codes', 'opposite_pairs']
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #0d2a2a25
 @proof_check("factorqvae", "equation 1, KL to the uniform prior", "it is log K - H: from 0 to log K")
@@ -263,7 +263,7 @@ def distance_of_permuted(joint: Float[Tensor, "*values"], n: int, seed: int) -> 
     return total_variation(tabulate(permute(draw_codes(joint, n, generator), generator), joint.shape), factorial(joint))
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #6e95d82f
-def distance_foretold(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
+def predicted_distance(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
     "Expected total-variation distance of `n` samples from their distribution `p`, for large `n`."
     return (p * (1 - p)).sqrt().sum() / math.sqrt(2 * math.pi * n)
 
@@ -273,8 +273,8 @@ def _():
     joint = random_joint((4, 4, 4), 1.0, seed=0)
     for n in (1_000, 10_000, 100_000):
         distance = torch.stack([distance_of_permuted(joint, n, seed) for seed in range(20)]).mean()
-        foretold = distance_foretold(factorial(joint), n)
-        assert abs(distance / foretold - 1) < 0.1, f"{distance:.4f} from {n} codes, {foretold:.4f} was foretold"
+        predicted = predicted_distance(factorial(joint), n)
+        assert abs(distance / predicted - 1) < 0.1, f"{distance:.4f} from {n} codes, {predicted:.4f} was predicted"
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #d7ab98df
 def log_density_ratio(
@@ -377,7 +377,7 @@ def _():
         assert abs(estimate - exact) < tolerance, f"{name}: estimated {estimate:.3f} nats, there are {exact:.3f}"
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #59c715b7
-def law_of_codes(
+def code_distribution(
     logits: Float[Tensor, "images latents values"],  # of q(z|x), images equally likely
 ) -> Float[Tensor, "*values"]:
     "The table q(z) of a data set's codes (factorqvae, section 4)."
@@ -417,7 +417,7 @@ IMAGES = 2 * torch.randn(16, 3, 4, generator=make_generator(0), dtype=torch.floa
     "they are equally dependent at every temperature, and more than codes are",
 )
 def _():
-    codes, ratios = exact_total_correlation(law_of_codes(IMAGES)), []
+    codes, ratios = exact_total_correlation(code_distribution(IMAGES)), []
     for temperature in (2.0, 1.0, math.exp(-1), 0.1):
         relaxed = draw_relaxed(IMAGES, temperature)(20_000, make_generator(0))
         ratios.append(relaxed_log_ratio(relaxed, IMAGES, temperature))
@@ -472,20 +472,20 @@ def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batc
     "A narrow model with three latents of five values at half of its training, and eight images of noise."
     with seeded(0):
         model = make(3, n_values=5, width=0.05, **how)
-        pictures = torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8)
+        images = torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8)
     model.anneal(0.5)
-    return model, pictures
+    return model, images
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #573744fa
 @proof_check("factorqvae", "Algorithm 1", "a round of the model's two steps is its lines, with the sign of F7")
 def _():
-    model, pictures = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
+    model, images = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
     before, by_the_book = copy.deepcopy(model), copy.deepcopy(model)
     generator = make_generator(0)
-    for step, batch in zip(model.steps(), pictures.chunk(2), strict=True):
+    for step, batch in zip(model.steps(), images.chunk(2), strict=True):
         descend(step.parameters, step.loss(batch, generator)[0], rate=1.0)
     strengths = {"beta": 0.1, "gamma": 0.5, "tau": math.exp(-0.5)}
-    round_by_the_book(by_the_book, *pictures.chunk(2), make_generator(0), **strengths, rate=1.0)
+    round_by_the_book(by_the_book, *images.chunk(2), make_generator(0), **strengths, rate=1.0)
     states = (m.state_dict() for m in (before, model, by_the_book))
     for (name, start), ours, theirs in zip(next(states).items(), *(state.values() for state in states), strict=True):
         assert (ours - start).abs().max() > 0, f"{name} did not move"
@@ -499,13 +499,13 @@ def _():
 )
 def _():
     for make, coding in ((FactorQVAE, {"encoder", "latent"}), (FactordVAE, {"encoder"})):
-        model, pictures = small_pair(make)
+        model, images = small_pair(make)
         modelling, judging = model.steps()
-        _, terms = modelling.loss(pictures, make_generator(0))
+        _, terms = modelling.loss(images, make_generator(0))
         assert parts_with_gradients(model, terms["reconstruction"]) == {"encoder", "latent", "decoder"}
         assert parts_with_gradients(model, terms["kl"]) == coding
         assert parts_with_gradients(model, terms["total_correlation"]) == coding | {"discriminator"}
-        assert parts_with_gradients(model, judging.loss(pictures, make_generator(0))[0]) == {"discriminator"}
+        assert parts_with_gradients(model, judging.loss(images, make_generator(0))[0]) == {"discriminator"}
         named = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
         moved = [{named[id(parameter)] for parameter in step.parameters} for step in (modelling, judging)]
         assert moved == [{"encoder", "latent", "decoder"}, {"discriminator"}]
@@ -514,12 +514,12 @@ def _():
 @proof_check("factorqvae", "equation 5", "with gamma = 0 the model's step is that of the model without a discriminator")
 def _():
     for make, without in ((FactorQVAE, qvae), (FactordVAE, dvae)):
-        model, pictures = small_pair(make, gamma=0.0, beta=0.1)
+        model, images = small_pair(make, gamma=0.0, beta=0.1)
         alone, _ = small_pair(without, beta=0.1)
         alone.load_state_dict({n: v for n, v in model.state_dict().items() if not n.startswith("discriminator")})
         gradients = []
         for step in (model.steps()[0], alone.steps()[0]):
-            loss, _ = step.loss(pictures, make_generator(0))
+            loss, _ = step.loss(images, make_generator(0))
             gradients.append([loss.detach(), *torch.autograd.grad(loss, step.parameters)])
         assert all(ours.equal(theirs) for ours, theirs in zip(*gradients, strict=True)), "the steps differ"
 

@@ -154,7 +154,7 @@ def _():
 
     assert mixed_difference(numerator_and_denominator, slots, moved).abs().max() < 1e-12
     sums = numerator_and_denominator(slots)
-    torch.testing.assert_close(decoder(slots).picture, sums[:, :-1] / sums[:, -1:])
+    torch.testing.assert_close(decoder(slots).image, sums[:, :-1] / sums[:, -1:])
 
 # %% ../../nbs/nets/03_slots.ipynb #2dd4bbf9
 @proof_check("psa", "additive decoder", "the image is not additive, but is for fixed masks")
@@ -162,7 +162,7 @@ def _():
     decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
     slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
     held = decoder(slots).masks
-    competing = mixed_difference(lambda s: decoder(s).picture, slots, moved)
+    competing = mixed_difference(lambda s: decoder(s).image, slots, moved)
     fixed = mixed_difference(lambda s: (held[:, :, None] * decoder(s).parts).sum(1), slots, moved)
     assert fixed.abs().max() < 1e-12 and competing.abs().max() > 1e-6
 
@@ -176,8 +176,8 @@ def _():
     for decoder in (SpatialBroadcastDecoder, ConvolutionalDecoder, TransformerDecoder):
         decode = small_decoder(decoder)
         before, after = decode(slots), decode(permuted)
-        torch.testing.assert_close(after.picture, before.picture.expand_as(after.picture), rtol=0, atol=1e-12)
-        assert (decode(-slots).picture - before.picture).abs().max() > 1e-4, f"{decoder.__name__} ignores its slots"
+        torch.testing.assert_close(after.image, before.image.expand_as(after.image), rtol=0, atol=1e-12)
+        assert (decode(-slots).image - before.image).abs().max() > 1e-4, f"{decoder.__name__} ignores its slots"
         if before.masks is not None:
             torch.testing.assert_close(after.parts, before.parts[0, orders], rtol=0, atol=1e-12)
             torch.testing.assert_close(after.masks, before.masks[0, orders], rtol=0, atol=1e-12)

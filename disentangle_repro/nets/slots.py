@@ -109,7 +109,7 @@ class SlotEncoder(nn.Module):
 class SlotImages(NamedTuple):
     "The output of a slot decoder; a decoder without parts has no masks either."
 
-    picture: Float[Tensor, "batch channels height width"]
+    image: Float[Tensor, "batch channels height width"]
     parts: Float[Tensor, "batch slots channels height width"] | None = None
     masks: Float[Tensor, "batch slots height width"] | None = None  # of each pixel, sum to one over slots
     attention: list[Float[Tensor, "batch heads pixels slots"]] | None = None  # one per layer; sum to one over slots
@@ -245,5 +245,5 @@ class TransformerDecoder(nn.Module):
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))
-        picture = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
-        return SlotImages(picture, attention=attention)
+        image = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
+        return SlotImages(image, attention=attention)

@@ -193,7 +193,7 @@ def size_text(size: float) -> str:
 CONTENTS = """\
 training: updates left x the median time of a few of them, on noise, with this device to themselves
 scoring: probes on the way and scores at the end, on noise and an untrained model; a rough and rather high estimate
-not counted: starting, loading or drawing data, pictures, measurements, what runs on one machine cost each other"""
+not counted: starting, loading or drawing data, images, measurements, what runs on one machine cost each other"""
 MULTIPLIED = "* measured with a smaller batch, and multiplied"
 ALIGNED = (*["left"] * 2, *["right"] * 6)
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"

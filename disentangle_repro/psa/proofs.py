@@ -1033,9 +1033,9 @@ def _():
     decoder, between = leaky_network((2, 3, 5), generator, slope), leaky_network((2, 2, 2, 2, 2), generator, slope)
     z = mixture.sample(2000, generator)
     y = between(z)
-    pictures = decoder(inverse(between, y))  # of the other model's latents
-    torch.testing.assert_close(pictures, decoder(z), rtol=0, atol=1e-9)
-    torch.testing.assert_close(between(inverse(decoder, pictures)), y, rtol=0, atol=1e-7)
+    images = decoder(inverse(between, y))  # of the other model's latents
+    torch.testing.assert_close(images, decoder(z), rtol=0, atol=1e-9)
+    torch.testing.assert_close(between(inverse(decoder, images)), y, rtol=0, atol=1e-7)
     pieces = (preactivations(between, z) > 0).unique(dim=0)
     assert len(pieces) >= 8, f"only {len(pieces)} pieces"
     assert affine_fit(z, y)[2] > 0.1, "the map between the latents is nearly affine"

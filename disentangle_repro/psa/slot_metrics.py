@@ -223,8 +223,8 @@ def broadcast_norms(
     def squares(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots channels height width"]:
         sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
         made = composed(*sheets)
-        masks, picture, alpha_slope = made.masks[:, :, None], made.picture[:, None], slopes[1][:, :, None]
-        return sheet_slope(masks, made.parts, picture, slopes[0], alpha_slope).square()
+        masks, image, alpha_slope = made.masks[:, :, None], made.image[:, None], slopes[1][:, :, None]
+        return sheet_slope(masks, made.parts, image, slopes[0], alpha_slope).square()
 
     directions = torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device)
     return sum_over_directions(squares, directions, chunk).sqrt().flatten(2)

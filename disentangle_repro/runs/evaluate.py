@@ -139,7 +139,7 @@ def evaluate(
 def info_probe(
     data: Dataset,
     n: int = 2_000,
-    n_pictures: int = 250,
+    n_images: int = 250,
     seed: int = 0,
     *,
     protocol: str = "paper",
@@ -147,7 +147,7 @@ def info_probe(
     pruning: str | None = None,
     latents: str | None = None,
 ) -> Callable[[Autoencoder], dict[str, float]]:
-    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on the first `n_pictures`."
+    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on the first `n_images`."
     check_sources(data)
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, latents=latents)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
@@ -157,9 +157,9 @@ def info_probe(
         scored = scored_latents(model, images, chosen.latents, seed)
         nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
         active = active_latents(scored, model.discrete, chosen.pruning)
-        pictures = decode_all(model, encode_all(model, images[:n_pictures]))
+        reconstructions = decode_all(model, encode_all(model, images[:n_images]))
         scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
-        return {**scores, "psnr": float(psnr(images[:n_pictures], pictures))}
+        return {**scores, "psnr": float(psnr(images[:n_images], reconstructions))}
 
     return probe
 
@@ -192,7 +192,7 @@ def move_sheet(
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4efc54f7
 def plot_interventions(
-    pictures: UInt8[Tensor, "steps latents height width channels"],
+    images: UInt8[Tensor, "steps latents height width channels"],
     nmi: Float[np.ndarray, "sources latents"],
     names: Sequence[str],  # of the sources
     active: Bool[np.ndarray, " latents"],
@@ -200,8 +200,8 @@ def plot_interventions(
 ) -> None:
     "Draw interventions, one column per latent, ordered and labelled by the source it is most informative about."
     best, order = nmi.argmax(0), np.lexsort((-nmi.max(0), nmi.argmax(0)))
-    axis.imshow(mosaic(pictures[:, order.tolist()]))
-    centres = [(pictures.shape[3] + 2) * j + pictures.shape[3] // 2 for j in range(len(order))]
+    axis.imshow(mosaic(images[:, order.tolist()]))
+    centres = [(images.shape[3] + 2) * j + images.shape[3] // 2 for j in range(len(order))]
     words = ["\n".join([f"$z_{{{j}}}$", *names[best[j]].split(), f"{nmi[best[j], j]:.2f}"]) for j in order]
     axis.set_xticks(centres, words, fontsize=8)
     for label, is_active in zip(axis.get_xticklabels(), active[order], strict=True):

@@ -71,11 +71,11 @@ def segment_all(
 
 def reconstruction_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`psnr`, `mse` and `fg_ari`."
-    pictures = decode_all(model, slots, batch_size=50)
+    reconstructions = decode_all(model, slots, batch_size=50)
     segments = segment_all(model, data.images)
     return {
-        "psnr": psnr(data.images, pictures),
-        "mse": mse(data.images, pictures),
+        "psnr": psnr(data.images, reconstructions),
+        "mse": mse(data.images, reconstructions),
         "fg_ari": fg_ari(data.masks, segments, background=range(data.background_segments)),
     }
 
@@ -104,7 +104,7 @@ def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: i
     "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
     decoder = model.decoder
     if not isinstance(decoder, SpatialBroadcastDecoder):
-        decoder = lambda z: model.decoder(z).picture  # noqa: E731
+        decoder = lambda z: model.decoder(z).image  # noqa: E731
     with torch.no_grad():
         return {"contrast": compositional_contrast(decoder, slots[:n])}
 

@@ -1,7 +1,7 @@
 // The explorer: two runs side by side. A sheet holds every decoded image of a run; one piece of it is drawn at a time.
 (() => {
 const runs = new Map(JSON.parse(document.getElementById("sheets").textContent).map(run => [run.id, run]));
-const form = document.querySelector(".explorer"), pictures = document.getElementById("images");
+const form = document.querySelector(".explorer"), images = document.getElementById("images");
 const sides = ["left", "right"].map(name => ({panel: document.getElementById(`${name}-run`), choice: document.getElementById(name)}));
 const part = (side, name) => side.panel.querySelector(`.${name}`);
 const make = (tag, values = {}, ...inside) => {
@@ -9,7 +9,7 @@ const make = (tag, values = {}, ...inside) => {
   made.append(...inside);
   return made;
 };
-const chosen = () => Number(pictures.querySelector(":checked")?.value ?? 0);
+const chosen = () => Number(images.querySelector(":checked")?.value ?? 0);
 const number = value => value.toFixed(2).replace("-", "−");
 const percent = share => `${Math.round(100 * share)}%`;
 
@@ -103,11 +103,11 @@ function open(side) {
 }
 function preview() {
   const {run} = sides[0], before = chosen();
-  if (pictures.children.length !== run.images)
-    pictures.replaceChildren(...Array.from({length: run.images}, (_, i) => make("label", {},
+  if (images.children.length !== run.images)
+    images.replaceChildren(...Array.from({length: run.images}, (_, i) => make("label", {},
       make("input", {type: "radio", name: "image", value: i, checked: i === Math.min(before, run.images - 1)}),
       make("canvas", {ariaHidden: "true"}), make("span", {className: "unseen", textContent: `image ${i + 1}`}))));
-  [...pictures.querySelectorAll("canvas")].forEach((canvas, i) => draw(canvas, sides[0], ...kinds[run.kind].small(run, i)));
+  [...images.querySelectorAll("canvas")].forEach((canvas, i) => draw(canvas, sides[0], ...kinds[run.kind].small(run, i)));
   const [one, other] = sides.map(side => side.run);
   document.getElementById("different").hidden = one.seen === other.seen;
 }
@@ -124,7 +124,7 @@ function read() {
   right_side.choice.value = (runs.get(kept.get("right")) ?? beside ?? usual).id;
   sides.forEach(open);
   preview();
-  const radio = pictures.querySelectorAll("input")[Number(kept.get("image") ?? 1) - 1];
+  const radio = images.querySelectorAll("input")[Number(kept.get("image") ?? 1) - 1];
   if (radio) radio.checked = true;
   sides.forEach(show);
 }
@@ -132,7 +132,7 @@ for (const side of sides) {
   side.choice.addEventListener("change", () => { open(side); preview(); keep(); });
   part(side, "back").addEventListener("click", () => { side.moved = null; show(side); });
 }
-pictures.addEventListener("change", () => { for (const side of sides) { side.moved = null; show(side); } keep(); });
+images.addEventListener("change", () => { for (const side of sides) { side.moved = null; show(side); } keep(); });
 form.addEventListener("submit", event => event.preventDefault());
 addEventListener("hashchange", () => {
   const text = location.hash.slice(1);

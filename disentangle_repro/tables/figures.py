@@ -22,8 +22,7 @@ from ..core.run_spec import RunSpec
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_picture', 'draw_importance', 'draw_values', 'draw_row',
-           'draw_beside']
+__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values', 'draw_row', 'draw_beside']
 
 # %% ../../nbs/tables/02_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -63,7 +62,7 @@ def draw_nmi(
     return figure
 
 # %% ../../nbs/tables/02_figures.ipynb #8db97552
-def draw_picture(
+def draw_image(
     runs: Found,
     model: str,
     dataset: str,

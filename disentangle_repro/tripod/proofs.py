@@ -940,12 +940,12 @@ def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> l
 # %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
 @proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"multiinformation": 0.3, "hessian": 0.5}
     for protocol, family in (("paper", "residual"), ("code", "residual"), ("paper", "style")):
         with seeded(0):
             model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
-        compare_losses(model, pictures, tripod_by_the_book(model, pictures, make_generator(1), protocol), weights)
+        compare_losses(model, images, tripod_by_the_book(model, images, make_generator(1), protocol), weights)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
 @proof_check("tripod", "section 1", "KLM has gradients for the encoder alone; NHP for the decoder, and the encoder too")
@@ -1002,23 +1002,23 @@ def vanilla_by_the_book(
 # %% ../../nbs/tripod/05_tripod.ipynb #eae81320
 @proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3, "hessian": 0.5}
     for protocol in ("paper", "code"):
         with seeded(0):
             model = NaiveTripod(4, n_perturbations=3, width=0.04, protocol=protocol, **weights).double()
-        _, z, terms = quantization_by_the_book(model, pictures)
+        _, z, terms = quantization_by_the_book(model, images)
         signs = 2 * torch.randint(2, (3, *z.shape), generator=make_generator(1), dtype=z.dtype) - 1
         terms["multiinformation"] = multiinformation_by_the_book(z, torch.full_like(z[0], 0.32))
         terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
-        compare_losses(model, pictures, terms, weights)
+        compare_losses(model, images, terms, weights)
 
 # %% ../../nbs/tripod/05_tripod.ipynb #b3311332
 @proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
 def _():
-    pictures = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
     weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
     with seeded(0):
         model = qlae_klm(4, width=0.04, **weights).double()
-    c, z, terms = quantization_by_the_book(model, pictures)
-    compare_losses(model, pictures, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)
+    c, z, terms = quantization_by_the_book(model, images)
+    compare_losses(model, images, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)

@@ -10,16 +10,16 @@ sj = Chapter("asymmetry/07_slot_jacobian")
 ORIGINAL = sj.names
 
 
-def only_what_it_draws(mask, part, picture, part_slope, alpha_slope):
+def only_what_it_draws(mask, part, image, part_slope, alpha_slope):
     return mask * part_slope
 
 
-def towards_nothing(mask, part, picture, part_slope, alpha_slope):
+def towards_nothing(mask, part, image, part_slope, alpha_slope):
     return mask * (part_slope + alpha_slope * part)
 
 
-def as_if_alone(mask, part, picture, part_slope, alpha_slope):
-    return part_slope + alpha_slope * (part - picture)
+def as_if_alone(mask, part, image, part_slope, alpha_slope):
+    return part_slope + alpha_slope * (part - image)
 
 
 def first_few(size, directions, chunk):
@@ -56,7 +56,7 @@ def already_normalised(decoder, slots, *, chunk=16):
 
 
 def first_channel(decoder, slots, *, chunk=16):
-    return ORIGINAL["slot_jacobian"](lambda s: sj.picture_of(decoder, s)[:, :1], slots)
+    return ORIGINAL["slot_jacobian"](lambda s: sj.image_of(decoder, s)[:, :1], slots)
 
 
 def softmax(jacobian):
@@ -67,7 +67,7 @@ def by_the_largest(jacobian):
     return jacobian / jacobian.amax(1, keepdim=True)
 
 
-def over_the_picture(jacobian):
+def over_the_image(jacobian):
     return jacobian / jacobian.sum((1, 2, 3), keepdim=True)
 
 
@@ -133,7 +133,7 @@ BROKEN = [
     ("section 6, slot Jacobian", "", "slot_jacobian", two_norm),
     ("section 6, slot Jacobian", "", "slot_jacobian", signed),
     ("section 6, JIS", "", "shares", softmax),
-    ("section 6, JIS", "", "shares", over_the_picture),
+    ("section 6, JIS", "", "shares", over_the_image),
     ("section 6, JIS", "", "shares", by_the_largest),
     ("section 6, JIS", "", "pixel_by_pixel", channels_first),
     ("section 6, JIS", "", "generator_of_order", one_order_higher),

@@ -22,7 +22,7 @@ def test_the_papers_decoder_of_sprites_as_jacfwd_has_it_and_faster():
 
     @torch.no_grad()
     def of_first_slot(decoder, slots):
-        return torch.func.jacfwd(lambda s: decoder(torch.cat([s, slots[:, 1:]], 1)).picture[0])(slots[:, :1])
+        return torch.func.jacfwd(lambda s: decoder(torch.cat([s, slots[:, 1:]], 1)).image[0])(slots[:, :1])
 
     sj.slot_jacobian(decoder, slots)
     a_fifth, whole = bench.timed(of_first_slot, decoder, slots)
@@ -31,7 +31,7 @@ def test_the_papers_decoder_of_sprites_as_jacfwd_has_it_and_faster():
     assert 5 * a_fifth / seconds > bench.LEAST_RATIO
 
 
-def test_a_picture_of_clevr6_takes_less_than_4_gibibytes():
+def test_a_image_of_clevr6_takes_less_than_4_gibibytes():
     assert bench.large_alone()[1] < bench.MOST_MEMORY
 
 
@@ -39,7 +39,7 @@ def test_a_picture_of_clevr6_takes_less_than_4_gibibytes():
 def test_shortcuts_are_for_the_very_class(kind):
     class Darker(kind):
         def forward(self, slots):
-            return SlotImages(0.5 * super().forward(slots).picture)
+            return SlotImages(0.5 * super().forward(slots).image)
 
     made = []
     for each in (kind, Darker):

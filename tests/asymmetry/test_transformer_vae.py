@@ -22,7 +22,7 @@ def new_model(name="transformer-transformer-rec_kl_interact", **others):
         return TABLE_1[name](**{**SIZES, **others})
 
 
-def pictures(n=4, size=16):
+def random_images(n=4, size=16):
     return torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=make_generator(1))
 
 
@@ -34,7 +34,7 @@ def name(request):
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 def test_losses_are_finite_and_every_parameter_learns(name, protocol):
     model = new_model(name, protocol=protocol)
-    loss, _ = model.loss(pictures(), make_generator(0))
+    loss, _ = model.loss(random_images(), make_generator(0))
     loss.backward()
     assert loss.isfinite()
     for parameter_name, parameter in model.named_parameters():
@@ -43,7 +43,7 @@ def test_losses_are_finite_and_every_parameter_learns(name, protocol):
 
 
 def test_terms_are_those_of_the_row(name):
-    _, terms = new_model(name).loss(pictures(), make_generator(0))
+    _, terms = new_model(name).loss(random_images(), make_generator(0))
     assert ("kl" in terms) == ("kl" in name)
     assert ("interaction" in terms) == ("spatial_broadcast" not in name), "a decoder that asks is watched in any row"
 
@@ -55,8 +55,8 @@ def test_rows_differ_only_in_the_weights_of_their_terms():
     assert {name for name, w in weights.items() if w["interaction"]} == {name for name in TABLE_1 if "interact" in name}
 
 
-def test_codes_need_no_dice_and_no_company(name):
-    model, images = new_model(name), pictures()
+def test_codes_are_deterministic_and_independent_of_the_batch(name):
+    model, images = new_model(name), random_images()
     codes = encode_all(model, images)
     assert codes.shape == (4, 3, 8) and codes.isfinite().all()
     torch.testing.assert_close(encode_all(model, images[1:2]), codes[1:2])
@@ -65,7 +65,7 @@ def test_codes_need_no_dice_and_no_company(name):
 
 
 def test_slots_are_drawn_in_training_only():
-    model, images = new_model(), pictures()
+    model, images = new_model(), random_images()
     losses = [model.loss(images, make_generator(seed))[0].item() for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_slots_are_drawn_in_training_only():
 
 
 def test_each_pixel_goes_to_the_slot_with_the_largest_share(name):
-    model, images = new_model(name), pictures()
+    model, images = new_model(name), random_images()
     with torch.no_grad():
         shares = model.shares(model.encode(images))
         assert shares.shape == (4, 3, 16, 16)
@@ -85,7 +85,7 @@ def test_each_pixel_goes_to_the_slot_with_the_largest_share(name):
 def test_shares_are_read_row_by_row():
     model = new_model()
     with torch.no_grad():
-        slots = model.encode(pictures())
+        slots = model.encode(random_images())
         drawn, shares = model.decoder(slots), model.shares(slots)
     of_pixel = torch.stack([layer[2, :, 16 * 5 + 11, 1] for layer in drawn.attention]).mean()
     torch.testing.assert_close(shares[2, 1, 5, 11], of_pixel)
@@ -138,7 +138,7 @@ def test_what_the_protocols_differ_in():
 def test_images_of_all_sizes(image_size):
     model = new_model(image_size=image_size, width=0.05)
     with torch.no_grad():
-        assert model.decode(model.encode(pictures(1, image_size))).shape == (1, image_size, image_size, 3)
+        assert model.decode(model.encode(random_images(1, image_size))).shape == (1, image_size, image_size, 3)
 
 
 def test_the_full_resolution_on_request():
@@ -150,7 +150,7 @@ def test_the_full_resolution_on_request():
 def new_training(n=200, **others):
     model = new_model(**others)
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.0)
-    return Training(model, optimizer, pictures(n), batch_size=4, seed=0)
+    return Training(model, optimizer, random_images(n), batch_size=4, seed=0)
 
 
 def test_the_loop_warms_the_interaction_up():
@@ -185,7 +185,7 @@ def test_training_lowers_what_it_is_asked_to():
 
 def test_the_interaction_reaches_decoder_and_encoder():
     model = new_model("transformer-transformer-rec_interact")
-    _, terms = model.loss(pictures())
+    _, terms = model.loss(random_images())
     terms["interaction"].backward()
     for part in (model.encoder.convolutions[0], model.slots.start, model.decoder.lift, model.decoder.query):
         assert all(parameter.grad.abs().sum() > 0 for parameter in part.parameters())
@@ -203,7 +203,7 @@ def test_weights_survive_logits_of_any_size():
 
 def test_one_slot_has_no_interaction():
     model = new_model(n_slots=1)
-    assert model.loss(pictures(), make_generator(0))[1]["interaction"] == 0
+    assert model.loss(random_images(), make_generator(0))[1]["interaction"] == 0
 
 
 def test_models_are_saved_with_their_warmth():

@@ -50,11 +50,11 @@ def test_the_loss_leaves_the_global_stream_alone(model, images):
 def test_codes_are_deterministic_and_decoded(model, images):
     code = model.encode(images)
     assert code.shape == (8, N_LATENTS) and code.is_floating_point() and code.equal(model.encode(images))
-    pictures = model.decode(code)
-    assert pictures.shape == images.shape and pictures.min() >= 0 and pictures.max() <= 1
+    reconstructions = model.decode(code)
+    assert reconstructions.shape == images.shape and reconstructions.min() >= 0 and reconstructions.max() <= 1
     changed = code.clone()
     changed[:, 2] += 1
-    assert not model.decode(changed).equal(pictures)
+    assert not model.decode(changed).equal(reconstructions)
 
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)

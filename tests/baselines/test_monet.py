@@ -39,7 +39,7 @@ def test_loss_is_finite_and_every_parameter_learns(images):
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_terms_are_nats_of_one_picture(images):
+def test_terms_are_nats_of_one_image(images):
     model = new_model()
     with torch.no_grad():
         _, once = model.loss(images[:1].expand(2, -1, -1, -1), make_generator(0))
@@ -67,13 +67,13 @@ def test_masks_of_a_pixel_sum_to_one(image_size):
 
 def test_the_attention_network_looks_at_the_scope():
     with seeded(0), torch.no_grad():
-        attention, picture = new_model().attention, torch.rand(1, 3, 16, 16)
+        attention, image = new_model().attention, torch.rand(1, 3, 16, 16)
         full, used = torch.zeros(1, 1, 16, 16), torch.zeros(1, 1, 16, 16)
         used[..., :8] = -5
-        assert not torch.allclose(*(attention(torch.cat([picture, scope], 1)) for scope in (full, used)))
+        assert not torch.allclose(*(attention(torch.cat([image, scope], 1)) for scope in (full, used)))
 
 
-def test_one_slot_takes_the_whole_picture(images):
+def test_one_slot_takes_the_whole_image(images):
     with seeded(0):
         model = MONet(1, dim=DIM, image_size=16, width=0.1)
     loss, terms = model.loss(images, make_generator(0))

@@ -71,7 +71,7 @@ def test_loss_is_finite_and_every_parameter_learns(kind, images):
 def test_the_loss_is_the_mean_squared_error_of_what_is_decoded(images):
     model = new_model("learned")
     with torch.no_grad():
-        drawn = model.decoder(model.encode(images)).picture.permute(0, 2, 3, 1)
+        drawn = model.decoder(model.encode(images)).image.permute(0, 2, 3, 1)
         loss, _ = model.loss(images)
     torch.testing.assert_close(loss, (drawn - images / 255).square().mean())
 

@@ -1,4 +1,4 @@
-"Pictures on disk: files that are not what they claim to be, interrupted drawing, and the same bytes from every road."
+"Images on disk: files that are not what they claim to be, interrupted drawing, and the same bytes from every road."
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def refused(path, scene=None):
 def test_a_whole_grid_is_what_was_drawn(grid):
     images, sources, names, masks = read_images(grid, SMALL)
     assert sources.equal(SMALL.sources.factors(torch.arange(128))) and names == SMALL.sources.names and masks is None
-    assert images[:].equal(SMALL.pictures(sources))
+    assert images[:].equal(SMALL.images(sources))
 
 
 def test_several_objects_are_what_was_drawn(spots):
     images, sources, names, masks = read_images(spots, SPOTS)
     assert sources.equal(SPOTS.sample(300, 3)) and sources.dtype == torch.float32 and names == SPOTS.names
-    assert images[:].equal(SPOTS.pictures(sources)) and masks[:].equal(SPOTS.masks(sources))
+    assert images[:].equal(SPOTS.images(sources)) and masks[:].equal(SPOTS.masks(sources))
 
 
 def test_a_whole_grid_needs_no_attributes(grid):
@@ -149,7 +149,7 @@ def test_rows_outside_the_file_are_refused(grid, rows):
         read_images(grid, SMALL, torch.tensor(rows))
 
 
-# -- pictures on disk behave like a tensor
+# -- images on disk behave like a tensor
 
 INDICES = {
     "number": 5,
@@ -212,7 +212,7 @@ def test_truncated(name, kept, request):
     assert refused(path).startswith("is no hdf5 file or not a whole one")
 
 
-def test_damaged_pictures(grid):
+def test_damaged_images(grid):
     with h5py.File(grid) as file:
         chunk = file["images"].id.get_chunk_info(1)
     whole = bytearray(grid.read_bytes())
@@ -362,7 +362,7 @@ def test_the_number_of_processes_makes_no_difference(tmp_path, scene, monkeypatc
     assert len(blocks) == 1, "all but the first block are drawn by other processes"
     assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
     sources = hdf5.sources_to_draw(scene, None, 0)
-    assert read_images(tmp_path / "one.h5", scene).images[:].equal(scene.pictures(sources))
+    assert read_images(tmp_path / "one.h5", scene).images[:].equal(scene.images(sources))
     assert not hidden_in(tmp_path)
 
 
@@ -412,7 +412,7 @@ def test_parts_of_something_else_are_not_used(tmp_path, change, arguments):
     # the rows of a smaller subset are the first of a larger one with the same seed
     assert len(blocks) == (-(-arguments.get("n", 30_000) // 4096) - (2 if arguments == {"n": 20_000} else 0))
     contents = read_images(tmp_path / "grey.h5", other)
-    assert contents.images[:].equal(GREY.pictures(contents.sources)) and not hidden_in(tmp_path)
+    assert contents.images[:].equal(GREY.images(contents.sources)) and not hidden_in(tmp_path)
 
 
 def test_a_spoilt_part_is_drawn_again(tmp_path):
@@ -426,7 +426,7 @@ def test_a_spoilt_part_is_drawn_again(tmp_path):
     write_images(tmp_path / "grey.h5", other, device="cpu")
     assert len(blocks) == 7
     contents = read_images(tmp_path / "grey.h5", GREY)
-    assert contents.images[:].equal(GREY.pictures(contents.sources))
+    assert contents.images[:].equal(GREY.images(contents.sources))
 
 
 def test_an_interrupted_write_keeps_the_earlier_file(tmp_path):
@@ -458,7 +458,7 @@ def joining_interrupted(replace):
     return interrupted
 
 
-def test_a_file_that_holds_the_pictures_is_left_alone(tmp_path):
+def test_a_file_that_holds_the_images_is_left_alone(tmp_path):
     path = tmp_path / "grey.h5"
     write_images(path, GREY, n=10, device="cpu")
     again, blocks = counted(GREY)
@@ -515,7 +515,7 @@ def test_killed_drawing_is_resumed(tmp_path):
     write_images(tmp_path / "all.h5", going_on, device="cpu")
     assert len(blocks) == 8 - kept, "only the missing blocks are drawn"
     contents = read_images(tmp_path / "all.h5", GREY)
-    assert contents.images[:].equal(GREY.pictures(contents.sources)) and len(contents.images) == 30_000
+    assert contents.images[:].equal(GREY.images(contents.sources)) and len(contents.images) == 30_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
 
 
@@ -524,12 +524,12 @@ def test_two_processes_do_not_disturb_each_other(tmp_path):
     assert [process.wait() for process in processes] == [0, 0]
     assert blocks_drawn(tmp_path) == 8, "the second finds what the first has drawn"
     contents = read_images(tmp_path / "all.h5", GREY)
-    assert contents.images[:].equal(GREY.pictures(contents.sources))
+    assert contents.images[:].equal(GREY.images(contents.sources))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_draws_the_same_pictures(tmp_path):
+def test_a_gpu_draws_the_same_images(tmp_path):
     for device in ("cpu", "cuda"):
         write_images(tmp_path / f"{device}.h5", SHAPES3D, n=1000, device=device)
     one, other = (read_images(tmp_path / f"{device}.h5", SHAPES3D).images[:].int() for device in ("cpu", "cuda"))

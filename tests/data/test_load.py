@@ -1,4 +1,4 @@
-"One call for all data sets: the same pictures from every road, in memory or not."
+"One call for all data sets: the same images from every road, in memory or not."
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_truncated_rendered_file_is_refused(data):
 def test_every_scene_is_drawn_and_read_back(data, name):
     loaded, scene = load_dataset(name, n=5, seed=2), load.SCENES[name]
     sources = scene.sources.factors(scene.sources.subset(5, 2)) if name in load.GRIDS else scene.sample(5, 2)
-    assert loaded.sources.equal(sources) and loaded.images.equal(scene.pictures(sources))
+    assert loaded.sources.equal(sources) and loaded.images.equal(scene.images(sources))
     assert loaded.images.shape == (5, scene.image_size, scene.image_size, 3)
     if name not in load.GRIDS:
         assert loaded.masks.equal(scene.masks(sources)) and loaded.objects.equal(scene.of_objects(sources))
@@ -126,10 +126,10 @@ def test_what_a_grid_does_not_have(small):
 
 @pytest.mark.parametrize("source", ["rendered", "official"])
 @pytest.mark.parametrize("n", [None, 20])
-def test_pictures_of_any_sources(small, source, n):
+def test_images_of_any_sources(small, source, n):
     loaded = load_dataset("shapes3d", source, n=n)
     sources = SMALL.sources.factors(torch.tensor([127, 0, 64, 64]))
-    assert loaded.at(sources).equal(SMALL.pictures(sources))
+    assert loaded.at(sources).equal(SMALL.images(sources))
     with pytest.raises(ValueError, match="shape that are not among 0 to 3"):
         loaded.at(torch.tensor([[0, 0, 0, 0, 4, 0]]))
 
@@ -172,9 +172,9 @@ def test_what_does_not_fit_stays_on_disk(small, little_memory, source, n):
     lazy = load_dataset("shapes3d", source, n=n, seed=1)
     assert isinstance(lazy.images, OnDisk)
     rows = SMALL.sources.subset(n, 1) if n else torch.arange(128)
-    assert lazy.images[:].equal(SMALL.pictures(SMALL.sources.factors(rows)))
+    assert lazy.images[:].equal(SMALL.images(SMALL.sources.factors(rows)))
     some = torch.tensor([3, 49, 3])
-    assert lazy.images[some].equal(SMALL.pictures(lazy.sources[some])) and lazy.at(lazy.sources[some]).equal(
+    assert lazy.images[some].equal(SMALL.images(lazy.sources[some])) and lazy.at(lazy.sources[some]).equal(
         lazy.images[some]
     )
 
@@ -295,7 +295,7 @@ def test_indices_outside_the_grid_are_not_drawn():
         SHAPES3D.generate(torch.zeros(1, 5, dtype=torch.int64))
 
 
-def test_a_picture_depends_on_its_own_sources_only():
+def test_a_image_depends_on_its_own_sources_only():
     sources = torch.tensor([[6.0, 1, 9, 5, 0, 11], [6, 1, 9, 5, 0, 11], [2, 2, 2, 2, 3, 2]], requires_grad=True)
     (slopes,) = torch.autograd.grad(SHAPES3D.generate(sources)[0].sum(), sources)
     assert slopes[0, [0, 1, 2, 3, 5]].ne(0).any() and slopes.isfinite().all()

@@ -78,20 +78,20 @@ def test_dsprites_has_the_published_grid_in_black_and_white():
 def test_a_sprite_is_where_its_sources_say():
     "Centre of mass of the square, drawn half as large, and the direction in which the heart's tip points."
     factors = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 31, 0], [0, 0, 0, 31, 31], [0, 5, 0, 31, 31]])
-    lit = (DSPRITES.pictures(factors)[..., 0] > 0).float()
+    lit = (DSPRITES.images(factors)[..., 0] > 0).float()
     places = (torch.arange(64) + 0.5) / 64
     x, y = ((lit.sum(k) * places).sum(1) / lit.sum((1, 2)) for k in (1, 2))
     torch.testing.assert_close(x, torch.tensor([0.25, 0.75, 0.75, 0.75]), atol=0.01, rtol=0)
     torch.testing.assert_close(y, torch.tensor([0.25, 0.25, 0.75, 0.75]), atol=0.01, rtol=0)
     assert lit[3].sum() / lit[2].sum() == pytest.approx(4, rel=0.1)
-    upright = DSPRITES.pictures(torch.tensor([[2, 5, 0, 15, 15]]))[0, ..., 0] > 0
+    upright = DSPRITES.images(torch.tensor([[2, 5, 0, 15, 15]]))[0, ..., 0] > 0
     (rows,) = upright.any(1).nonzero(as_tuple=True)
     assert upright[rows[-1]].sum() <= 3 < upright[rows[3]].sum(), "the tip of the heart is below"
 
 
 def test_the_grid_of_dsprites_has_one_orientation_twice():
     turned = torch.tensor([[1, 3, k, 10, 20] for k in range(40)])
-    counts = Counter(image.numpy().tobytes() for image in DSPRITES.pictures(turned))
+    counts = Counter(image.numpy().tobytes() for image in DSPRITES.images(turned))
     assert sorted(counts.values()) == [1] * 38 + [2]
 
 
@@ -142,7 +142,7 @@ def test_a_slot_model_takes_multi_dsprites_and_smaller_tetrominoes():
         create_model("sa", dataset="tetrominoes", width=0.125)
     smaller = dataclasses.replace(TETROMINOES, image_size=32)
     model = create_model("sa", dataset="tetrominoes", width=0.125, image_size=32)
-    assert encode_all(model, smaller.pictures(smaller.sample(2, 0))).shape[:2] == (2, 4)
+    assert encode_all(model, smaller.images(smaller.sample(2, 0))).shape[:2] == (2, 4)
 
 
 # -- correlated sources
@@ -205,7 +205,7 @@ def test_objects_follow_the_stated_distribution_and_keep_their_number():
 def test_correlated_images_show_their_sources_and_are_reproducible(small, data):
     asked = {"n": 100, "seed": 3, "correlation": {"sources": ["floor hue", "shape"], "sigma": 0.2}}
     first, again = load_dataset("shapes3d", **asked), load_dataset("shapes3d", **asked)
-    assert first.images.equal(again.images) and first.images.equal(SMALL.pictures(first.sources))
+    assert first.images.equal(again.images) and first.images.equal(SMALL.images(first.sources))
     other = load_dataset("shapes3d", **{**asked, "seed": 4})
     assert not other.sources.equal(first.sources)
     assert len(list(data.rglob("*.h5"))) == 2 and len(first.sources.unique(dim=0)) < 100, "with replacement"
@@ -221,7 +221,7 @@ def test_rows_of_a_published_file_are_correlated_too(small, data):
     published, drawn = load_dataset("shapes3d", "official", **asked), load_dataset("shapes3d", **asked)
     assert published.sources.equal(drawn.sources) and published.images.equal(drawn.images)
     others = SMALL.sources.factors(torch.arange(4))
-    assert published.at(others).equal(SMALL.pictures(others))
+    assert published.at(others).equal(SMALL.images(others))
 
 
 # -- held-out combinations
@@ -234,7 +234,7 @@ def test_a_rectangle_and_the_rest_are_the_grid(small, data, source):
     train, test = (load_dataset("shapes3d", source, held_out={**held_out, "part": p}) for p in ("train", "test"))
     rows = [SMALL.sources.index(part.sources) for part in (train, test)]
     assert [len(part) for part in rows] == [96, 32] and torch.cat(rows).sort().values.equal(torch.arange(128))
-    assert all(part.images.equal(SMALL.pictures(part.sources)) for part in (train, test))
+    assert all(part.images.equal(SMALL.images(part.sources)) for part in (train, test))
     shape, wall = test.sources[:, [4, 1]].T
     assert shape.unique().tolist() == [1, 3] and wall.unique().tolist() == [0]
     some = load_dataset("shapes3d", source, n=40, held_out=held_out)

@@ -47,12 +47,12 @@ ARCHIVES = ("mpi3d", "mpi3d_toy", "dsprites", "isaac3d", "falcor3d", "sprites", 
 ALL = (*GRIDS, *OBJECTS)
 
 
-def random_pictures(name):
+def random_images(name):
     "Images, and masks where there are some: bytes of no meaning."
     generator = np.random.default_rng(0)
     if name in GRIDS:
         if name == "shapes3d":
-            return SMALL.pictures(SMALL.sources.factors(torch.arange(128))).numpy(), None
+            return SMALL.images(SMALL.sources.factors(torch.arange(128))).numpy(), None
         images = generator.integers(0, 256, (GRIDS[name].sources.size, 64, 64, 3), dtype="uint8")
         return (np.repeat((images[..., :1] > 127) * np.uint8(255), 3, -1) if name == "dsprites" else images), None
     size, objects = PUBLISHED[name].reader_options["image_size"], PUBLISHED[name].reader_options["objects"]
@@ -65,7 +65,7 @@ LATENTS = np.random.default_rng(1).normal(size=(24, 4, 5))
 
 def write_published(name, path, **other):
     "A small file as it would be published; `other` puts something else in place of a part of it."
-    images, masks = random_pictures(name)
+    images, masks = random_images(name)
     reader, options = PUBLISHED[name].reader, PUBLISHED[name].reader_options
     images = other.get("images", images)
     if reader is None:
@@ -122,7 +122,7 @@ def refused(data, name, path=None):
 @pytest.mark.parametrize("name", ALL)
 def test_there_and_back(data, name):
     path = published(data, name)
-    images, masks = random_pictures(name)
+    images, masks = random_images(name)
     loaded = load_dataset(name, "official")
     assert loaded.source == "official" and np.array_equal(loaded.images, images)
     if name in GRIDS:
@@ -161,7 +161,7 @@ def test_an_unpacked_folder_will_do(data, name):
     with zipfile.ZipFile(path) as archive:
         archive.extractall(data)
     path.unlink()
-    assert np.array_equal(load_dataset(name, "official").images, random_pictures(name)[0])
+    assert np.array_equal(load_dataset(name, "official").images, random_images(name)[0])
     with h5py.File(data / "official" / f"{name}.h5") as file:
         assert file.attrs["sha256"] == ""
 
@@ -177,13 +177,13 @@ def test_the_import_says_what_it_was_made_from(data):
 def test_an_import_of_another_version_is_made_again(data, monkeypatch):
     published(data, "mpi3d")
     load_dataset("mpi3d", "official")
-    published(data, "mpi3d", images=255 - random_pictures("mpi3d")[0])
-    assert np.array_equal(load_dataset("mpi3d", "official").images, random_pictures("mpi3d")[0])
+    published(data, "mpi3d", images=255 - random_images("mpi3d")[0])
+    assert np.array_equal(load_dataset("mpi3d", "official").images, random_images("mpi3d")[0])
     monkeypatch.setattr(official, "IMPORT_VERSION", official.IMPORT_VERSION + 1)
-    assert np.array_equal(load_dataset("mpi3d", "official").images, 255 - random_pictures("mpi3d")[0])
+    assert np.array_equal(load_dataset("mpi3d", "official").images, 255 - random_images("mpi3d")[0])
 
 
-def test_pictures_of_128_are_halved_by_area(data):
+def test_images_of_128_are_halved_by_area(data):
     path = data / PUBLISHED["isaac3d"].file
     images = np.random.default_rng(0).integers(0, 256, (12, 128, 128, 3), dtype="uint8")
     write_published("isaac3d", path)
@@ -270,15 +270,15 @@ def test_unpacked_folders_that_are_not_whole(data, name):
         archive.extractall(data)
     path.unlink()
     folder = path.with_suffix("")
-    picture = folder / "images" / "000009.png"
-    whole = picture.read_bytes()
-    picture.write_bytes(whole[:-300])
+    image = folder / "images" / "000009.png"
+    whole = image.read_bytes()
+    image.write_bytes(whole[:-300])
     assert refused(data, name, folder).startswith("is damaged or not whole")
-    picture.write_bytes(b"GIF89a")
+    image.write_bytes(b"GIF89a")
     assert refused(data, name, folder).startswith("is damaged or not whole")
-    picture.unlink()
+    image.unlink()
     assert refused(data, name, folder) == f"has no member '{folder.name}/images/000009.png'"
-    picture.write_bytes(whole)
+    image.write_bytes(whole)
     labels = folder / PUBLISHED[name].reader_options["labels"]
     labels.write_bytes(labels.read_bytes()[:-1])
     assert "ends before row" in refused(data, name, folder)
@@ -288,13 +288,13 @@ def test_unpacked_folders_that_are_not_whole(data, name):
 
 @pytest.mark.parametrize("name", ["mpi3d", "mpi3d_toy", "sprites", "clevr6", "clevr", "objects_room"])
 def test_wrong_types_of_images(data, name):
-    published(data, name, images=random_pictures(name)[0] / np.float32(255))
+    published(data, name, images=random_images(name)[0] / np.float32(255))
     assert "has type float32 but must have uint8" in refused(data, name)
 
 
 @pytest.mark.parametrize("name", ["mpi3d", "mpi3d_toy", "sprites", "clevr6", "clevr", "objects_room"])
 def test_wrong_shapes_of_images(data, name):
-    images = random_pictures(name)[0]
+    images = random_images(name)[0]
     for wrong in (images[:, :-1], images[..., :1], images.transpose(0, 3, 1, 2), images[:-1]):
         path = published(data, name, images=wrong)
         assert "has shape" in (problem := refused(data, name)) or f"has {len(wrong)} images but" in problem
@@ -303,7 +303,7 @@ def test_wrong_shapes_of_images(data, name):
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_wrong_masks(data, name):
-    masks, most = random_pictures(name)[1], PUBLISHED[name].reader_options["objects"]
+    masks, most = random_images(name)[1], PUBLISHED[name].reader_options["objects"]
     wrong = masks.astype("int64")
     for value in (most + 1, -1, 300):
         wrong[23, 5, 5] = value
@@ -392,7 +392,7 @@ def test_png_grids_with_wrong_labels(data, name):
     assert "has type float32 but must have float64" in refused(data, name)
 
 
-def test_png_pictures_of_another_size(data):
+def test_png_images_of_another_size(data):
     published(data, "isaac3d", images=np.zeros((12, 32, 32, 3), "uint8"))
     assert refused(data, "isaac3d") == (
         "'Isaac3D_down128/images/000000.png' is RGB of size (64, 64) but must be RGB of (128, 128)"
@@ -403,7 +403,7 @@ def test_png_pictures_of_another_size(data):
 
 def test_arrays_in_strange_forms(data):
     path = data / PUBLISHED["mpi3d"].file
-    images = random_pictures("mpi3d")[0]
+    images = random_images("mpi3d")[0]
     np.savez(path, images=np.asfortranarray(images))
     assert "is stored column by column" in refused(data, "mpi3d")
     with zipfile.ZipFile(path, "w") as archive:
@@ -442,7 +442,7 @@ def test_an_interrupted_import_leaves_nothing(data, name, fault, monkeypatch):
         patch.setattr(official, "tqdm", Bar)
         load_dataset(name, "official")
     assert not list(data.glob("official/*")) and not list(data.glob("official/.*"))
-    assert np.array_equal(load_dataset(name, "official").images, random_pictures(name)[0])
+    assert np.array_equal(load_dataset(name, "official").images, random_images(name)[0])
 
 
 # -- finding and downloading
@@ -496,7 +496,7 @@ def test_a_download_with_the_checksum_is_imported(data, monkeypatch):
     path.unlink()
     serve(monkeypatch, content)
     monkeypatch.setitem(PUBLISHED, "mpi3d_toy", dataclasses.replace(PUBLISHED["mpi3d_toy"], checksum=checksum))
-    assert np.array_equal(load_dataset("mpi3d_toy", "official").images, random_pictures("mpi3d_toy")[0])
+    assert np.array_equal(load_dataset("mpi3d_toy", "official").images, random_images("mpi3d_toy")[0])
     assert path.read_bytes() == content
 
 

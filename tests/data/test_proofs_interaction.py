@@ -13,8 +13,8 @@ SPRITES, SHAPES3D = chapter.SPRITES, chapter.SHAPES3D
 
 def glowing(sources, image_size, samples):
     "A little of each sprite's light falls everywhere."
-    pictures = SPRITES.draw(sources, image_size, samples)
-    return pictures + 0.01 * pictures.mean((1, 2), keepdim=True)
+    images = SPRITES.draw(sources, image_size, samples)
+    return images + 0.01 * images.mean((1, 2), keepdim=True)
 
 
 def of_one_brightness(sources, image_size, samples):

@@ -1,4 +1,4 @@
-"Sprites: their corners against written-down numbers, their pictures against the recipe done by hand, their masks."
+"Sprites: their corners against written-down numbers, their images against the recipe done by hand, their masks."
 
 import colorsys
 import dataclasses
@@ -20,7 +20,7 @@ def scene(*sprites):
     return torch.tensor([*sprites, *[(0,) * 9] * (4 - len(sprites))], dtype=torch.float64).flatten()[None]
 
 
-def picture_corners(sprite):
+def image_corners(sprite):
     "Corners on the unit square, by complex numbers."
     _, x, y, shape, angle, scale, *_ = sprite
     turned = scale * np.exp(1j * math.radians(angle)) * (SHAPES[NAMES[int(shape)]] @ [1, 1j]) + x + 1j * y
@@ -89,16 +89,16 @@ def by_the_recipe(sprites, size):
     canvas = Image.new("RGB", (5 * size, 5 * size))
     for sprite in sprites:
         colour = tuple(int(255 * level) for level in colorsys.hsv_to_rgb(*sprite[6:]))
-        ImageDraw.Draw(canvas).polygon([tuple(corner) for corner in 5 * size * picture_corners(sprite)], fill=colour)
+        ImageDraw.Draw(canvas).polygon([tuple(corner) for corner in 5 * size * image_corners(sprite)], fill=colour)
     return np.flipud(np.array(canvas.resize((size, size), Image.Resampling.LANCZOS)))
 
 
 @pytest.mark.parametrize("size", [64, 40])
-def test_pictures_are_the_recipes_to_the_byte(size):
+def test_images_are_the_recipes_to_the_byte(size):
     sources = SPRITES.sample(60, seed=7)
-    pictures = draw_with_pillow(sources, size).numpy()
-    for sprites, picture in zip(SPRITES.of_objects(sources).double().tolist(), pictures, strict=True):
-        assert (picture == by_the_recipe([sprite for sprite in sprites if sprite[0] == 1], size)).all()
+    images = draw_with_pillow(sources, size).numpy()
+    for sprites, image in zip(SPRITES.of_objects(sources).double().tolist(), images, strict=True):
+        assert (image == by_the_recipe([sprite for sprite in sprites if sprite[0] == 1], size)).all()
 
 
 def test_sprites_beyond_the_border_are_cut():
@@ -111,7 +111,7 @@ def test_sprites_beyond_the_border_are_cut():
 
 def test_what_is_absent_is_not_drawn():
     there, absent = (1, 0.3, 0.3, 4, 10, 0.2, 0.1, 1, 1), (0, 0.7, 0.7, 4, 10, 0.2, 0.1, 1, 1)
-    for draw in (SPRITES.pictures, SPRITES.generate, SPRITES.masks):
+    for draw in (SPRITES.images, SPRITES.generate, SPRITES.masks):
         assert draw(scene(absent, there)).ne(0).any() and not draw(scene(absent)).any()
         assert not draw(scene(absent, there))[0, :32, 32:].any()
 
@@ -119,8 +119,8 @@ def test_what_is_absent_is_not_drawn():
 def test_later_sprites_lie_on_top():
     below, above = (1, 0.5, 0.5, 1, 0, 0.3, 0, 1, 1), (1, 0.5, 0.5, 1, 0, 0.1, 1 / 3, 1, 1)
     both = scene(below, above)
-    for picture in (SPRITES.pictures(both)[0].double() / 255, SPRITES.generate(both)[0]):
-        assert picture[32, 32].tolist() == [0, 1, 0] and picture[32, 25].round(decimals=1).tolist() == [1, 0, 0]
+    for image in (SPRITES.images(both)[0].double() / 255, SPRITES.generate(both)[0]):
+        assert image[32, 32].tolist() == [0, 1, 0] and image[32, 25].round(decimals=1).tolist() == [1, 0, 0]
     assert SPRITES.masks(both)[0, 32, [0, 25, 32]].tolist() == [0, 1, 2]
     assert SPRITES.masks(scene(above, below)).unique().tolist() == [0, 2]
 
@@ -145,14 +145,14 @@ def test_single_and_double_precision_agree():
     assert single.isfinite().all() and (single - double).abs().max() < 2e-3 and single.min() > -1e-3
 
 
-def test_a_picture_depends_on_its_own_sources_only():
+def test_a_image_depends_on_its_own_sources_only():
     sources = SPRITES.sample(3, seed=1).requires_grad_()
     (slopes,) = torch.autograd.grad(SPRITES.generate(sources)[1].square().sum(), sources)
     assert slopes.isfinite().all() and slopes[[0, 2]].eq(0).all() and slopes[1].ne(0).any()
 
 
 def test_derivatives_of_upright_and_level_edges():
-    "A square that is not turned: between pixel lines its picture is linear in its position and size, but for corners."
+    "A square that is not turned: between pixel lines its image is linear in its position and size, but for corners."
     sources = scene((1, 0.5 + 0.3 / 64, 0.5 + 0.4 / 64, 1, 0, 0.25, 0, 0, 1)).repeat(3, 1)
     along = torch.zeros_like(sources)
     along[range(3), [1, 2, 5]] = 0.1 / 64
@@ -172,7 +172,7 @@ def test_masks_are_the_middles_inside():
         expected = np.zeros(64 * 64, np.uint8)
         for k, sprite in enumerate(sprites, start=1):
             if sprite[0] == 1:
-                corners = picture_corners(sprite)
+                corners = image_corners(sprite)
                 expected[Path(np.vstack([corners, corners[:1]]), closed=True).contains_points(grid)] = k
         assert mask.dtype == torch.uint8 and (mask.flatten().numpy() == expected).all()
 
@@ -194,7 +194,7 @@ def test_scenes_are_a_prefix_and_in_range():
 
 
 def test_wrong_shapes_are_refused():
-    for draw in (SPRITES.pictures, SPRITES.generate, SPRITES.masks):
+    for draw in (SPRITES.images, SPRITES.generate, SPRITES.masks):
         with pytest.raises(ValueError, match=r"sources has shape \(1, 35\) but must have \(n, 36\)"):
             draw(torch.zeros(1, 35))
 
@@ -204,4 +204,4 @@ def test_a_gpu_draws_the_same():
     sources = SPRITES.sample(500, seed=3)
     torch.testing.assert_close(SPRITES.generate(sources.cuda()).cpu(), SPRITES.generate(sources), rtol=0, atol=1e-3)
     assert (SPRITES.masks(sources.cuda()).cpu() != SPRITES.masks(sources)).double().mean() < 1e-5
-    assert SPRITES.pictures(sources.cuda()).cpu().equal(SPRITES.pictures(sources))
+    assert SPRITES.images(sources.cuda()).cpu().equal(SPRITES.images(sources))

@@ -1,4 +1,4 @@
-"The models of factorqvae with their own networks: losses of named parts, an opponent apart, pictures and codes."
+"The models of factorqvae with their own networks: losses of named parts, an opponent apart, reconstructions and codes."
 
 import pytest
 import torch
@@ -47,13 +47,13 @@ def test_every_step_has_a_finite_loss_and_moves_its_own_parameters(name, protoco
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_codes_and_pictures_have_their_shapes(name, images):
+def test_codes_and_images_have_their_shapes(name, images):
     with torch.no_grad():
         model = made(name)
         latents = model.encode(images)
-        pictures = model.decode(latents)
-    assert latents.shape == (4, 12) and pictures.shape == images.shape
-    assert 0 <= pictures.min() and pictures.max() <= 1
+        reconstructions = model.decode(latents)
+    assert latents.shape == (4, 12) and reconstructions.shape == images.shape
+    assert 0 <= reconstructions.min() and reconstructions.max() <= 1
 
 
 @pytest.mark.parametrize("dataset", DATASETS)

@@ -53,7 +53,7 @@ def whole_rows(codes, generator=None):
 
 
 def half_the_distance(p, n):
-    return ORIGINAL["distance_foretold"](p, n) / 2
+    return ORIGINAL["predicted_distance"](p, n) / 2
 
 
 def reversed_ratio(joint):
@@ -118,7 +118,7 @@ DENSITY_RATIO = [
     (PERMUTED, "share", "tabulate", smoothed),
     ("section 4, sample size", "", "permute", as_they_are),
     ("section 4, sample size", "", "permute", whole_rows),
-    ("section 4, sample size", "", "distance_foretold", half_the_distance),
+    ("section 4, sample size", "", "predicted_distance", half_the_distance),
     ("equation 8", "", "log_density_ratio", reversed_ratio),
     ("equation 8", "", "log_density_ratio", halved_ratio),
     ("equation 8", "", "discriminator_loss", of_one_kind),

@@ -200,7 +200,7 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     add_table(replace(before, number="few", datasets=("few",)), like="falcor3d")
     assert PAPERS["qlae"].tables[0] == before, "a paper's mean over its data sets has changed"
     spec = run_spec("qlae", "qlae", "few", Request(SCALES["smoke"]))
-    assert spec.hyperparameters["data"]["images"] == 96, "a run asks for more pictures than there are"
+    assert spec.hyperparameters["data"]["images"] == 96, "a run asks for more images than there are"
     lent = run_spec("qlae", "qlae", "falcor3d", Request(SCALES["smoke"])).hyperparameters
     assert spec.hyperparameters == merged(lent, {"data": {"images": 96}})
 

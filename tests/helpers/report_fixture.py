@@ -27,7 +27,7 @@ ENVIRONMENT = {"commit": "0123456789abcdef+changes", "device": "CPU, threads: 1"
                "python": "3.11.0", "torch": "2.13.0"}  # fmt: skip
 
 
-def picture(rng: random.Random, width: int = 96, height: int = 32) -> bytes:
+def random_image(rng: random.Random, width: int = 96, height: int = 32) -> bytes:
     "A PNG of one colour."
     stream = io.BytesIO()
     Image.new("RGB", (width, height), tuple(rng.randrange(256) for _ in range(3))).save(stream, "PNG")
@@ -35,13 +35,13 @@ def picture(rng: random.Random, width: int = 96, height: int = 32) -> bytes:
 
 
 def drawn(rng: random.Random, source: str) -> nbformat.NotebookNode:
-    "A cell that shows a picture."
-    data = {"image/png": base64.b64encode(picture(rng)).decode(), "text/plain": "<Figure>"}
+    "A cell that shows a image."
+    data = {"image/png": base64.b64encode(random_image(rng)).decode(), "text/plain": "<Figure>"}
     return new_code_cell(source, outputs=[new_output("display_data", data)])
 
 
 def notebook(spec: RunSpec, rng: random.Random, error: str = "") -> str:
-    "An executed notebook as runs leave it: data, curve, pictures, a table; with `error` it ends early."
+    "An executed notebook as runs leave it: data, curve, images, a table; with `error` it ends early."
     cells = [
         new_markdown_cell("# One run\n\n> A made-up run.\n\nIt links [a chapter](../train/02_loop.ipynb), and $z_j$."),
         new_code_cell(f"spec = {spec.id!r}", metadata={"tags": ["parameters"]}),
@@ -115,7 +115,7 @@ def small_store(folder) -> Store:
     for spec in (spec for spec in runs if spec.id != failing.id):
         store.finish(spec, record(spec, rng))
         (store.folder(spec) / "run.ipynb").write_text(notebook(spec, rng), encoding="utf-8")
-        (store.folder(spec) / "interventions.png").write_bytes(picture(rng))
+        (store.folder(spec) / "interventions.png").write_bytes(random_image(rng))
     error = "loss is nan at update 7: reconstruction nan, <kl> 0.1"
     store.fail(failing, error)
     (store.folder(failing) / "run.ipynb").write_text(notebook(failing, rng, error), encoding="utf-8")

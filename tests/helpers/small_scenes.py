@@ -10,7 +10,7 @@ from disentangle_repro.data.scenes import ObjectScene, Scene
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 
-# every shape, and the first and last value of all else: 2 * 2 * 2 * 2 * 4 * 2 = 128 pictures
+# every shape, and the first and last value of all else: 2 * 2 * 2 * 2 * 4 * 2 = 128 images
 SMALL = dataclasses.replace(SHAPES3D, sources=Sources(SHAPES3D.sources.names, (2, 2, 2, 2, 4, 2)))
 
 
@@ -29,8 +29,8 @@ def which_spot(sources, image_size):
 
 def draw_spots(sources, image_size, samples):
     number = which_spot(sources, image_size)
-    picture = torch.where(number > 0, number / 2, sources[:, :1, None] / 3)
-    return picture[..., None].expand(-1, -1, -1, 3)
+    image = torch.where(number > 0, number / 2, sources[:, :1, None] / 3)
+    return image[..., None].expand(-1, -1, -1, 3)
 
 
 SPOTS = ObjectScene(
@@ -47,5 +47,5 @@ def draw_grey(values, image_size, samples, repeats):
     return (values[:, :1, None, None] * values[:, 1:, None, None] / 999).expand(-1, image_size, image_size, 3)
 
 
-# 30,000 pictures in 8 blocks
+# 30,000 images in 8 blocks
 GREY = Scene("grey", Sources(("grey", "step"), (30, 1000)), ((0, 1), (0, 999)), 4, 1, draw_grey)

@@ -143,7 +143,7 @@ def test_the_decoder_is_the_released_formulation(decoder, latents):
     torch.testing.assert_close(decoder.doubled(taken[2][1:] - taken[2][:-1]), differences, **close)
 
 
-def test_the_activations_go_on_to_the_picture(decoder, latents):
+def test_the_activations_go_on_to_the_image(decoder, latents):
     w, *_, features = decoder.activations(latents)
     torch.testing.assert_close(decoder.stages[3](decoder.stages[2].doubling(features), w), decoder(latents))
 

@@ -36,10 +36,10 @@ def test_the_encoder_keeps_the_full_resolution_on_request():
 def test_positions_are_read_row_by_row():
     with seeded(0), torch.no_grad():
         encoder = SlotEncoder(5, image_size=16, width=0.25)
-        picture = torch.zeros(1, 3, 16, 16)
-        before = encoder(picture)
-        picture[0, :, 2, 13] = 1
-        changed = (encoder(picture) - before).abs().sum(2).unflatten(1, (16, 16))[0] > 0
+        image = torch.zeros(1, 3, 16, 16)
+        before = encoder(image)
+        image[0, :, 2, 13] = 1
+        changed = (encoder(image) - before).abs().sum(2).unflatten(1, (16, 16))[0] > 0
     rows, columns = changed.nonzero().T
     assert rows.min() == 0 and rows.max() == 2 + 8 and columns.min() == 13 - 8 and columns.max() == 15
 
@@ -58,10 +58,10 @@ def test_decoders_draw_any_number_of_slots(decoder, image_size):
         decode = decoder(6, image_size=image_size, channels=1, width=0.05)
         for n_slots in (1, 2, 7):
             drawn = decode(torch.randn(2, n_slots, 6))
-            assert drawn.picture.shape == (2, 1, image_size, image_size) and drawn.picture.isfinite().all()
+            assert drawn.image.shape == (2, 1, image_size, image_size) and drawn.image.isfinite().all()
             if drawn.masks is not None:
                 torch.testing.assert_close(drawn.masks.sum(1), torch.ones(2, image_size, image_size))
-                torch.testing.assert_close((drawn.masks[:, :, None] * drawn.parts).sum(1), drawn.picture)
+                torch.testing.assert_close((drawn.masks[:, :, None] * drawn.parts).sum(1), drawn.image)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
@@ -69,24 +69,24 @@ def test_every_weight_of_a_decoder_learns(decoder):
     with seeded(0):
         decode, slots = decoder(6, image_size=16, width=0.1), torch.randn(3, 4, 6, requires_grad=True)
         target = torch.rand(3, 3, 16, 16)
-    (decode(slots).picture - target).square().mean().backward()
+    (decode(slots).image - target).square().mean().backward()
     for name, parameter in decode.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
     assert (slots.grad.abs().sum(2) > 0).all(), "a slot gets no gradient"
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_pictures_of_a_batch_do_not_mix(decoder):
+def test_images_of_a_batch_do_not_mix(decoder):
     with seeded(0), torch.no_grad():
         decode, slots = decoder(6, image_size=16, width=0.1), torch.randn(3, 4, 6)
-        together, alone = decode(slots).picture, decode(slots[1:2]).picture
+        together, alone = decode(slots).image, decode(slots[1:2]).image
     torch.testing.assert_close(together[1:2], alone)
 
 
 def test_masks_stay_whole_where_slots_are_sure():
     alpha = torch.tensor([1e4, -1e4, 0.0]).view(1, 3, 1, 1).requires_grad_()
     drawn = composed(torch.rand(1, 3, 2, 1, 1, generator=make_generator(0)), alpha)
-    (gradient,) = torch.autograd.grad(drawn.picture.sum(), alpha)
+    (gradient,) = torch.autograd.grad(drawn.image.sum(), alpha)
     assert drawn.masks.flatten().tolist() == [1, 0, 0] and gradient.isfinite().all()
 
 
@@ -128,7 +128,7 @@ def test_maps_and_weights_lie_channels_last_and_biases_come_after(lowered):
     for layer in (*encoder.convolutions, *decoder.layers):
         layer.register_forward_hook(lambda layer, inputs, output: outputs.append(output.is_contiguous(**layout)))
     with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
-        loss = encoder(images).float().square().mean() + decoder(slots).picture.float().square().mean()
+        loss = encoder(images).float().square().mean() + decoder(slots).image.float().square().mean()
     loss.backward()
     assert len(outputs) == 13 and all(outputs)
     assert any(isinstance(layer, TransposedConvolution) for layer in decoder.layers)
@@ -146,7 +146,7 @@ def test_the_layout_of_maps_changes_no_number(network):
     assert not all(p.is_contiguous() for p in last.parameters()) and all(p.is_contiguous() for p in first.parameters())
     found = []
     for form in (last, first):
-        made = form(given) if network is SlotEncoder else form(given).picture
+        made = form(given) if network is SlotEncoder else form(given).image
         gradients = torch.autograd.grad(made.square().sum(), list(form.parameters()))
         found.append([tensor.detach() for tensor in (made, *gradients)])
     for ours, theirs in zip(*found, strict=True):

@@ -80,8 +80,8 @@ def trained(model) -> dict:
     optimizer, before = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), values_of(model)
     features = model.encoder(images)
     with same_noise(), mock.patch("torch.distributions.normal._standard_normal", lambda size, **_: torch.randn(size)):
-        slots, picture = model(images)
-    terms = {"reconstruction": recon(images, picture)}
+        slots, image = model(images)
+    terms = {"reconstruction": recon(images, image)}
     loss = WEIGHTS["sigma"] * terms["reconstruction"]
     if model.vae:
         terms["kl"] = model.dkl
@@ -90,7 +90,7 @@ def trained(model) -> dict:
         terms["interaction"] = model.decoder.transformer.compute_interaction()
         loss = loss + WEIGHTS["alpha"] * terms["interaction"]
     loss.backward()
-    found = {"shapes": shapes, "encoder": record(features), "slots": record(slots), "picture": record(picture),
+    found = {"shapes": shapes, "encoder": record(features), "slots": record(slots), "image": record(image),
              "terms": recorded(terms), "loss": record(loss), "gradient": recorded(gradients(model))}  # fmt: skip
     optimizer.step()
     return {**found, "step": recorded(changes(model, before))}
@@ -107,10 +107,10 @@ def broadcast() -> dict:
     make = import_module("models.decoders").SpatialBroadcastDecoder
     decoder = filled(make(slot_dim=DIM, resolution=(128, 128), chan_dim=BROADCAST_FILTERS), BROADCAST_GAIN)
     slots = slots_of("broadcast", 2, DIM)[:1].requires_grad_()
-    picture = decoder(slots)
-    (picture**2).sum().backward()
+    image = decoder(slots)
+    (image**2).sum().backward()
     cut = filled(make(slot_dim=DIM, resolution=(64, 64), chan_dim=BROADCAST_FILTERS), BROADCAST_GAIN)(slots)
-    return {"shapes": shapes_of(decoder), "picture": record(picture), "of slots": record(slots.grad),
+    return {"shapes": shapes_of(decoder), "image": record(image), "of slots": record(slots.grad),
             "gradient": recorded(gradients(decoder)), "cut": record(cut)}  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def slot_attention() -> dict:
         output = model(images)
     output["loss"].backward()
     found = {"shapes": shapes_of(model), "module": record(module), "features": record(features.mT),
-             "picture": record(output["reconstruction"]), "masks": record(output["mask"][:, :, 0]),
+             "image": record(output["reconstruction"]), "masks": record(output["mask"][:, :, 0]),
              "slots": record(output["representation"]), "loss": record(output["loss"]),
              "gradient": recorded(gradients(model))}  # fmt: skip
     optimizer.step()

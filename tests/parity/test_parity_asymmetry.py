@@ -139,7 +139,7 @@ def compare(model: nn.Module, kept: dict, part: str, without: tuple[str, ...] = 
     with same_noise():
         made = model.slots(model.encoder(images), torch.Generator())
     check(f"{part}, slots", made.slots, kept["slots"], OUTPUT)
-    check(f"{part}, picture", model.decoder(made.slots).picture, kept["picture"], OUTPUT)
+    check(f"{part}, image", model.decoder(made.slots).image, kept["image"], OUTPUT)
     with same_noise():
         loss, terms = model.loss(bytes_of(), torch.Generator())
     for name, value in terms.items():
@@ -217,11 +217,11 @@ def test_broadcast_decoder():
     decoder = SpatialBroadcastDecoder(DIM, image_size=128, width=BROADCAST_FILTERS / 64)
     slots = slots_of("broadcast", 2, DIM)[:1]
     decoder.load_state_dict(broadcast_weights(kept["shapes"], decoder), strict=True)
-    assert difference(decoder(slots).picture, kept["picture"]) > 1e-3, "the rectifier does not matter"
-    picture = rectified(decoder, nn.GELU)(slots.requires_grad_()).picture
-    check("broadcast decoder, picture", picture, kept["picture"], OUTPUT)
-    check("broadcast decoder, upper left quarter", picture[:, :, :64, :64], kept["cut"], OUTPUT)
-    picture.square().sum().backward()
+    assert difference(decoder(slots).image, kept["image"]) > 1e-3, "the rectifier does not matter"
+    image = rectified(decoder, nn.GELU)(slots.requires_grad_()).image
+    check("broadcast decoder, image", image, kept["image"], OUTPUT)
+    check("broadcast decoder, upper left quarter", image[:, :, :64, :64], kept["cut"], OUTPUT)
+    image.square().sum().backward()
     check("broadcast decoder, gradient by slots", slots.grad, kept["of slots"], GRADIENT)
 
 

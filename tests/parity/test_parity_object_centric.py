@@ -143,9 +143,9 @@ def test_slot_attention_autoencoder():
         slots = model.slots(features, torch.Generator()).slots
     check("slot attention, slots", slots, kept["slots"], OUTPUT)
     made = model.decoder(slots)
-    check("slot attention, picture", made.picture, kept["picture"], OUTPUT)
+    check("slot attention, image", made.image, kept["image"], OUTPUT)
     check("slot attention, masks", made.masks, kept["masks"], OUTPUT)
-    loss = F.mse_loss(made.picture, images)
+    loss = F.mse_loss(made.image, images)
     check("slot attention, loss", loss, kept["loss"], OUTPUT)
     loss.backward()
     check("slot attention, gradient", as_released(gradients(model), kept["shapes"]), kept["gradient"], GRADIENT)

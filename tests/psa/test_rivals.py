@@ -63,7 +63,7 @@ def test_the_broadcast_decoder_of_slot_attention_layer_by_layer():
     x = F.conv2d(x, weights[4], weights[5], padding=2).clamp(min=0)
     x = F.conv2d(x, weights[6], weights[7], padding=1).reshape(2, 3, 4, 32, 32)
     masks = x[:, :, 3:].exp() / x[:, :, 3:].exp().sum(1, keepdim=True)
-    torch.testing.assert_close(decoder(slots).picture, (masks * x[:, :, :3]).sum(1), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(decoder(slots).image, (masks * x[:, :, :3]).sum(1), rtol=1e-5, atol=1e-5)
 
 
 def test_the_rate_of_slot_attention():

@@ -79,11 +79,11 @@ def test_everything_random_comes_from_the_stream_that_is_given(latent):
         dense = [torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, n)) for n in (3, 1)]
         decoder = torch.nn.Sequential(torch.nn.Linear(3, 12), torch.nn.Unflatten(1, (3, 2, 2)))
     model = InfoGAN(dense[0], decoder, dense[1], latent, {"quantize": 0.01, "commit": 0.01})
-    pictures = PICTURES[:8, :2, :2]
+    images = PICTURES[:8, :2, :2]
     for step in model.steps()[-2:]:
         losses = []
         for seed in (0, 0, 1):
             state = torch.get_rng_state()
-            losses.append(step.loss(pictures, make_generator(seed))[0])
+            losses.append(step.loss(images, make_generator(seed))[0])
             assert torch.get_rng_state().equal(state), "the global stream was drawn from"
         assert losses[0] == losses[1] != losses[2]

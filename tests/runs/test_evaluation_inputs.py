@@ -14,7 +14,7 @@ from disentangle_repro.runs import slots
 
 
 def numbered_file(n=100):
-    "A published file whose pictures are their own numbers."
+    "A published file whose images are their own numbers."
     images = torch.arange(n, dtype=torch.uint8).view(n, 1, 1, 1)
     splits = {"train": range(0, 80), "validation": range(80, 90), "test": range(90, 100)}
     return Dataset(

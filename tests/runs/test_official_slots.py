@@ -47,7 +47,7 @@ def drawn():
     made = {}
     for name, scene in SCENES.items():
         sources = scene.sample(sum(SPLITS[name]), 7)
-        images, masks = scene.pictures(sources).numpy(), scene.masks(sources).numpy()
+        images, masks = scene.images(sources).numpy(), scene.masks(sources).numpy()
         made[name] = sources, images, masks, masks
     sources, images, masks, _ = made["objects_room"]
     one_wall = np.where(np.arange(len(masks))[:, None, None] % 2 == 0, np.where(masks == 3, 2, masks), masks)

@@ -22,7 +22,7 @@ GIVEN = {"grid": GRID, "slots": SLOTS}
 CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for name in sorted(SLOT_MODELS))]
 
 
-def pictures(n: int, size: int = 64) -> torch.Tensor:
+def random_images(n: int, size: int = 64) -> torch.Tensor:
     "Images of coloured blocks."
     blocks = torch.randint(256, (n, size // 8, size // 8, 3), dtype=torch.uint8, generator=make_generator(0))
     return blocks.repeat_interleave(8, 1).repeat_interleave(8, 2)
@@ -31,7 +31,7 @@ def pictures(n: int, size: int = 64) -> torch.Tensor:
 def new_training(kind: str, name: str, precision: str = "bf16", batch_size: int = 4, **more) -> Training:
     model = create_model(name, **GIVEN[kind], **more)
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
-    images = pictures(16, 64 if kind == "grid" else 16)
+    images = random_images(16, 64 if kind == "grid" else 16)
     return Training(model, optimizer, images, batch_size=batch_size, seed=0, precision=precision)
 
 
@@ -164,7 +164,7 @@ def test_a_resumed_training_in_bf16_is_the_same(kind, name, tmp_path):
 
 
 def test_a_specification_says_what_is_trained():
-    training = assemble(SPEC, pictures(16))
+    training = assemble(SPEC, random_images(16))
     assert training.precision == "bf16"
     hooks, outputs, _ = seen_types(training.model)
     training.update()

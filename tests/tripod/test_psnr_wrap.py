@@ -9,7 +9,7 @@ from disentangle_repro.tripod.paper_against_code import wrapped_psnr
 
 
 def flat(*levels):
-    "A picture of 2 x 2 x 3 for each grey level."
+    "A image of 2 x 2 x 3 for each grey level."
     return np.stack([np.full((2, 2, 3), level, np.uint8) for level in levels])
 
 
@@ -32,7 +32,7 @@ def test_multiples_of_16_are_no_error_when_wrapped(error):
         assert psnr(flat(a), flat(b)) == pytest.approx(20 * np.log10(255 / error))
 
 
-def test_wrapping_precedes_the_mean_over_pixels_and_each_picture_counts_by_itself():
+def test_wrapping_precedes_the_mean_over_pixels_and_each_image_counts_by_itself():
     images, reconstructions = flat(100, 100), flat(100, 100)
     reconstructions[0, 0, 0, 0], reconstructions[0, 1, 1, 2] = 118, 98  # 324 = 68 and 4, of 12 values
     reconstructions[1] += 5

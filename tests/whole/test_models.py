@@ -136,13 +136,13 @@ def test_losses_and_gradients_are_finite_and_terms_are_named(name, images):
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_latents_and_pictures_have_their_shapes(name, images):
+def test_latents_and_images_have_their_shapes(name, images):
     model = create_model(name, dataset="shapes3d", net="paper")
     with torch.no_grad():
         latents = model.encode(images)
-        pictures = model.decode(latents)
+        reconstructions = model.decode(latents)
     assert latents.shape == (2, 12) and latents.isfinite().all()
-    assert pictures.shape == images.shape and pictures.isfinite().all()
+    assert reconstructions.shape == images.shape and reconstructions.isfinite().all()
 
 
 @pytest.mark.parametrize("name", SLOT_MODELS)

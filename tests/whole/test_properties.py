@@ -279,11 +279,11 @@ def test_dci_lies_in_its_bounds_and_ignores_units(representation, factor):
     np.testing.assert_allclose([constant.d, constant.c], 0, atol=1e-12)
 
 
-# pictures
+# images
 
 
 @given(seeds, st.booleans())
-def test_errors_of_pictures(seed, as_bytes):
+def test_errors_of_images(seed, as_bytes):
     a, b = np.random.default_rng(seed).random((2, 5, 4, 4, 3))
     if as_bytes:
         a, b = (np.round(255 * x).astype(np.uint8) for x in (a, b))

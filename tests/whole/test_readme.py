@@ -21,7 +21,7 @@ def test_the_extension_it_shows_makes_itself_known():
     subprocess.run([sys.executable, "-c", f"{lines}\n{known}"], check=True)
 
 
-def test_links_and_pictures_lead_somewhere():
+def test_links_and_images_lead_somewhere():
     targets = [t for t in re.findall(r"\]\(([^)#]+)", README) if not t.startswith("http")]
     assert targets
     for target in targets:
