@@ -747,7 +747,7 @@ def _():
     assert of_ratios > 100, f"the mean of ratios is {of_ratios:.2f} times the exact value"
     assert 0.9 < many < 1.1, f"at 64 perturbations the ratio of sums is {many:.2f} times the exact value"
 
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #730c00c3
+# %% ../../nbs/tripod/05_kinks.ipynb #730c00c3
 def second_derivative(
     decoder: Decoder,  # twice differentiable, see `twice_differentiable`
     latents: Float[Tensor, "batch latents"],
@@ -760,7 +760,7 @@ def second_derivative(
 
     return along(along(decoder))(latents)
 
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b26de80
+# %% ../../nbs/tripod/05_kinks.ipynb #7b26de80
 class WrittenLayerNorm(nn.LayerNorm):
     "Layer normalisation over the last dimension in elementary operations: differentiable any number of times."
 
@@ -777,7 +777,7 @@ def twice_differentiable(network: nn.Module) -> nn.Module:
             module.__class__ = WrittenLayerNorm
     return network
 
-# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d90b4997
+# %% ../../nbs/tripod/05_kinks.ipynb #d90b4997
 def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor per layer
     "The activations of a network that Tripod's penalty regularises, the last layer without its bias (T4)."
 
@@ -787,7 +787,7 @@ def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one t
 
     return made
 
-# %% ../../nbs/tripod/05_tripod.ipynb #da468dde
+# %% ../../nbs/tripod/06_tripod.ipynb #da468dde
 def curvature_agreement(
     decoder: nn.Module,  # with `activations` and `doubled`, of 6 latents
     epsilon: float = 0.1,  # the step (Algorithm 1)
@@ -802,7 +802,7 @@ def curvature_agreement(
     pairs = zip(found, second_derivative(layers, latents, v), strict=True)
     return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in pairs]
 
-# %% ../../nbs/tripod/05_tripod.ipynb #d09a7fcf
+# %% ../../nbs/tripod/06_tripod.ipynb #d09a7fcf
 @proof_check("tripod", "equation 9, networks", "equation 9 follows v'Hv on Tripod's decoder, not on leaky rectifiers")
 def _():
     with seeded(0):
@@ -812,7 +812,7 @@ def _():
         assert min(seen := curvature_agreement(decoder)) > 0.95, f"Tripod's decoder: correlations {seen}"
     assert max(seen := curvature_agreement(rectified)) < 0.3, f"leaky rectifiers: correlations {seen}"
 
-# %% ../../nbs/tripod/05_tripod.ipynb #49c33694
+# %% ../../nbs/tripod/06_tripod.ipynb #49c33694
 def quantized_by_the_book(
     output: Float[Tensor, "batch latents"],  # of the encoder
     n_q: int = 12,
@@ -822,7 +822,7 @@ def quantized_by_the_book(
     z = 2 / (n_q - 1) * ((n_q - 1) / 2 * (c + 1)).round() - 1
     return c, c + (z - c).detach()
 
-# %% ../../nbs/tripod/05_tripod.ipynb #809660a4
+# %% ../../nbs/tripod/06_tripod.ipynb #809660a4
 def reconstruction_by_the_book(
     logits: Float[Tensor, "batch channels height width"], x: Float[Tensor, "batch channels height width"]
 ) -> Float[Tensor, ""]:
@@ -830,7 +830,7 @@ def reconstruction_by_the_book(
     p = 1 / (1 + (-logits).exp())
     return -(x * p.log() + (1 - x) * (1 - p).log()).mean()
 
-# %% ../../nbs/tripod/05_tripod.ipynb #acfe6bc9
+# %% ../../nbs/tripod/06_tripod.ipynb #acfe6bc9
 def multiinformation_by_the_book(
     z: Float[Tensor, "batch latents"], sigma: Float[Tensor, " latents"]
 ) -> Float[Tensor, ""]:
@@ -847,7 +847,7 @@ def multiinformation_by_the_book(
         total -= sum(density(at[j : j + 1], z[:, j : j + 1], sigma[j : j + 1]).log() for j in range(n_z))
     return total / n_b
 
-# %% ../../nbs/tripod/05_tripod.ipynb #94bcadd4
+# %% ../../nbs/tripod/06_tripod.ipynb #94bcadd4
 def activations_by_the_book(
     decoder: nn.Module,  # residual or style
     latents: Float[Tensor, "rows latents"],
@@ -864,7 +864,7 @@ def activations_by_the_book(
         hook.remove()
     return caught
 
-# %% ../../nbs/tripod/05_tripod.ipynb #fbdf07d0
+# %% ../../nbs/tripod/06_tripod.ipynb #fbdf07d0
 def variances_by_the_book(
     decoder: nn.Module,
     at: Float[Tensor, " latents"],  # a sample
@@ -893,7 +893,7 @@ def curvature_by_the_book(
         total += sum(numer) / sum(denom) if protocol == "paper" else each
     return total / len(z)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #866f175d
+# %% ../../nbs/tripod/06_tripod.ipynb #866f175d
 def tripod_by_the_book(
     model: Tripod,  # of which only encoder and decoder are used
     images: UInt8[Tensor, "batch height width channels"],
@@ -912,7 +912,7 @@ def tripod_by_the_book(
         "hessian": curvature_by_the_book(model.decoder, z, sigma * signs, sigma * normals, protocol),
     }
 
-# %% ../../nbs/tripod/05_tripod.ipynb #62df3fe3
+# %% ../../nbs/tripod/06_tripod.ipynb #62df3fe3
 def compare_losses(
     model: Autoencoder,  # in double precision
     images: UInt8[Tensor, "batch height width channels"],
@@ -937,7 +937,7 @@ def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> l
     "Gradients, zero for a parameter on which `value` does not depend."
     return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
 
-# %% ../../nbs/tripod/05_tripod.ipynb #d9a40cbd
+# %% ../../nbs/tripod/06_tripod.ipynb #d9a40cbd
 @proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
 def _():
     images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
@@ -947,7 +947,7 @@ def _():
             model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
         compare_losses(model, images, tripod_by_the_book(model, images, make_generator(1), protocol), weights)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #a29b639a
+# %% ../../nbs/tripod/06_tripod.ipynb #a29b639a
 @proof_check("tripod", "section 1", "KLM has gradients for the encoder alone; NHP for the decoder, and the encoder too")
 def _():
     with seeded(0):
@@ -963,7 +963,7 @@ def _():
     seen = {penalty: [moved(penalty, part) for part in (model.encoder, model.decoder)] for penalty in penalties}
     assert seen == {"multiinformation": [True, False], "hessian": [True, True]}, seen
 
-# %% ../../nbs/tripod/05_tripod.ipynb #33794ecd
+# %% ../../nbs/tripod/06_tripod.ipynb #33794ecd
 def quantization_by_the_book(
     model: Autoencoder,  # of which only encoder, decoder and the latent layer's `codebooks` are used
     images: UInt8[Tensor, "batch height width channels"],
@@ -982,7 +982,7 @@ def quantization_by_the_book(
         "commit": (c - nearest.detach()).square().mean(),  # equation 4
     }
 
-# %% ../../nbs/tripod/05_tripod.ipynb #c4583d53
+# %% ../../nbs/tripod/06_tripod.ipynb #c4583d53
 def normalized_by_the_book(layer: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows *shape"]:
     "A map channel by channel over its places, a vector over its entries: mean zero, variance one but for 1e-5."
     over = (1,) if layer.ndim == 2 else (2, 3)
@@ -999,7 +999,7 @@ def vanilla_by_the_book(
     layers = [variances_by_the_book(decoder, at, v[:, i], normalized_by_the_book) for i, at in enumerate(z)]
     return sum(layer.mean() for sample in layers for layer in sample) / len(z)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #eae81320
+# %% ../../nbs/tripod/06_tripod.ipynb #eae81320
 @proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
 def _():
     images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
@@ -1013,7 +1013,7 @@ def _():
         terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
         compare_losses(model, images, terms, weights)
 
-# %% ../../nbs/tripod/05_tripod.ipynb #b3311332
+# %% ../../nbs/tripod/06_tripod.ipynb #b3311332
 @proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
 def _():
     images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))

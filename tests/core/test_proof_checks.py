@@ -30,7 +30,7 @@ CHAPTERS = {
         "02_kernel_multiinformation",
         "03_hessian_penalty",
         "04_normalized_hessian_penalty",
-        "05_tripod",
+        "06_tripod",
     ],
     "factorqvae": ["01_scalar_codes", "02_total_correlation", "03_factorqvae", "04_two_dcis"],
     "asymmetry": [

@@ -6,7 +6,7 @@ from mutations import Chapter, proof_tests
 from disentangle_repro.baselines.autoencoder import LatentOutput
 from disentangle_repro.tripod.tripod import FiniteScalarQuantizer, LatentQuantizer, NaiveTripod, Tripod
 
-tripod = Chapter("tripod/05_tripod")
+tripod = Chapter("tripod/06_tripod")
 
 
 def together(latents, scales):
