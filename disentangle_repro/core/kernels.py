@@ -5,6 +5,7 @@
 # %% ../../nbs/core/09_kernels.ipynb #c6cab93a
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -32,7 +33,7 @@ WHICH = "ipykernel_launcher"  # in a kernel's command line; its arguments follow
 LARGEST = 1 << 20  # bytes of a message
 
 
-def become_kernel(message: dict[str, Any]) -> None:
+def become_kernel(message: dict[str, Any]) -> NoReturn:
     "Be the kernel of that command line, environment and folder, from now until it ends."
     import ipykernel.kernelapp
 
@@ -42,10 +43,12 @@ def become_kernel(message: dict[str, Any]) -> None:
     os.environ.update(message["environment"])
     os.chdir(message["folder"])
     ipykernel.kernelapp.IPKernelApp.launch_instance(message["arguments"], parent_handle=os.getppid())
+    atexit._run_exitfuncs()
+    os._exit(0)
 
 # %% ../../nbs/core/09_kernels.ipynb #bd9c6a6c
 def serve(owner: socket.socket) -> None:
-    "Fork a kernel for each message, until the socket is closed; returns in each kernel when it ends, too."
+    "Fork a kernel for each message, until the socket is closed."
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for whoever owns the server
     while True:
         content, lives, _, _ = socket.recv_fds(owner, LARGEST, 1)
@@ -58,7 +61,6 @@ def serve(owner: socket.socket) -> None:
         if pid == 0:
             owner.close()
             become_kernel(json.loads(content))
-            return
         os.close(lives[0])
         owner.sendall(str(pid).encode())
 

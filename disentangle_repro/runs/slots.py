@@ -101,7 +101,7 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
 
 # %% ../../nbs/runs/02_slots.ipynb #ec898096
 def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
-    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
+    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images (the papers' scales: 64)."
     decoder = model.decoder
     if not isinstance(decoder, SpatialBroadcastDecoder):
         decoder = lambda z: model.decoder(z).image  # noqa: E731
@@ -158,7 +158,7 @@ def evaluate_slots(
     slots = encode_all(model, data.images, batch_size=50)
     scores = reconstruction_scores(model, data, slots) | relevance_scores(model, data)
     if data.name == "sprites":
-        scores |= truth_scores(data, slots, seed) | contrast_score(model, slots)
+        scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n=min(64, len(slots) // 10 + 1))
     return SlotEvaluation(scores, slots)
 
 # %% ../../nbs/runs/02_slots.ipynb #65fc716e

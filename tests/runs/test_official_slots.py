@@ -153,7 +153,7 @@ def run(spec, folder, monkeypatch):
 def test_a_run_on_published_files_from_training_to_scores(data, monkeypatch, model, dataset, own):
     # the contrast takes a derivative for every number of a slot: here of one scene
     contrast = scoring.contrast_score
-    monkeypatch.setattr(scoring, "contrast_score", lambda model, slots: contrast(model, slots, 1))
+    monkeypatch.setattr(scoring, "contrast_score", lambda model, slots, n: contrast(model, slots, 1))
     trained, evaluation, unseen = run(small_spec(model, dataset, own), data, monkeypatch)
     wanted = {"psnr", "mse", "fg_ari"} | ({"smcc", "r2", "sis", "contrast"} if dataset == "sprites" else set())
     relevance = {"slot_count_mae"} if model.startswith("psa") else set()

@@ -1,14 +1,12 @@
 "What pruning saves is a share of operations, listed layer by layer, and the contrast is a mean over 64 images."
 
-import inspect
-
 import pytest
 import torch
 from torch import nn
 
 from disentangle_repro.models import create_model
 from disentangle_repro.runs import slots as chapter
-from disentangle_repro.runs.slots import contrast_score, held_out_scenes, relevance_scores
+from disentangle_repro.runs.slots import evaluate_slots, held_out_scenes, relevance_scores
 
 
 def listed(module, call):
@@ -54,5 +52,13 @@ def test_saved_are_operations_of_the_decoder_and_not_slots(monkeypatch, name):
     assert abs(found - expected) < 0.01, f"{found:.2f}% but {expected:.2f}% are listed"
 
 
-def test_the_contrast_is_a_mean_over_64_images():
-    assert inspect.signature(contrast_score).parameters["n"].default >= 64
+@pytest.mark.parametrize(("scenes", "expected"), [(20, 3), (1_000, 64)])
+def test_the_contrast_is_a_mean_over_64_images_where_there_are_enough(monkeypatch, scenes, expected):
+    seen = []
+    monkeypatch.setattr(chapter, "compositional_contrast", lambda decoder, slots: seen.append(len(slots)) or 0.0)
+    monkeypatch.setattr(chapter, "encode_all", lambda *_, **__: torch.zeros(scenes, 5, 16))
+    for name in ("reconstruction_scores", "relevance_scores", "truth_scores"):
+        monkeypatch.setattr(chapter, name, lambda *_: {})
+    few = held_out_scenes("sprites", "rendered", 2, torch.device("cpu"))
+    evaluate_slots(create_model("sa", dataset="sprites", width=0.125, dim=16), few)
+    assert seen == [expected]
