@@ -19,7 +19,7 @@ from small_scenes import SMALL, SPOTS
 from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.data import add_dataset, joint, list_datasets, load, load_dataset, official
+from disentangle_repro.data import add_dataset, joint, layouts, list_datasets, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
 from disentangle_repro.data.hdf5 import sources_to_draw, write_images
 from disentangle_repro.data.multi_dsprites import MULTI_DSPRITES
@@ -102,7 +102,7 @@ def test_rendered_dsprites_are_read_by_the_official_reader(data, monkeypatch):
     drawn = load_dataset("dsprites")
     data.mkdir(exist_ok=True)
     path = data / official.PUBLISHED["dsprites"].file
-    official.write_dsprites(path, drawn.images[..., 0].numpy() // 255, drawn.sources.numpy())
+    layouts.write_dsprites(path, drawn.images[..., 0].numpy() // 255, drawn.sources.numpy())
     published = load_dataset("dsprites", "official")
     assert published.images.equal(drawn.images) and published.sources.equal(drawn.sources)
 

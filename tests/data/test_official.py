@@ -16,7 +16,7 @@ import torch
 from small_scenes import SMALL
 
 from disentangle_repro.core.errors import DataError
-from disentangle_repro.data import load, load_dataset, official
+from disentangle_repro.data import layouts, load, load_dataset, official
 from disentangle_repro.data.falcor3d import FALCOR3D
 from disentangle_repro.data.hdf5 import write_images
 from disentangle_repro.data.isaac3d import ISAAC3D
@@ -70,27 +70,27 @@ def write_published(name, path, **other):
     images = other.get("images", images)
     if reader is None:
         write_images(path, GRIDS[name], device="cpu")
-    elif reader is official.read_npz_grid:
-        official.write_npz_grid(path, images)
-    elif reader is official.read_dsprites:
+    elif reader is layouts.read_npz_grid:
+        layouts.write_npz_grid(path, images)
+    elif reader is layouts.read_dsprites:
         sources = GRIDS[name].sources
         factors = other.get("labels", sources.factors(torch.arange(sources.size)).numpy())
-        official.write_dsprites(path, images if "images" in other else images[..., 0] // 255, factors)
-    elif reader is official.read_png_grid:
+        layouts.write_dsprites(path, images if "images" in other else images[..., 0] // 255, factors)
+    elif reader is layouts.read_png_grid:
         sources = GRIDS[name].sources
         steps = sources.factors(torch.arange(sources.size)).numpy() / (np.array(sources.value_counts) - 1)
-        official.write_png_grid(path, images, other.get("labels", steps), **options)
-    elif reader is official.read_npz_objects:
-        official.write_npz_objects(path, images, other.get("latents", LATENTS), other.get("masks", masks))
+        layouts.write_png_grid(path, images, other.get("labels", steps), **options)
+    elif reader is layouts.read_npz_objects:
+        layouts.write_npz_objects(path, images, other.get("latents", LATENTS), other.get("masks", masks))
     else:
-        official.write_hdf5_objects(path, images, other.get("masks", masks))
+        layouts.write_hdf5_objects(path, images, other.get("masks", masks))
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     "A data folder, and small data sets of which checksums are not known."
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
-    monkeypatch.setattr(official, "BATCH", 8)
+    monkeypatch.setattr(layouts, "BATCH", 8)
     for name, scene in GRIDS.items():
         monkeypatch.setitem(load.GRIDS, name, scene)
     for name, published in PUBLISHED.items():
@@ -193,7 +193,7 @@ def test_images_of_128_are_halved_by_area(data):
         archive.writestr("Isaac3D_down128/labels.npy", labels)
         for row, image in enumerate(images):
             with archive.open(f"Isaac3D_down128/images/{row:06}.png", "w") as stream:
-                official.Image.fromarray(image).save(stream, "PNG")
+                layouts.Image.fromarray(image).save(stream, "PNG")
     mean = sum(images[:, i::2, j::2].astype(float) for i in (0, 1) for j in (0, 1)) / 4
     assert np.array_equal(load_dataset("isaac3d", "official").images, np.floor(mean + 0.5))
 

@@ -13,11 +13,13 @@ import pytest
 import torch
 
 from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.data import load_dataset, official
+from disentangle_repro.data import layouts, load_dataset
 from disentangle_repro.data.clevr6 import CLEVR6
+from disentangle_repro.data.layouts import write_hdf5_objects, write_npz_objects
 from disentangle_repro.data.objects_room import OBJECTS_ROOM
-from disentangle_repro.data.official import PUBLISHED, write_hdf5_objects, write_npz_objects
+from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.sprites import SPRITES
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 from disentangle_repro.runs import slots as scoring
 from disentangle_repro.runs.assemble import (
@@ -108,7 +110,7 @@ def test_objects_of_objects_room_are_numbered_from_four(data, drawn):
 
 def test_walls_are_left_alone_where_both_are_in_view():
     masks = numbered(OBJECTS_ROOM.masks(OBJECTS_ROOM.sample(200, 11)).numpy())
-    moved = official.objects_moved_up(masks, 4, 6)
+    moved = layouts.objects_moved_up(masks, 4, 6)
     assert np.array_equal(moved, masks)
 
 
@@ -186,7 +188,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20
-    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed}
+    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed, "PAPERS": PAPERS}
     names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes, "joint_given": joint_given}
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)
