@@ -188,8 +188,9 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20
-    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed, "PAPERS": PAPERS}
+    names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed}
     names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes, "joint_given": joint_given}
+    names["PAPERS"] = PAPERS
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)
     (probes,) = (cell for cell in cells if "probe=" in cell)
