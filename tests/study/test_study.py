@@ -13,7 +13,7 @@ from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.study import design
 from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
 from disentangle_repro.tables.make import is_study, parser
-from disentangle_repro.train.store import Store
+from disentangle_repro.train.store import Store, project_store
 
 
 def store_in(folder):
@@ -141,3 +141,9 @@ def test_scale_cpu_changes_nothing_else_than_it_says():
     assert spec.part("training")["batch_size"] == 16 and spec.part("training")["precision"] == "bf16"
     assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 4, 3)
     assert spec.part("optimizer")["learning_rate"] == 1e-3 and spec.part("model")["n_values"] == 10
+
+
+def test_what_is_kept_is_small_enough_to_be_cloned():
+    kept = [path for path in project_store().results.rglob("*") if path.is_file()]
+    megabytes = lambda paths: sum(path.stat().st_size for path in paths) / 1e6  # noqa: E731
+    assert megabytes(kept) <= 80 and megabytes(path for path in kept if path.suffix == ".safetensors") <= 20
