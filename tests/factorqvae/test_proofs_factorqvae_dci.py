@@ -3,7 +3,7 @@
 import numpy as np
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.scores.dci import spread
+from disentangle_repro.scores.importance import spread
 
 two_dcis = Chapter("factorqvae/04_two_dcis")
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
 
-from disentangle_repro.scores.dci import disentanglement
+from disentangle_repro.scores.importance import disentanglement
 
 MATRIX = [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_a_call_that_breaks_its_annotations_and_returns_is_named():
     assert disentanglement(np.array(MATRIX)) == 1
-    with pytest.raises(TypeCheckError, match="scores.dci"):
+    with pytest.raises(TypeCheckError, match="scores.importance"):
         disentanglement(MATRIX)
 
 
