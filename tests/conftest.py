@@ -6,8 +6,8 @@ import shutil
 import pytest
 from jaxtyping import config, install_import_hook
 
-SCORES = ("dci", "information_gaps", "interventions", "label_free", "mutual_information", "predictability",
-          "reconstruction", "segmentation")  # fmt: skip
+SCORES = ("dci", "importance", "information_gaps", "interventions", "label_free", "mutual_information",
+          "predictability", "reconstruction", "segmentation")  # fmt: skip
 CHECKED = [f"disentangle_repro.scores.{name}" for name in SCORES]
 CHECKED += [f"disentangle_repro.{name}" for name in ("qlae.infomec", "asymmetry.slot_jacobian")]
 CHECKED += [f"disentangle_repro.{name}" for name in ("models", "saved_models")]
