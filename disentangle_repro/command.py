@@ -170,7 +170,7 @@ def histogram_scores(sources: np.ndarray, latents: np.ndarray, categorical: bool
         "DCIMIG": ("a latent of its own", dcimig),
         "JEMMIG": ("and nothing beside", jemmig),
     }
-    return [Other(name, says, f(sources, latents, bins), len(sources)) for name, (says, f) in functions.items()]
+    return [Other(name, meaning, f(sources, latents, bins), len(sources)) for name, (meaning, f) in functions.items()]
 
 
 def predictor_scores(sources: np.ndarray, latents: np.ndarray, protocol: str, seed: int) -> list[Other]:
@@ -184,7 +184,7 @@ def predictor_scores(sources: np.ndarray, latents: np.ndarray, protocol: str, se
         "E": ("by small trees (DCI-ES)", extended.e),
         "S": ("sources / latents (DCI-ES)", extended.s),
     }
-    return [Other(name, says, value, len(sources)) for name, (says, value) in found.items()]
+    return [Other(name, meaning, value, len(sources)) for name, (meaning, value) in found.items()]
 
 
 def intervention_scores(sources: np.ndarray, latents: np.ndarray, seed: int) -> list[Other]:
@@ -196,11 +196,11 @@ def intervention_scores(sources: np.ndarray, latents: np.ndarray, seed: int) -> 
         generator, counts = lookup_generator(sources, latents)
     except ValueError:
         return found
-    for name, says, f in (
+    for name, meaning, f in (
         ("beta-VAE", "held source is classified", beta_vae_score),
         ("FactorVAE", "held source stills a latent", factor_vae_score),
     ):
-        found.append(Other(name, says, f(generator, counts, seed=seed), 0))
+        found.append(Other(name, meaning, f(generator, counts, seed=seed), 0))
     return found
 
 

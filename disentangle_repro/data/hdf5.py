@@ -250,11 +250,12 @@ def sources_to_draw(scene: Scene | ObjectScene, n: int | None, seed: int) -> Ten
 # %% ../../nbs/data/13_hdf5.ipynb #4150ce42
 def attributes(scene: Scene | ObjectScene, n: int | None, seed: int) -> dict[str, Any]:
     "The attributes of a file."
-    says = {"generator": f"disentangle_repro {scene.name}", "version": scene.version}
-    says |= {} if scene.joint is None else {"joint": scene.joint.as_json()}
+    described = {"generator": f"disentangle_repro {scene.name}", "version": scene.version}
+    described |= {} if scene.joint is None else {"joint": scene.joint.as_json()}
     if isinstance(scene, ObjectScene):
-        return says | {"seed": seed, "names": list(scene.names)}
-    return says if n is None and scene.joint is None else says | {"seed": seed, "grid_size": scene.sources.size}
+        return described | {"seed": seed, "names": list(scene.names)}
+    whole = n is None and scene.joint is None
+    return described if whole else described | {"seed": seed, "grid_size": scene.sources.size}
 
 # %% ../../nbs/data/13_hdf5.ipynb #8a7013f9
 def file_description(file: h5py.File) -> dict[str, Any]:
@@ -313,7 +314,7 @@ def draw_part(
     sources: Tensor,  # of this block
     scene: Scene | ObjectScene,
     n: int,  # images in the whole file
-    says: dict[str, Any],  # its attributes
+    described: dict[str, Any],  # its attributes
     device: torch.device,
 ) -> int:  # images drawn
     "Draws a block and writes its part."
@@ -323,7 +324,7 @@ def draw_part(
             drawn["masks"] = scene.masks(sources.to(device))
     with written_whole(part) as path, h5py.File(path, "w") as file:
         file["labels"] = labels_of(scene, sources)
-        file.attrs.update(says)
+        file.attrs.update(described)
         for name, row in rows_in_file(scene).items():
             chunk = chunk_length(row, n)
             chunks = compressed(drawn[name].cpu().numpy(), chunk, 1 if device.type == "cpu" else joblib.cpu_count())
@@ -333,11 +334,12 @@ def draw_part(
     return len(sources)
 
 # %% ../../nbs/data/13_hdf5.ipynb #bfecce6b
-def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, says: dict[str, Any]) -> bool:
+def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, described: dict[str, Any]) -> bool:
     "Whether a part is there that holds just these images."
     try:
         with opened(part) as file:
-            return file_description(file) == says and np.array_equal(file["labels"][:], labels_of(scene, sources))
+            same = file_description(file) == described
+            return same and np.array_equal(file["labels"][:], labels_of(scene, sources))
     except (DataError, KeyError):
         return False
 
@@ -371,14 +373,14 @@ def join_parts(
     scene: Scene | ObjectScene,
     n: int,
     labels: Float[np.ndarray, "n sources"],
-    says: dict[str, Any],
+    described: dict[str, Any],
     rows: Int[np.ndarray, "n"] | None,
 ) -> None:
     "Writes the whole file from its parts."
     with written_whole(path) as whole, h5py.File(whole, "w", libver=CHECKED) as file:
         data = {name: create(file, name, n, row) for name, row in rows_in_file(scene).items()}
         file.create_dataset("labels", data=labels, fletcher32=True)
-        file.attrs.update(says)
+        file.attrs.update(described)
         if rows is not None:
             file["rows"] = rows
         for i, part in enumerate(parts):
@@ -409,17 +411,18 @@ def draw_file(
     workers: int | None,
 ) -> None:
     "Draws images into a file, going on with the parts that are there."
-    sources, says, folder = sources_to_draw(scene, n, seed), attributes(scene, n, seed), hidden(path, "parts")
+    sources, described = sources_to_draw(scene, n, seed), attributes(scene, n, seed)
+    folder = hidden(path, "parts")
     blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(block_length(scene)))}
-    todo = [(part, block) for part, block in blocks.items() if not is_usable(part, scene, block, says)]
+    todo = [(part, block) for part, block in blocks.items() if not is_usable(part, scene, block, described)]
     done = len(sources) - sum(len(block) for _, block in todo)
-    draw = partial(draw_part, scene=scene, n=len(sources), says=says, device=device)
+    draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
     workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
     with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images") as bar:
         for drawn in draw_parts(todo, workers, draw):
             bar.update(drawn)
-    rows = scene.sources.index(sources).numpy() if "grid_size" in says else None
-    join_parts(path, list(blocks), scene, len(sources), labels_of(scene, sources), says, rows)
+    rows = scene.sources.index(sources).numpy() if "grid_size" in described else None
+    join_parts(path, list(blocks), scene, len(sources), labels_of(scene, sources), described, rows)
     shutil.rmtree(folder)
 
 # %% ../../nbs/data/13_hdf5.ipynb #53cc51de
@@ -428,8 +431,8 @@ def holds(path: Path, scene: Scene | ObjectScene, n: int | None, seed: int) -> b
     if not path.exists():
         return False
     with opened(path) as file:
-        says, length = file_description(file), len(file.get("labels", ()))
-    return says == attributes(scene, n, seed) and length == (n or size_of(scene))
+        described, length = file_description(file), len(file.get("labels", ()))
+    return described == attributes(scene, n, seed) and length == (n or size_of(scene))
 
 # %% ../../nbs/data/13_hdf5.ipynb #50a8ec38
 def write_images(

@@ -138,7 +138,7 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, on_paper: Verdict, o
     paper, number = claim["id"].rsplit("-", 1)
     return {
         "id": claim["id"], "order": f"{paper} {int(number):03}", "page": page_of(claim),
-        "says": claim["says"], "where": claim["where"],
+        "statement": claim["statement"], "where": claim["where"],
         "printed": verdict_cells(on_paper, margin(claim, printed), "", beside(claim, printed, printed)),
         "ours": verdict_cells(ours.verdict, ours.margin, ours.rests_on, ours.beside),
         "scale": ours.basis.scale if ours.basis else "proof check" if is_vignette(claim) else "–",

@@ -148,11 +148,11 @@ NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
 def ledger(
     paper: str,
     measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; none where our runs are too small to judge by
-) -> pd.DataFrame:  # indexed by claim: says, where, and of `reported` and `ours` the word, part, reason and more
+) -> pd.DataFrame:  # indexed by claim: statement, where, and of `reported` and `ours` the word, part, reason and more
     "Every claim of a paper with two verdicts."
     rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
-        row = {"says": claim["says"], "where": f"{claim['where']}, {claim['table']}"}
+        row = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}"}
         both = (("reported", on_printed(claim, printed), printed), ("ours", judge(claim, measured), measured))
         for who, verdict, numbers in both:
             row |= {who: verdict.word, f"{who}_part": verdict.part, f"{who}_why": verdict.why}
@@ -185,7 +185,7 @@ def readable(book: pd.DataFrame) -> pd.DataFrame:
     for who in ("reported", "ours"):
         rows = zip(*(book[who + more] for more in ("", "_why", "_part", "_rests_on", "_beside")), strict=True)
         said[who] = [sentence(Verdict(*row[:3]), *row[3:]) for row in rows]
-    columns = {"claim": book.says, "on the printed numbers": said["reported"], "on ours": said["ours"]}
+    columns = {"claim": book.statement, "on the printed numbers": said["reported"], "on ours": said["ours"]}
     return pd.DataFrame(columns).rename_axis("")
 
 
@@ -224,7 +224,7 @@ def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
                 enough = could_decide(claim, printed, printed).rpartition("; ")[2].partition(" seeds")[0]
                 shown = in_short(claim, printed) or verdict.why.partition("; ")[0]
                 few = enough.replace("not even", "over")
-                rows.append(f"| {name} | {claim['says']} | **{verdict}** | {shown} | {few} |")
+                rows.append(f"| {name} | {claim['statement']} | **{verdict}** | {shown} | {few} |")
             else:
                 way = in_short(claim, printed).partition(",")[0]
                 why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
@@ -285,9 +285,10 @@ def written_summaries(folder: Path) -> list[str]:
     return [f"{paper}: {summary(book)}" for paper, book in books.items() if "ours_part" in book]
 
 # %% ../../nbs/tables/05_ledger.ipynb #51c6b05c
-def touched(folder: Path) -> pd.DataFrame:  # indexed by claim: says, printed, ours, why
+def touched(folder: Path) -> pd.DataFrame:  # indexed by claim: statement, printed, ours, why
     "The claims that our runs touch, with both verdicts, from the ledgers in a folder of tables."
     book = pd.concat([pd.read_csv(folder / f"{paper}_claims.csv", index_col="claim") for paper in PAPERS])
     book = book[book.ours_rests_on.notna()]
     part = book.ours_part.notna().map({True: " in part", False: ""})
-    return pd.DataFrame({"says": book.says, "printed": book.reported, "ours": book.ours + part, "why": book.ours_why})
+    columns = {"statement": book.statement, "printed": book.reported, "ours": book.ours + part, "why": book.ours_why}
+    return pd.DataFrame(columns)

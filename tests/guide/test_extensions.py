@@ -71,7 +71,7 @@ add_paper(Paper(
 """
 PRINTED = "paper,table,model,dataset,metric,value,ci95,note\n"
 PRINTED += "toy,1,toy_ae,shapes3d,infom,0.4,0.1,\ntoy,2,toy_ae,shapes3d,trainings,1,,\n"
-CLAIM = "[{id: toy-1, paper: toy, where: section 1, table: '2', says: one is trained, kind: value, left: toy_ae,"
+CLAIM = "[{id: toy-1, paper: toy, where: section 1, table: '2', statement: one is trained, kind: value, left: toy_ae,"
 CLAIM += " metrics: [trainings], datasets: [shapes3d], tolerance: 0.5}]"
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "python3", "language": "python"}}
 COUNT = """

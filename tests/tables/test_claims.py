@@ -60,7 +60,7 @@ DISCRETE, CONTINUOUS = ("qlae", "qvae"), ("beta_vae", "factorvae")
 )
 def test_a_claim_without_intervals_is_counted_and_not_judged(claim, words, good, of):
     claim, printed = CLAIMS[claim], printed_numbers("factorqvae")
-    assert words in claim["says"] and len(comparisons(claim, printed)) == of
+    assert words in claim["statement"] and len(comparisons(claim, printed)) == of
     verdict = judge(claim, printed)
     assert verdict.word == CANNOT and f"; {good} of {of} go the claim's way" in verdict.why
     assert math.isnan(margin(claim, printed)) and math.isnan(deciding_margin(claim, printed))
