@@ -25,7 +25,7 @@ from ..core.run_spec import RunSpec
 
 # %% auto #0
 __all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'score_latents',
-           'scoring', 'make_probe', 'make_criterion', 'score']
+           'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -81,9 +81,14 @@ def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluatio
     return evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
 
 
+def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:
+    "The scores of slots; at scale smoke the contrast, the dearest of them, is of a few images."
+    return evaluate_slots(model, data, spec.seed, n_contrast=8 if spec.scale == "smoke" else 64)
+
+
 SCORING = {  # as papers name it
     "latents": Scoring(probe_latents, score_latents),
-    "slots": Scoring(lambda _, data: slot_probe(data), lambda s, model, data: evaluate_slots(model, data, seed=s.seed)),
+    "slots": Scoring(lambda _, data: slot_probe(data), score_slots),
     "jacobians": Scoring(
         lambda _, data: jacobian_probe(data), lambda _, model, data: evaluate_objects(model, data), most_disentangled
     ),

@@ -101,7 +101,7 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
 
 # %% ../../nbs/runs/02_slots.ipynb #ec898096
 def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
-    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images (the papers' scales: 64)."
+    "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
     decoder = model.decoder
     if not isinstance(decoder, SpatialBroadcastDecoder):
         decoder = lambda z: model.decoder(z).image  # noqa: E731
@@ -153,12 +153,13 @@ def evaluate_slots(
     model: Autoencoder,
     data: Dataset,  # from `held_out_scenes`
     seed: int = 0,
+    n_contrast: int = 64,  # images that the contrast is a mean over
 ) -> SlotEvaluation:
     "All scores of a model of slots (psa, section 6 and appendix H)."
     slots = encode_all(model, data.images, batch_size=50)
     scores = reconstruction_scores(model, data, slots) | relevance_scores(model, data)
     if data.name == "sprites":
-        scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n=min(64, len(slots) // 10 + 1))
+        scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n_contrast)
     return SlotEvaluation(scores, slots)
 
 # %% ../../nbs/runs/02_slots.ipynb #65fc716e

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.models import create_model
 from disentangle_repro.runs import slots as chapter
-from disentangle_repro.runs.slots import evaluate_slots, held_out_scenes, relevance_scores
+from disentangle_repro.runs.assemble import score
+from disentangle_repro.runs.slots import held_out_scenes, relevance_scores
 
 
 def listed(module, call):
@@ -52,13 +54,14 @@ def test_saved_are_operations_of_the_decoder_and_not_slots(monkeypatch, name):
     assert abs(found - expected) < 0.01, f"{found:.2f}% but {expected:.2f}% are listed"
 
 
-@pytest.mark.parametrize(("scenes", "expected"), [(20, 3), (1_000, 64)])
-def test_the_contrast_is_a_mean_over_64_images_where_there_are_enough(monkeypatch, scenes, expected):
+@pytest.mark.parametrize(("scale", "expected"), [("smoke", 8), ("cpu", 64), ("paper", 64)])
+def test_the_contrast_is_a_mean_over_64_images_at_every_scale_with_numbers(monkeypatch, scale, expected):
     seen = []
     monkeypatch.setattr(chapter, "compositional_contrast", lambda decoder, slots: seen.append(len(slots)) or 0.0)
-    monkeypatch.setattr(chapter, "encode_all", lambda *_, **__: torch.zeros(scenes, 5, 16))
+    monkeypatch.setattr(chapter, "encode_all", lambda *_, **__: torch.zeros(100, 5, 16))
     for name in ("reconstruction_scores", "relevance_scores", "truth_scores"):
         monkeypatch.setattr(chapter, name, lambda *_: {})
     few = held_out_scenes("sprites", "rendered", 2, torch.device("cpu"))
-    evaluate_slots(create_model("sa", dataset="sprites", width=0.125, dim=16), few)
+    spec = RunSpec("psa", "sa", "sprites", "rendered", scale, 0, "paper", {})
+    score(spec, create_model("sa", dataset="sprites", width=0.125, dim=16), few)
     assert seen == [expected]
