@@ -6,10 +6,11 @@
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
+# make chapters run every cell of every chapter, those marked `slow` too, which `make test` leaves out
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
-# make bench    speed: of the metrics beside scikit-learn's, of drawing pictures, of a training step, of slots
+# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -37,7 +38,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
     $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 
-.PHONY: tables plan report verify data proofs test faults lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan report verify data proofs test chapters faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
@@ -59,10 +60,13 @@ proofs: $(READY)
 
 test: $(READY)
 	tests/in_step
-	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/ruff check
 	$(BIN)/mypy
+
+chapters: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3 --flags slow
 
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole

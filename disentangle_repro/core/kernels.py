@@ -166,18 +166,20 @@ def kernel_manager(server: Server) -> type:
     return Manager
 
 # %% ../../nbs/core/09_kernels.ipynb #cdfd7ef1
-_inside: list[tuple[str, ...]] = []  # what is imported for the kernels of each `with`, the last one counts
+_inside: list[tuple[str, ...] | None] = []  # what is imported for the kernels of each `with`, the last one counts
 _servers: dict[int, Server] = {}  # by depth in `_inside`
 _starting = threading.Lock()
 
 
 @contextmanager
-def forked_kernels(modules: Sequence[str] = ()) -> Iterator[None]:
+def forked_kernels(
+    modules: Sequence[str] | None = (),  # None: kernels start as Jupyter starts them, whatever stands around
+) -> Iterator[None]:
     "Inside, kernels are forked from a process that has imported some modules, where that is possible."
     if not sys.platform.startswith("linux") or torch.cuda.is_available():
         yield
         return
-    _inside.append(tuple(modules))
+    _inside.append(None if modules is None else tuple(modules))
     try:
         yield
     finally:
@@ -190,7 +192,7 @@ def forked_kernels(modules: Sequence[str] = ()) -> Iterator[None]:
 
 def how_kernels_start() -> dict[str, Any]:
     "What papermill is to be told of kernels: nothing, or the manager of those that are forked."
-    if not _inside:
+    if not _inside or _inside[-1] is None:
         return {}
     with _starting:
         depth = len(_inside)

@@ -228,7 +228,7 @@ def changes(
     return pd.DataFrame(table).T
 
 # %% ../../nbs/data/03_scenes.ipynb #206dc84f
-def different(scene: Scene, n: int = 2000, seed: int = 0) -> int:
+def different(scene: Scene, n: int = 500, seed: int = 0) -> int:
     "How many different images, to the byte, `n` random combinations of sources give."
     parts = scene.sources.factors(scene.sources.subset(n, seed)).split(1000)
     return len({image.tobytes() for part in parts for image in scene.images(part).numpy()})

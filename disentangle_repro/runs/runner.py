@@ -57,7 +57,7 @@ def execute(
         raise DataError(source, "there is no such notebook; tables are made in a checkout of the project.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        quiet = ["--log-level=ERROR"]  # the kernel: its warnings about itself are of no use here
+        quiet = ["--log-level=CRITICAL"]  # the kernel: what it says of itself, such as being interrupted, is of no use
         how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
         papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
 

@@ -66,18 +66,18 @@ def make_tables(
     "Do all runs that the tables of some papers need, then write the tables."
     store = project_store()
     set_damaged_aside(store)
-    with executor(engine) as pool, forked_kernels(IMPORTED):
-        tuning = wanted(papers, request, store, models, datasets).tuning
-        failures = do_runs(tuning, store, pool) if tuning else {}
-        todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
-        together = [spec for spec in todo.measurements if not is_alone(spec)]
-        for part in filter(None, (todo.trainings, together)):
-            failures |= do_runs(part, store, pool)
     quiet = "local" if engine.startswith("local") else engine  # nothing else going on, and all cores for one
-    for spec in (spec for spec in todo.measurements if is_alone(spec)):
-        with executor(quiet, at_once=1) as pool:
-            failures |= do_runs([spec], store, pool)
     with forked_kernels(IMPORTED):
+        with executor(engine) as pool:
+            tuning = wanted(papers, request, store, models, datasets).tuning
+            failures = do_runs(tuning, store, pool) if tuning else {}
+            todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
+            together = [spec for spec in todo.measurements if not is_alone(spec)]
+            for part in filter(None, (todo.trainings, together)):
+                failures |= do_runs(part, store, pool)
+        for spec in (spec for spec in todo.measurements if is_alone(spec)):
+            with executor(quiet, at_once=1) as pool, forked_kernels(None):
+                failures |= do_runs([spec], store, pool)
         write_tables(papers, request)
     return failures
 
@@ -94,7 +94,8 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     store = project_store()
     set_damaged_aside(store)
     tqdm.write(str(spot_check(store)))
-    write_tables(papers, request)
+    with forked_kernels(IMPORTED):
+        write_tables(papers, request)
     runs = wanted(papers, request, store).trainings
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:

@@ -112,7 +112,7 @@ def workers(process: subprocess.Popen) -> list[psutil.Process]:
     return [one for one in family(process)[1:] if "spawn_main" in " ".join(one.cmdline())]
 
 
-def survivors(processes: list[psutil.Process], seconds: float = 10) -> list[psutil.Process]:
+def survivors(processes: list[psutil.Process], seconds: float = 30) -> list[psutil.Process]:
     "Those that are still there after a while."
     return psutil.wait_procs(processes, timeout=seconds)[1]
 

@@ -1,17 +1,13 @@
 "Extensions: a file of somebody's own, known to every process that a table needs."
 
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import joblib
-import nbformat
 import pandas as pd
 import pytest
 import torch
-from nbformat.v4 import new_code_cell, new_notebook
 
 from disentangle_repro import models, papers
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
@@ -34,54 +30,6 @@ from disentangle_repro.tables.claims import measured_numbers
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
-COMMAND = Path(sys.executable).with_name("disentangle_tables")
-PAPER = """
-from types import SimpleNamespace
-
-from disentangle_repro.baselines.autoencoder import plain_autoencoder
-from disentangle_repro.core.files import project_root
-from disentangle_repro.core.paper import Measurement, Metric, Model, Paper, Table
-from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.models import add_model
-from disentangle_repro.papers import add_paper
-from disentangle_repro.qlae.settings import hyperparameters
-
-FOLDER, MODELS = project_root() / "toy_paper", {"toy_ae": Model("Toy AE", SimpleNamespace(grid=(None,)))}
-
-
-def count(scale, trainings):
-    how = {"measurement": {"runs": [spec.id for spec in trainings]}}
-    return [RunSpec("toy", "count", "shapes3d", "rendered", scale.name, 0, "paper", how)]
-
-
-def of_models(records):
-    return [{**record, "spec": {**record["spec"], "model": "toy_ae"}} for record in records]
-
-
-COUNTED = Table("toy", "2", "Trainings, counted", ("toy_ae",), ("shapes3d",), ("trainings",), ("2",))
-add_model("toy_ae", plain_autoencoder)
-add_paper(Paper(
-    "toy", "A toy", "", MODELS, ("shapes3d",), lambda model, *how, **more: hyperparameters("ae", *how, **more), 3,
-    (Table("toy", "1", "Toys", ("toy_ae",), ("shapes3d",), ("infom", "psnr"), ("1",)),),
-    measurements=(
-        Measurement("count", "A count", str(FOLDER / "count.ipynb"), count, table=COUNTED, as_runs=of_models),
-    ),
-    metrics={"trainings": Metric("trainings", 0)}, folder=FOLDER,
-))
-"""
-PRINTED = "paper,table,model,dataset,metric,value,ci95,note\n"
-PRINTED += "toy,1,toy_ae,shapes3d,infom,0.4,0.1,\ntoy,2,toy_ae,shapes3d,trainings,1,,\n"
-CLAIM = "[{id: toy-1, paper: toy, where: section 1, table: '2', statement: one is trained, kind: value, left: toy_ae,"
-CLAIM += " metrics: [trainings], datasets: [shapes3d], tolerance: 0.5}]"
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "python3", "language": "python"}}
-COUNT = """
-from pathlib import Path
-from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.train.store import Store, environment
-spec, store = RunSpec(**spec), Store(**{name: Path(folder) for name, folder in folders.items()})
-counted = len(spec.part("measurement")["runs"])
-store.finish(spec, {"scores": {"trainings": counted}, "environment": environment("cpu")})
-"""
 
 
 @pytest.fixture
@@ -104,37 +52,6 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("DISENTANGLE_DATA", str(data_folder()))
     extensions.rehearse(tmp_path)
     return tmp_path
-
-
-def test_a_paper_in_one_folder_is_planned_made_judged_and_reported(checkout):
-    before = {path for path in checkout.rglob("*") if path.is_file()}
-    (folder := Path("toy_paper")).mkdir()
-    given = new_code_cell("spec = folders = None\nbar_line = 0", metadata={"tags": ["parameters"]})
-    files = {"toy_paper.py": PAPER, "reported.csv": PRINTED, "claims.yaml": CLAIM}
-    files["count.ipynb"] = nbformat.writes(new_notebook(cells=[given, new_code_cell(COUNT)], metadata=KERNEL))
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    environment = os.environ | {extensions.VARIABLE: "toy_paper/toy_paper.py", "OMP_NUM_THREADS": "1"}
-
-    def asked(name, options=""):
-        command = [COMMAND.with_name(f"disentangle_{name}"), *options.split()]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    assert "trainings 1 of 1; measurements 1 of 1" in asked("plan", "--papers toy --scale smoke --no-probe")
-    printed = asked("tables", "--papers toy --scale smoke --updates 5")
-    assert "Claims, judged on our runs:" in printed
-    tables = {n: Path(f"paper_tables/tables/smoke/toy_table_{n}.md").read_text() for n in "12"}
-    assert "0.40 ± 0.10" in tables["1"] and "Toy AE" in tables["1"]
-    assert [cell.strip() for cell in tables["2"].splitlines()[4].split("|")[1:-1]][2:4] == ["1", "1 (1 seed)"]
-    assert "one is trained" in Path("paper_tables/tables/smoke/toy_claims.md").read_text()
-    asked("report")
-    pages = {path.name: path.read_text() for path in Path("paper_tables/report/tables").glob("toy_*.html")}
-    assert set(pages) == {"toy_1.html", "toy_2.html"} and "Measured in full" in pages["toy_2.html"]
-    assert "one is trained" in Path("paper_tables/report/index.html").read_text()
-    made = {path for path in checkout.rglob("*") if path.is_file()} - before
-    assert {path.relative_to(checkout).parts[0] for path in made} <= {"toy_paper", "paper_tables"}
 
 
 @pytest.mark.parametrize(

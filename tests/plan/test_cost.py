@@ -84,13 +84,13 @@ def test_what_is_done_is_not_done_again(store):
     for spec in specs[:5]:
         store.finish(spec, {"scores": {}})
     interrupted = assemble(specs[5], noise(specs[5], 20).images)
-    interrupted.updates = 10
+    interrupted.updates = 5
     save(interrupted, store.folder(specs[5]) / "checkpoint.pt")
     (store.folder(specs[6]) / "checkpoint.pt").write_bytes(b"half a file")
     runs = every_paper(SMOKE, store).set_index("id").loc[[spec.id for spec in specs]]
     assert runs.done.tolist() == [True] * 5 + [False] * 30
-    assert runs.left.tolist() == [0] * 5 + [10] + [20] * 29
-    assert runs.training.sum() == pytest.approx(29 + 10 / 20)
+    assert runs.left.tolist() == [0] * 5 + [5] + [10] * 29
+    assert runs.training.sum() == pytest.approx(29 + 5 / 10)
     assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 2 * 10 + cost.NOTEBOOK).all()
     row = summary(runs).iloc[-1]
     assert (row["runs"], row["done"], row["training, h"]) == (35, 5, "30")
