@@ -61,7 +61,7 @@ proofs: $(READY)
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
@@ -102,7 +102,7 @@ $(READY): constraints.txt settings.ini setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up .venv: this takes a few minutes, once."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 # What the book needs besides

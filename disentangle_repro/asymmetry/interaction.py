@@ -158,9 +158,9 @@ def generator_of_order(
     n_outputs: int,
     seed: int = 0,
 ) -> Generator:  # (latents,) to (outputs,), both float64
-    """A random smooth generator with at most n-th order interaction across slots, and no less (asymmetry, C.1).
+    """A random smooth generator with exactly n-th order interaction across slots (asymmetry, C.1).
 
-    `ValueError` for a negative order, for slots that are no partition, and at order 0 for fewer outputs than slots.
+    `ValueError` for a negative order, for slots that are no partition, and for fewer outputs than slots.
     """
     count_latents(slots)
     if n < 0 or n_outputs < len(slots):

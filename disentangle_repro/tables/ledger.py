@@ -197,7 +197,11 @@ def summary(book: pd.DataFrame, who: str = "ours") -> str:
     return f"{said}, of {len(book)}" + (f" ({parts} only in part)" if parts else "")
 
 # %% ../../nbs/tables/05_ledger.ipynb #17347ba5
-WHY_NOT = {"no interval": "printed without intervals", "not printed": "lost from our source", "a figure": "a figure"}
+WHY_NOT = {
+    "no interval": "printed without a defined interval",
+    "not printed": "no printed number in our copy",
+    "a figure": "a figure",
+}
 
 
 def in_short(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
