@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 import torch
 
 # %% auto #0
-__all__ = ['KERNEL', 'WHICH', 'LARGEST', 'become_kernel', 'serve', 'main', 'ForkedProcess', 'Server', 'start_server',
-           'kernel_manager', 'forked_kernels', 'how_kernels_start']
+__all__ = ['KERNEL', 'WHICH', 'LARGEST', 'become_kernel', 'serve', 'ending_with', 'main', 'ForkedProcess', 'Server',
+           'start_server', 'kernel_manager', 'forked_kernels', 'how_kernels_start']
 
 # %% ../../nbs/core/09_kernels.ipynb #a16a3120
 KERNEL = ("ipykernel.kernelapp", "ipykernel.zmqshell", "torch._dynamo")  # a kernel's modules, and an optimiser's
@@ -33,8 +33,8 @@ WHICH = "ipykernel_launcher"  # in a kernel's command line; its arguments follow
 LARGEST = 1 << 20  # bytes of a message
 
 
-def become_kernel(message: dict[str, Any]) -> NoReturn:
-    "Be the kernel of that command line, environment and folder, from now until it ends."
+def become_kernel(message: dict[str, Any], server: int) -> NoReturn:
+    "Be the kernel of that command line, environment and folder, from now until it or the server, a process, ends."
     import ipykernel.kernelapp
 
     os.setsid()
@@ -42,7 +42,7 @@ def become_kernel(message: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(message["environment"])
     os.chdir(message["folder"])
-    ipykernel.kernelapp.IPKernelApp.launch_instance(message["arguments"], parent_handle=os.getppid())
+    ipykernel.kernelapp.IPKernelApp.launch_instance(message["arguments"], parent_handle=server)
     atexit._run_exitfuncs()
     os._exit(0)
 
@@ -50,6 +50,7 @@ def become_kernel(message: dict[str, Any]) -> NoReturn:
 def serve(owner: socket.socket) -> None:
     "Fork a kernel for each message, until the socket is closed."
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for whoever owns the server
+    server = os.getpid()
     while True:
         content, lives, _, _ = socket.recv_fds(owner, LARGEST, 1)
         with suppress(ChildProcessError):
@@ -60,17 +61,39 @@ def serve(owner: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             owner.close()
-            become_kernel(json.loads(content))
+            become_kernel(json.loads(content), server)
         os.close(lives[0])
         owner.sendall(str(pid).encode())
 
 
+@contextmanager
+def ending_with(owner: socket.socket) -> Iterator[None]:
+    "Inside, the process ends when the other end of a socket is closed, whatever it is doing."
+    closed, done = select.poll(), threading.Event()
+    closed.register(owner, 0)  # that it was closed is told unasked
+
+    def watch() -> None:
+        while not done.is_set():
+            if closed.poll(50):  # milliseconds
+                os._exit(0)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()
+
+
 def main(descriptor: str, *modules: str) -> None:
     "Import some modules, then serve whoever holds the other end of an open socket."
+    owner = socket.socket(fileno=int(descriptor))
     os.environ["MPLBACKEND"] = os.environ.get("MPLBACKEND") or "module://matplotlib_inline.backend_inline"  # a kernel's
-    for module in (*modules, *KERNEL):
-        import_module(module)
-    serve(socket.socket(fileno=int(descriptor)))
+    with ending_with(owner):
+        for module in (*modules, *KERNEL):
+            import_module(module)
+    serve(owner)
 
 # %% ../../nbs/core/09_kernels.ipynb #7778f8da
 class ForkedProcess:

@@ -1,8 +1,13 @@
 "Kernels that are forked end with whoever asked for them, and the table does without where the server has died."
 
+import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -29,6 +34,33 @@ def test_server_and_kernel_end_when_their_owner_is_killed():
         assert len(family) == 2 and family[1].ppid() == family[0].pid
         owner.kill()
         assert not psutil.wait_procs(family, timeout=60)[1]
+
+
+def test_a_server_ends_with_its_owner_though_its_imports_are_not_done(tmp_path, monkeypatch):
+    (tmp_path / "endless.py").write_text(f"import time; open({str(tmp_path / 'begun')!r}, 'w'); time.sleep(600)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server = start_server(["endless"])
+    while not (tmp_path / "begun").exists():
+        assert server.process.poll() is None
+        time.sleep(0.05)
+    server.socket.close()
+    assert server.process.wait(20) == 0
+
+
+def test_a_kernel_asked_for_last_does_not_outlive_its_owner():
+    "The server reads the question when nobody waits for the answer any more."
+    server, question = start_server([]), (["--log-level=ERROR"], dict(os.environ), os.getcwd())
+    first = server.fork(*question)  # by then the imports are done
+    server.process.send_signal(signal.SIGSTOP)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        message = dict(zip(("arguments", "environment", "folder"), question, strict=True))
+        socket.send_fds(server.socket, [json.dumps(message).encode()], [theirs.fileno()])
+    server.socket.close()
+    server.process.send_signal(signal.SIGCONT)
+    server.process.wait(60)
+    assert first.wait(60) == 0 and select.select([ours], [], [], 60)[0]  # the end that only the kernel holds is closed
+    ours.close()
 
 
 def test_what_is_asked_of_a_server_that_has_died_is_an_os_error():

@@ -117,6 +117,13 @@ def survivors(processes: list[psutil.Process], seconds: float = 30) -> list[psut
     return psutil.wait_procs(processes, timeout=seconds)[1]
 
 
+def command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error as error:
+        return str(error)
+
+
 def start_and_kill(project: Project, moment: float, power_cut: bool) -> dict[str, int] | None:
     """Start the command and kill it after some seconds: the driver, or everything at once as a power cut does.
 
@@ -134,7 +141,7 @@ def start_and_kill(project: Project, moment: float, power_cut: bool) -> dict[str
     kill(everybody if power_cut else everybody[:1])
     process.wait()
     half_written = project.half_written()
-    assert not (left := survivors(everybody)), f"{left} outlived the driver"
+    assert not (left := survivors(everybody)), f"{[(one, command(one)) for one in left]} outlived the driver"
     half_written += project.half_written()
     after = project.finished()
     return {"lost": sum(after.get(run) != record for run, record in before.items()), "believed": len(half_written)}
