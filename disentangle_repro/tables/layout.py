@@ -211,13 +211,14 @@ BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over 
 
 def footnote(cells: pd.DataFrame) -> str:
     "Scale, source and device of our numbers, and what they are good for."
-    if not cells.updates.any():
+    if not cells.updates.any() and cells.ours.isna().all():
         return "Ours: none."
     cell, used = cells.iloc[0], ", ".join(sorted({name for text in cells.device for name in text.split(", ") if name}))
     data = "the published files" if cell.source == "official" else "our renderings, a stand-in for the published files"
     run = cells if cells.ours.isna().all() else cells[cells.ours.notna()]
     updates = " to ".join(f"{n:,}" for n in sorted({run.updates.min(), run.updates.max()}))
-    scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}), {updates} updates"
+    trained = f", {updates} updates" if run.updates.any() else ""
+    scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}){trained}"
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
     return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD}"
 
