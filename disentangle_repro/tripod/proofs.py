@@ -729,7 +729,7 @@ def one_layer_each(decoder: Decoder) -> Decoder:
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #0b4a7d3d
 def estimates(
-    decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 200
+    decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 100
 ) -> Float[Tensor, "n"]:
     "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
     ones, generator = torch.ones_like(latents[0]), make_generator(0)

@@ -422,8 +422,7 @@ def test_the_keyboard_is_enough(chromium, site, kind):
             check_keyboard_opens_a_run(page)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), zip(WIDTHS, SCHEMES, strict=True))
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_serious_for_axe(chromium, site, kind, width, scheme):
     path = max(site.of_kind(kind, 5), key=lambda page: (site.folder / page).stat().st_size)
