@@ -38,6 +38,7 @@ def chromium():
     if not (program := os.environ.get("CHROMIUM") or shutil.which("chromium")):
         pytest.skip("no browser: apt-get install chromium, or CHROMIUM=/path/to/it")
     with sync_api.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        lean = ["--disable-dev-shm-usage", "--disable-gpu", "--disable-gpu-rasterization"]  # there is none to draw with
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", *lean])
         yield browser
         browser.close()

@@ -98,8 +98,8 @@ def _():
 @proof_check("asymmetry", "Definition 3.2", "no interaction: every output depends on one slot only")
 def _(slots=((0, 1), (2, 3, 4), (5,))):
     points, f = random_latents(8, 6), generator_of_order(0, slots, 12)
-    heard = torch.stack([derivatives(f, z, 1).abs() for z in points]).amax(0)
-    by_slot = torch.stack([heard[:, list(slot)].amax(1) for slot in slots], dim=1)
+    slopes = torch.stack([derivatives(f, z, 1).abs() for z in points]).amax(0)
+    by_slot = torch.stack([slopes[:, list(slot)].amax(1) for slot in slots], dim=1)
     assert ((by_slot > 1e-3).sum(1) == 1).all() and ((by_slot > 0).sum(1) == 1).all()
     assert all(interactions(f, points, slots, order).max() == 0 for order in (1, 2, 3))
     together = generator_of_order(1, slots, 12)
@@ -158,11 +158,11 @@ def equivalent(
 # %% ../../nbs/asymmetry/01_interaction.ipynb #756c59fa
 @proof_check("asymmetry", "Definition 4.1", "linear slot-wise maps preserve the order, nonlinear ones do for n <= 1")
 def _(slots=((0, 1), (2, 3))):
-    points, bend = random_latents(6, 4), slot_networks(slots, [2, 2], seed=7)
+    points, curved = random_latents(6, 4), slot_networks(slots, [2, 2], seed=7)
     for n in range(4):
         f = generator_of_order(n, slots, 9)
         assert interaction_order(equivalent(f, random_matrices(slots), slots), points, slots) == n
-        bent = interaction_order(lambda z, f=f: f(z + 0.5 * torch.cat(bend(z))), points, slots)
+        bent = interaction_order(lambda z, f=f: f(z + 0.5 * torch.cat(curved(z))), points, slots)
         assert bent == (n if n < 2 else 3), f"order {n} became {bent}"
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #3ceeef88

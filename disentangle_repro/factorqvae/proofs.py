@@ -295,12 +295,12 @@ def counted_batch(
 def _():
     counts = torch.randint(1, 6, (2, 3, 3), generator=make_generator(0))
     joint, permuted = counted_batch(counts)
-    law = counts.double() / counts.sum()
-    best = log_density_ratio(law).flatten().requires_grad_()
+    distribution = counts.double() / counts.sum()
+    best = log_density_ratio(distribution).flatten().requires_grad_()
     loss = discriminator_loss(best[joint], best[permuted])
     (gradient,) = torch.autograd.grad(loss, best)
     torch.testing.assert_close(gradient, torch.zeros_like(best), rtol=0, atol=1e-12)
-    torch.testing.assert_close(total_correlation(best[joint]), exact_total_correlation(law))
+    torch.testing.assert_close(total_correlation(best[joint]), exact_total_correlation(distribution))
     for other in best + 0.1 * torch.randn(100, len(best), generator=make_generator(1)):
         assert discriminator_loss(other[joint], other[permuted]) > loss + 1e-6, "another table of logits is as good"
 
@@ -402,8 +402,8 @@ def relaxed_log_ratio(
     temperature: float,
 ) -> Float[Tensor, " n"]:
     "log q / q-bar of relaxed codes of a data set, from the density of Maddison et al. (2017)."
-    law = torch.distributions.RelaxedOneHotCategorical(logits.new_tensor(temperature), logits=logits)
-    each = law.log_prob(relaxed[:, None])
+    distribution = torch.distributions.RelaxedOneHotCategorical(logits.new_tensor(temperature), logits=logits)
+    each = distribution.log_prob(relaxed[:, None])
     together, alone = each.sum(2).logsumexp(1), each.logsumexp(1)
     return together - math.log(len(logits)) - (alone - math.log(len(logits))).sum(1)
 
