@@ -163,7 +163,12 @@ def seen_colour(page, canvas):
 
 
 def check_tile(page, canvas, column, row):
-    assert np.allclose(seen_colour(page, canvas), colour(column, row), atol=4), f"{canvas} is not tile {column}, {row}"
+    "Drawn soon after a key, or after the sheet has been decoded."
+    for _ in range(20):
+        if np.allclose(seen_colour(page, canvas), colour(column, row), atol=4):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{canvas} is not tile {column}, {row}")
 
 
 def presses(page, *keys):
@@ -232,7 +237,7 @@ def test_latents_and_images_by_the_keyboard(chromium, site):
 def test_slots_by_the_keyboard(chromium, site):
     with at(chromium, site, PSA) as page:
         check_slots(page)
-        assert page.locator("#different").is_visible()  # beside AE
+        page.locator("#different").wait_for(timeout=5_000)  # beside AE
         page.keyboard.press("Shift+Tab")
         page.evaluate("() => { location.hash = 'content'; }")  # the skip link
         assert page.locator("#left").input_value() == PSA.id
