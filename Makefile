@@ -61,7 +61,7 @@ proofs: $(READY)
 test: $(READY)
 	tests/in_step
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
