@@ -60,7 +60,7 @@ MODELS: dict[str, Callable[..., Autoencoder]] = {
     "qvae": qvae,
     "factordvae": FactordVAE,
     "factorqvae": FactorQVAE,
-    **{name: FactorQVAE if setting.factorises else qvae for name, setting in ABLATIONS.items()},
+    **{name: FactorQVAE if name.startswith("factor") else qvae for name in ABLATIONS},
     **NEGATIVE_RESULTS,  # of qlae, appendix C.4
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS, hyperparameters
+from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
 from ..core.paper import Measurement, Model, Paper, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
@@ -31,7 +31,7 @@ def truth_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec
     how = {"sprites": {"image_size": 64}, "clevr6": {"image_size": 64, "rays": 2}}
     return [
         RunSpec("asymmetry", "truth", name, "rendered", "paper", 0, "paper",
-                {"measurement": {"scenes": 6, "n_slots": NETWORK_SIZES[name]["n_slots"], **how[name]}})
+                {"measurement": {"scenes": 6, "n_slots": NETWORK_SIZES["n_slots"][name], **how[name]}})
         for name in DATASETS
     ]  # fmt: skip
 
@@ -50,7 +50,6 @@ PAPER = Paper(
     arxiv="2411.07784",
     models={name: Model(printed_name(name), SETTINGS[name]) for name in MODELS},
     datasets=DATASETS,
-    hyperparameters=hyperparameters,
     seeds=SEEDS,
     tables=TABLES,
     scoring="jacobians",

@@ -5,37 +5,32 @@
 # %% ../../nbs/asymmetry/08_settings.ipynb #c271d7bf
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-from ..core.errors import check_choice
-from ..core.hyperparameters import Hyperparameters, merged
+from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'ITERATIONS', 'BATCH_SIZES', 'NETWORK_SIZES', 'IMAGE_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION',
-           'TRAINING', 'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'KL', 'INTERACTION', 'SETTINGS', 'timing',
-           'Setting', 'hyperparameters']
+           'TRAINING', 'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'SOURCES', 'SETTINGS', 'timing', 'row']
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c65a74bf
 DATASETS = ("sprites", "clevr6")
-ITERATIONS = {"sprites": 500_000, "clevr6": 400_000}  # appendix I.1
-BATCH_SIZES = {"sprites": 64, "clevr6": 32}  # A8
+ITERATIONS = {"sprites": 500_000, "clevr6": 400_000}
+BATCH_SIZES = {"sprites": 64, "clevr6": 32}
 NETWORK_SIZES = {
-    "sprites": {"n_slots": 5, "slot_dim": 32, "filters": 32},
-    "clevr6": {"n_slots": 7, "slot_dim": 64, "filters": 64},
-}  # A8
+    "n_slots": {"sprites": 5, "clevr6": 7},
+    "slot_dim": {"sprites": 32, "clevr6": 64},
+    "filters": {"sprites": 32, "clevr6": 64},
+}
 IMAGE_SIZES = {"sprites": 64, "clevr6": 128}  # pixels per side
-CONVOLUTIONS = {"strides": [1, 1, 1, 1]}  # appendix I.1: those of Locatello et al. for scenes, at full resolution
-REGULARISED_RECONSTRUCTION = {"sprites": 5.0, "clevr6": 1.0}  # appendix I.1
+CONVOLUTIONS = {"strides": [1, 1, 1, 1]}  # those of Locatello et al. for scenes, at full resolution
+REGULARISED_RECONSTRUCTION = {"sprites": 5.0, "clevr6": 1.0}
 TRAINING = {
-    "optimizer": {"learning_rate": 5e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},  # A9
+    "optimizer": {"learning_rate": 5e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
     "training": {"clip": None},
 }
 SEEDS = 3  # appendix I.1
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c1301731
-EVALUATION = {"sprites": 5_000, "clevr6": 2_000}  # scenes, appendix I.1
+EVALUATION = {"sprites": 5_000, "clevr6": 2_000}  # scenes
 IMAGE_COST = {"sprites": 8, "clevr6": 16}  # of images of 64x64 pixels with one object: what smaller scales divide by
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #dbf61e33
@@ -44,62 +39,63 @@ RISE = {"paper": {"plain": 30_000, "regularised": 30_000, "interaction": 30_000}
 
 
 def timing(
-    dataset: str,
     regularised: bool,  # whether the loss has more than the reconstruction
     protocol: str,
-) -> Hyperparameters:
+) -> Pieces:
     "Number of steps, learning-rate schedule and warm-up of the interaction loss of a model."
-    iterations, rise = ITERATIONS[dataset], RISE[protocol]
+
+    def fraction(of: str) -> dict[str, float]:
+        return {dataset: RISE[protocol][of] / n for dataset, n in ITERATIONS.items()}
+
     return {
         "training": {
-            "steps": iterations,
-            "batch_size": BATCH_SIZES[dataset],
+            "steps": ITERATIONS,
+            "batch_size": BATCH_SIZES,
             "schedule": "dropped_tenfold" if regularised else "tenfold",
-            "warm_up": rise["regularised" if regularised else "plain"] / iterations,
+            "warm_up": fraction("regularised" if regularised else "plain"),
         },
-        "model": {"warm_up": rise["interaction"] / iterations},
+        "model": {"warm_up": fraction("interaction")},
     }
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #6520a2c9
-@dataclass(frozen=True)
-class Setting:
-    "Training settings of one model of table 1; nothing is tuned."
-
-    regularisers: Mapping[str, float] = field(default_factory=dict)  # weights of the loss beside the reconstruction
-    grid: tuple[None] = (None,)
-    tuned_as: str = ""
-    revision: int = 1  # of the model's code: raised when results change for the same hyperparameters
-
-
-KL, INTERACTION = {"kl": 0.05}, {"interaction": 0.05}
-SETTINGS = {
-    "slot_attention-spatial_broadcast-rec": Setting(revision=2),
-    "slot_attention-transformer-rec": Setting(revision=2),
-    "transformer-transformer-rec": Setting(),
-    "transformer-transformer-rec_interact": Setting(INTERACTION),
-    "transformer-transformer-rec_kl": Setting(KL),
-    "transformer-transformer-rec_kl_interact": Setting(KL | INTERACTION),
+SOURCES = {
+    "optimizer": "A9",
+    "training": "appendix I.1",
+    "training.clip": "not printed",
+    "training.batch_size": "A8",
+    "training.warm_up": "appendix I.1; A9",
+    "scoring": "appendix I.1",
+    "model": "A8",
+    "model.strides": "appendix I.1",
+    "model.warm_up": "appendix I.1; A9",
+    "model.kl": "appendix I.1",
+    "model.interaction": "appendix I.1",
+    "model.reconstruction": "appendix I.1",
+    "scaling": "ours",
 }
 
-# %% ../../nbs/asymmetry/08_settings.ipynb #5034066e
-def hyperparameters(
-    model: str,  # one of `SETTINGS`
-    dataset: str,  # one of `DATASETS`
-    protocol: str = "paper",  # "paper" or "code"
-    strength: None = None,  # nothing is tuned
-    image_size: int | None = None,  # pixels per side after averaging; by default the data set's
-) -> Hyperparameters:
-    "Hyperparameters of a run (asymmetry, appendix I); `ValueError` for a model or data set that is not the paper's."
-    regularisers = SETTINGS[check_choice("model", model, SETTINGS)].regularisers
-    check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, RISE)
-    reconstruction = REGULARISED_RECONSTRUCTION[dataset] if regularisers else 1.0
-    if image_size is not None:
-        reconstruction *= (IMAGE_SIZES[dataset] / image_size) ** 2
-    data = {} if image_size is None else {"data": {"image_size": image_size}}
-    return merged(
-        TRAINING,
-        timing(dataset, bool(regularisers), protocol),
-        data,
-        {"model": {**NETWORK_SIZES[dataset], **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}},
-        {"scoring": {"samples": EVALUATION[dataset]}, "scaling": {"image_cost": IMAGE_COST[dataset]}},
+
+def row(revision: int = 1, **regularisers: float) -> Setting:
+    "The setting of a row of table 1, with the weights of its regularisers (asymmetry, appendix I)."
+    reconstruction = REGULARISED_RECONSTRUCTION if regularisers else 1.0
+    own = {**NETWORK_SIZES, **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}
+    evaluation = {"scoring": {"samples": EVALUATION}, "scaling": {"image_cost": IMAGE_COST}}
+    text, code = (timing(bool(regularisers), protocol) for protocol in ("paper", "code"))
+    return Setting(
+        merged(TRAINING, text, {"model": own}, evaluation),
+        code,
+        per_pixel={"model.reconstruction": -1},
+        image_size=IMAGE_SIZES,
+        revision=revision,
+        sources=SOURCES,
     )
+
+
+SETTINGS = {
+    "slot_attention-spatial_broadcast-rec": row(revision=2),
+    "slot_attention-transformer-rec": row(revision=2),
+    "transformer-transformer-rec": row(),
+    "transformer-transformer-rec_interact": row(interaction=0.05),
+    "transformer-transformer-rec_kl": row(kl=0.05),
+    "transformer-transformer-rec_kl_interact": row(kl=0.05, interaction=0.05),
+}

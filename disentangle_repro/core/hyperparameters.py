@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from .errors import check_choice
 
 # %% auto #0
-__all__ = ['Hyperparameters', 'PARTS', 'DEFAULTS', 'check_parts', 'merged', 'flat', 'with_defaults', 'without_defaults']
+__all__ = ['Hyperparameters', 'PARTS', 'DEFAULTS', 'Pieces', 'check_parts', 'merged', 'flat', 'nested', 'with_defaults',
+           'without_defaults', 'on', 'Setting']
 
 # %% ../../nbs/core/08_hyperparameters.ipynb #02e802f7
 Hyperparameters = dict[str, dict[str, Any]]  # by part, then by name
@@ -33,8 +36,19 @@ def merged(*pieces: Mapping[str, Mapping[str, Any]]) -> Hyperparameters:
 
 # %% ../../nbs/core/08_hyperparameters.ipynb #4bdc050c
 def flat(hyperparameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:  # such as `training.steps`
-    "Flattened hyperparameters, for tables."
+    "Hyperparameters by their full names."
     return {f"{part}.{name}": value for part, of in hyperparameters.items() for name, value in of.items()}
+
+
+def nested(by_name: Mapping[str, Any]) -> Hyperparameters:
+    "Hyperparameters that are given by their full names, by part; `ValueError` for a name without a part."
+    pieces = []
+    for full_name, value in by_name.items():
+        part, dot, name = full_name.partition(".")
+        if not dot:
+            raise ValueError(f"{full_name!r} must be the name of a hyperparameter with its part, such as 'model.beta'.")
+        pieces.append({part: {name: value}})
+    return merged(*pieces)
 
 # %% ../../nbs/core/08_hyperparameters.ipynb #558cf933
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -72,3 +86,66 @@ def without_defaults(hyperparameters: Mapping[str, Mapping[str, Any]]) -> Hyperp
         for part, of in hyperparameters.items()
     }
     return {part: of for part, of in kept.items() if of}
+
+# %% ../../nbs/core/08_hyperparameters.ipynb #6b87e5f1
+Pieces = Mapping[str, Mapping[str, Any]]
+
+
+def on(dataset: str, pieces: Pieces) -> Hyperparameters:
+    "Pieces with the values for one data set."
+
+    def value(of: Any) -> Any:
+        return of[check_choice("dataset", dataset, of)] if isinstance(of, Mapping) else of
+
+    return {part: {name: value(of) for name, of in values.items()} for part, values in pieces.items()}
+
+
+@dataclass(frozen=True)
+class Setting:
+    "How one model of a paper is trained; a value that depends on the data set is a dictionary from data set to value."
+
+    text: Pieces  # the paper's values
+    code: Pieces = field(default_factory=dict)  # those of the released code that are different
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # such as `model.beta`: values to try
+    fixed: Pieces = field(default_factory=dict)  # what stays the same whatever is tuned
+    tuned_as: str = ""  # the model whose tuned values it takes, where that is another
+    per_pixel: Mapping[str, int] = field(default_factory=dict)  # 1: grows with the number of pixels, -1: falls with it
+    image_size: int | Mapping[str, int] = 64  # pixels per side that the values are for
+    revision: int = 1  # of the model's code: raised when the same hyperparameters give other scores
+    sources: Mapping[str, str] = field(default_factory=dict)  # where values stand, by name or by part
+
+    def entries(self) -> list[dict[str, float]]:
+        "Every combination of the values of the grid; a single empty one where nothing is tuned."
+        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
+
+    def chosen(self, dataset: str) -> dict[str, float]:
+        "What was chosen from the grid."
+        return {name: value for name, value in flat(on(dataset, self.text)).items() if name in self.grid}
+
+    def hyperparameters(
+        self,
+        dataset: str,
+        protocol: str = "paper",  # "paper" or "code"
+        tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: what was chosen
+        image_size: int | None = None,  # pixels per side after averaging; left out: the data set's
+    ) -> Hyperparameters:
+        "Hyperparameters of a run; `ValueError` for a data set that it has no values for."
+        released = self.code if check_choice("protocol", protocol, ("paper", "code")) == "code" else {}
+        whole = merged(on(dataset, self.text), on(dataset, released), nested(tuned or {}), on(dataset, self.fixed))
+        if image_size is None:
+            return whole
+        native = self.image_size[dataset] if isinstance(self.image_size, Mapping) else self.image_size
+        scaled = {name: flat(whole)[name] * (image_size / native) ** (2 * by) for name, by in self.per_pixel.items()}
+        return merged(whole, nested(scaled), {"data": {"image_size": image_size}})
+
+    def rows(self, dataset: str) -> dict[str, dict[str, Any]]:
+        "Each hyperparameter: the paper's value, the released code's if it is different, and where the value stands."
+        text, code = (flat(self.hyperparameters(dataset, protocol)) for protocol in ("paper", "code"))
+        return {
+            name: {
+                "paper": text.get(name, ""),
+                "code": code[name] if text.get(name, "") != code[name] else "",
+                "source": self.sources.get(name, self.sources.get(name.partition(".")[0], "")),
+            }
+            for name in code
+        }

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from .hyperparameters import Hyperparameters
+from .errors import check_choice
+from .hyperparameters import Hyperparameters, Setting, merged
 from .run_spec import RunSpec
 from .scale import Scale
 
@@ -47,7 +48,7 @@ class Model:
     "A row of a paper's tables."
 
     title: str  # as tables print it
-    setting: Any = None  # with `grid`, and if it has them `strengths`, `tuned_as` and `revision`
+    setting: Setting | None = None  # None where it cannot be trained, or takes another row's
     run_as: str = ""  # the row whose runs are its own too
     like: str = ""  # of one that was added: the paper's model that it is trained like
     own: Hyperparameters = field(default_factory=dict)  # of one that was added: what it has besides, or differently
@@ -93,7 +94,6 @@ class Paper:
     arxiv: str  # its number there; empty where it has none
     models: Mapping[str, Model]
     datasets: tuple[str, ...]  # that it has settings for
-    hyperparameters: Callable[..., Hyperparameters]  # of a model, a data set, a protocol and tuned values
     seeds: int  # runs for each cell
     tables: tuple[Table, ...]  # the first is the one that compares its models
     scoring: Scoring = "latents"
@@ -116,6 +116,24 @@ class Paper:
     def lent(self, name: str) -> str:
         "The paper's own model or data set whose settings one of that name takes: itself, unless it was added."
         return (name in self.models and self.models[name].like) or self.like.get(name, name)
+
+    def setting(self, model: str) -> Setting:
+        "How a model is trained; `ValueError` for one that is not."
+        trained = {name: row.setting for name, row in self.models.items() if row.setting}
+        return trained[check_choice("model", self.lent(model), trained)]
+
+    def hyperparameters(
+        self,
+        model: str,
+        dataset: str,
+        protocol: str = "paper",  # one of `protocols`
+        tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
+        image_size: int | None = None,  # pixels per side after averaging; left out: the data set's
+    ) -> Hyperparameters:
+        "Hyperparameters of a run; `ValueError` for a name that is not the paper's."
+        check_choice("dataset", self.lent(dataset), self.datasets), check_choice("protocol", protocol, self.protocols)
+        how = self.setting(model).hyperparameters(self.lent(dataset), protocol, tuned, image_size)
+        return merged(how, self.models[model].own)
 
     def measurement(self, name: str) -> Measurement | None:
         "The paper's measurement of that name."

@@ -12,7 +12,7 @@ from torch import nn
 
 from ..baselines.autoencoder import FAMILIES
 from ..core.paper import Model, Paper, Setup, Table
-from .settings import DATASETS, SEEDS, SETTINGS, hyperparameters
+from .settings import DATASETS, SEEDS, SETTINGS
 from ..qlae.paper import PRINTED_DATASETS
 from ..qlae.paper import TITLES as OF_QLAE
 
@@ -60,11 +60,10 @@ def strengths_table(read: Any) -> Setup:
     "Table 3, from settings and models."
     entries = {}
     for (model, terms), dataset in product(TERMS.items(), DATASETS):
-        setting, place = SETTINGS[model], DATASETS.index(dataset)
-        strengths = {name: values[place] for name, values in setting.strengths.items()}
-        weights = read.built(model, dataset, **setting.model, **strengths).weights
+        own = SETTINGS[model].hyperparameters(dataset)["model"]
+        weights = read.built(model, dataset, **own).weights
         rows = {printed: float(f"{weights[term]:.6g}") for printed, term in terms.items()}
-        rows |= {"n_v": setting.model["n_values"]} if model == "qlae" else {}
+        rows |= {"n_v": own["n_values"]} if model == "qlae" else {}
         entries |= {("3", f"{TITLES[model]}: {row}: {PRINTED_DATASETS[dataset]}"): x for row, x in rows.items()}
     return entries
 
@@ -123,7 +122,6 @@ PAPER = Paper(
     arxiv="2409.14851",
     models={name: Model(title, SETTINGS.get(name), RUN_AS.get(name, "")) for name, title in TITLES.items()},
     datasets=DATASETS,
-    hyperparameters=hyperparameters,
     seeds=SEEDS,
     tables=TABLES,
     layout="factorqvae/tables.ipynb",

@@ -6,29 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from typing import Any
 
-from ..baselines.autoencoder import PIXEL_VALUES, pixel_values
-from ..core.errors import check_choice
-from ..core.hyperparameters import Hyperparameters, merged
+from ..baselines.autoencoder import PIXEL_VALUES
+from ..core.hyperparameters import Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['DATASETS', 'EVALUATION', 'TRAINING', 'ITERATIONS', 'SEEDS', 'CONTINUOUS', 'DVAE', 'QVAE', 'CODES', 'SETTINGS',
-           'CODEBOOKS', 'ABLATIONS', 'LOG_VARIANCES', 'RELEASED', 'IN_SUM', 'SCORING', 'timing', 'Setting', 'in_sum',
-           'ablated', 'hyperparameters']
+__all__ = ['DATASETS', 'TRAINING', 'ITERATIONS', 'SEEDS', 'SCORING', 'LOG_VARIANCES', 'NORMAL_START', 'SOURCES', 'CONTINUOUS',
+           'DVAE', 'QVAE', 'OF_VAES', 'CODES', 'BETA', 'GAMMA', 'SETTINGS', 'CODEBOOKS', 'ABLATIONS', 'timing',
+           'autoencoder', 'on_each', 'ablated']
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")
-EVALUATION = {"scoring": {"samples": 15_000, "predictors": ["boosting", "forest"]}}  # 10,000 and 5,000 (F6)
 TRAINING = {
     "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
     "training": {"clip": None, "batch_size": 256},
+    "scoring": {"samples": 15_000, "predictors": ["boosting", "forest"], "encoding": "one_hot"},
     "model": {"family": "preactivation"},
     "scaling": {"image_cost": 4},  # of qlae's networks: what smaller scales divide batches and samples by
-}  # appendix A
-ITERATIONS = 100_000  # appendix A
+}
+ITERATIONS = 100_000
 SEEDS = 1  # none is printed
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #6954b0ec
@@ -40,39 +39,59 @@ def timing(
     if protocol == "paper":
         steps = 2 if factorises else 1
         return {"steps": ITERATIONS * steps, "steps_per_round": steps, "schedule": "cosine_then_floor"}
-    return {"steps": ITERATIONS, "schedule": "cosine" if factorises else "cosine_there_and_back"}
+    return {"steps": ITERATIONS, "steps_per_round": 1, "schedule": "cosine" if factorises else "cosine_there_and_back"}
+
+# %% ../../nbs/factorqvae/05_settings.ipynb #ac4732dd
+SCORING = asdict(PROCEDURES["factorqvae"])
+LOG_VARIANCES, NORMAL_START = {"deviation": "log_variance"}, {"initial": "normal"}
+SOURCES = {
+    "optimizer": "appendix A",
+    "training": "appendix A; F2, F3",
+    "scoring": "section 4; F6, F11, R12",
+    "model": "table 3",
+    "model.family": "appendix A",
+    "model.n_values": "appendix A.3, table 2",
+    "model.dim": "table 2",
+    "model.deviation": "R17",
+    "model.initial": "F10",
+    "scaling": "ours",
+}
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #ef71baef
-@dataclass(frozen=True)
-class Setting:
-    "Training settings of one model of the paper."
-
-    strengths: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # one entry for each of `DATASETS`
-    model: Mapping[str, Any] = field(default_factory=dict)  # specific to the model
-    factorises: bool = False  # whether it has a discriminator
-    grid: tuple[tuple[float, ...], ...] = ((),)  # nothing is tuned
-    tuned_as: str = ""
-    revision: int = 1  # of the model's code: raised when results change for the same hyperparameters
-
-
-def in_sum(*strengths: float) -> tuple[float, ...]:
-    "Weights relative to a mean over the values of an image, for models that take them relative to the sum."
-    return tuple(strength * PIXEL_VALUES for strength in strengths)
+def autoencoder(
+    factorises: bool = False,  # whether the model has a discriminator
+    released: Mapping[str, Any] | None = None,  # hyperparameters of the model that the released code has besides
+    revision: int = 1,
+    per_pixel: Mapping[str, int] | None = None,
+    **model: Any,  # hyperparameters of this model only
+) -> Setting:
+    "The setting of a model of the paper (factorqvae, appendix A)."
+    text = merged(TRAINING, {"training": timing(factorises, "paper"), "model": model})
+    code = {"training": timing(factorises, "code"), "scoring": SCORING, "model": released or {}}
+    return Setting(text, code, per_pixel=per_pixel or {}, revision=revision, sources=SOURCES)
 
 
-CONTINUOUS, DVAE, QVAE = (1e-4, 5e-5, 1e-5), (5e-3, 1e-5, 5e-5), (1e-3, 5e-5, 5e-5)
-CODES = {"n_values": 64}  # appendix A.3
+def on_each(*values: float, unit: float = 1) -> dict[str, float]:
+    "A value for each of `DATASETS`."
+    return {dataset: value * unit for dataset, value in zip(DATASETS, values, strict=True)}
+
+
+CONTINUOUS = on_each(1e-4, 5e-5, 1e-5, unit=PIXEL_VALUES)  # relative to a sum over the values of an image
+DVAE, QVAE = on_each(5e-3, 1e-5, 5e-5), on_each(1e-3, 5e-5, 5e-5)
+OF_VAES = {"released": LOG_VARIANCES, "beta": CONTINUOUS}
+CODES: dict[str, Any] = {"n_values": 64, "revision": 2}
+BETA, GAMMA = {"model.beta": 1}, {"model.gamma": 1}
 SETTINGS = {
-    "ae": Setting(),
-    "beta_vae": Setting({"beta": in_sum(*CONTINUOUS)}),
-    "factorvae": Setting({"beta": in_sum(*CONTINUOUS), "gamma": in_sum(*CONTINUOUS)}, factorises=True),
-    "bioae": Setting({"activity": (1e-2, 0.1, 1e-2)}, {"nonnegative": 1.0}),
-    "qlae": Setting({}, {"n_values": 16, "quantize": 1e-2, "commit": 1e-2}, revision=2),
-    "dvae": Setting({"beta": DVAE}, CODES, revision=2),
-    "qvae": Setting({"beta": QVAE}, CODES, revision=2),
-    "factordvae": Setting({"beta": DVAE, "gamma": (5e-4, 1e-5, 5e-6)}, CODES, factorises=True, revision=2),
-    "factorqvae": Setting({"beta": QVAE, "gamma": (1e-4, 5e-5, 1e-6)}, CODES, factorises=True, revision=2),
-}  # table 3
+    "ae": autoencoder(),
+    "beta_vae": autoencoder(per_pixel=BETA, **OF_VAES),
+    "factorvae": autoencoder(True, per_pixel=BETA | GAMMA, **OF_VAES, gamma=CONTINUOUS),
+    "bioae": autoencoder(activity=on_each(1e-2, 0.1, 1e-2), nonnegative=1.0),
+    "qlae": autoencoder(released=NORMAL_START, n_values=16, quantize=1e-2, commit=1e-2, revision=2),
+    "dvae": autoencoder(beta=DVAE, **CODES),
+    "qvae": autoencoder(beta=QVAE, **CODES),
+    "factordvae": autoencoder(True, beta=DVAE, gamma=on_each(5e-4, 1e-5, 5e-6), **CODES),
+    "factorqvae": autoencoder(True, beta=QVAE, gamma=on_each(1e-4, 5e-5, 1e-6), **CODES),
+}
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #0109040b
 CODEBOOKS = {"32x1": (32, 1), "128x1": (128, 1), "64x8": (64, 8), "64x16": (64, 16)}  # values, dimensions per value
@@ -81,42 +100,9 @@ CODEBOOKS = {"32x1": (32, 1), "128x1": (128, 1), "64x8": (64, 8), "64x16": (64, 
 def ablated(base: str, codebook: str) -> tuple[str, Setting]:
     "The name of a row of table 2 and its setting."
     n_values, dim = CODEBOOKS[codebook]
-    like = SETTINGS[base]
-    name = base if dim == 1 else base.replace("qvae", "vqvae")
-    own = {"n_values": n_values, "dim": dim}
-    return f"{name}_{codebook}", Setting(like.strengths, own, like.factorises, revision=2)
+    like, name = SETTINGS[base], base if dim == 1 else base.replace("qvae", "vqvae")
+    return f"{name}_{codebook}", replace(like, text=merged(like.text, {"model": {"n_values": n_values, "dim": dim}}))
 
 
 ABLATIONS = dict(ablated(base, codebook) for base in ("qvae", "factorqvae") for codebook in CODEBOOKS)
 SETTINGS |= ABLATIONS
-
-# %% ../../nbs/factorqvae/05_settings.ipynb #ac4732dd
-LOG_VARIANCES = {"deviation": "log_variance"}  # R17
-RELEASED = {"qlae": {"initial": "normal"}, "beta_vae": LOG_VARIANCES, "factorvae": LOG_VARIANCES}  # F10
-IN_SUM = ("beta_vae", "factorvae")  # whose weights are relative to a sum over the values of an image
-SCORING = {"paper": {"encoding": "one_hot"}, "code": asdict(PROCEDURES["factorqvae"])}  # section 4; F11, R12
-
-
-def hyperparameters(
-    model: str,  # one of `SETTINGS`
-    dataset: str,  # one of `DATASETS`
-    protocol: str = "paper",  # "paper" or "code"
-    strength: tuple[float, ...] | None = None,  # nothing is tuned: left out or empty
-    image_size: int | None = None,  # pixels per side after averaging; by default the data set's
-) -> Hyperparameters:
-    "Hyperparameters of a run (factorqvae, appendix A); `ValueError` for a model or data set that is not the paper's."
-    setting = SETTINGS[check_choice("model", model, SETTINGS)]
-    place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
-    scoring = SCORING[check_choice("protocol", protocol, SCORING)]
-    strengths = {name: values[place] for name, values in setting.strengths.items()}
-    if image_size is not None and model in IN_SUM:
-        strengths = {name: value * pixel_values(image_size) / PIXEL_VALUES for name, value in strengths.items()}
-    data = {} if image_size is None else {"data": {"image_size": image_size}}
-    released = RELEASED.get(model, {}) if protocol == "code" else {}
-    return merged(
-        EVALUATION,
-        TRAINING,
-        {"training": timing(setting.factorises, protocol), "model": {**setting.model, **strengths, **released}},
-        {"scoring": scoring},
-        data,
-    )

@@ -7,35 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from typing import Any, NamedTuple
 
 from ..core.errors import check_choice
-from ..core.hyperparameters import merged
 from ..core.paper import Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale, at_scale
 from ..data.load import describe
-from ..papers import PAPERS
+from ..papers import PAPERS, trained
 from .request import Request
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['setting', 'revision', 'run_spec', 'around', 'tuning_specs', 'passing', 'best_entry', 'best_strengths', 'table_specs',
+__all__ = ['Entry', 'revision', 'run_spec', 'around', 'tuning_specs', 'passing', 'best_entry', 'best_values', 'table_specs',
            'once', 'rounds', 'is_older', 'measurement_specs', 'is_measurement', 'is_alone', 'paper_tables', 'Wanted',
            'wanted']
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
-def setting(paper: str, model: str) -> Any:  # with `grid`; perhaps with `strengths`, `tuned_as` and `revision`
-    "A paper's settings of a model, or of the one that it is treated like."
-    of = PAPERS[paper]
-    return of.models[of.lent(model)].setting
-
-
 def revision(paper: str, model: str) -> int:
     "The revision of a model's code today; 1 for one that no paper has."
-    known = paper in PAPERS and PAPERS[paper].lent(model) in PAPERS[paper].models
-    return getattr(setting(paper, model), "revision", 1) if known else 1
+    known = paper in PAPERS and PAPERS[paper].lent(model) in trained(PAPERS[paper])
+    return PAPERS[paper].setting(model).revision if known else 1
 
 # %% ../../nbs/plan/02_specs.ipynb #5d3cb34b
 def run_spec(
@@ -44,15 +36,13 @@ def run_spec(
     dataset: str,
     request: Request,
     seed: int = 0,
-    strength: Hashable | None = None,  # of what is tuned; the settings' when left out
+    tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
 ) -> RunSpec:
     "One run of a paper's model."
     of, scale, protocol = PAPERS[paper], request.scale, request.protocol
-    model, settings, size = of.run_as(model), of.hyperparameters, scale.image_size
-    sized = {"image_size": size} if size and "image_size" in signature(settings).parameters else {}
-    lent = settings(of.lent(model), of.lent(dataset), protocol, strength, **sized)
-    own = of.models[model].own if model in of.models else {}
-    hyperparameters = at_scale(merged(lent, own), scale, request.updates)
+    model = of.run_as(model)
+    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, scale.image_size)
+    hyperparameters = at_scale(at_full_scale, scale, request.updates)
     data = hyperparameters["data"]
     if data["images"] is not None:
         data["images"] = min(data["images"], describe(dataset)["size"])
@@ -61,45 +51,48 @@ def run_spec(
 
 # %% ../../nbs/plan/02_specs.ipynb #473ac41c
 def around(
-    grid: Sequence[Hashable],  # numbers, or tuples of one for each hyperparameter
-    chosen: Hashable,  # an entry
+    grid: Mapping[str, Sequence[float]],  # of each hyperparameter its values
+    chosen: Mapping[str, float],  # an entry of the grid
     n: int,  # how many
-) -> list[Hashable]:
-    "The `n` entries nearest to the chosen one: the grid's own neighbours, for a pair both moved together."
-    strengths = {entry: entry if isinstance(entry, tuple) else (entry,) for entry in grid}
-    columns = [sorted(set(column)) for column in zip(*strengths.values(), strict=True)]
-    place = {entry: [c.index(x) for c, x in zip(columns, of, strict=True)] for entry, of in strengths.items()}
-    moved = {entry: {a - b for a, b in zip(at, place[chosen], strict=True)} for entry, at in place.items()}
-    line = sorted((entry for entry in grid if len(moved[entry]) == 1), key=place.__getitem__)
-    first = max(0, min(line.index(chosen) - n // 2, len(line) - n))
-    return line[first : first + n]
+) -> list[dict[str, float]]:
+    "The `n` entries nearest to the chosen one: the grid's own neighbours, all hyperparameters moved by as many places."
+    columns = {name: sorted(values) for name, values in grid.items()}
+    place = {name: column.index(chosen[name]) for name, column in columns.items()}
+    lowest = -min(place.values())
+    highest = min(len(column) - 1 - place[name] for name, column in columns.items())
+    first = max(lowest, min(-(n // 2), highest + 1 - n))
+    steps = range(first, min(first + n, highest + 1))
+    return [{name: column[place[name] + by] for name, column in columns.items()} for by in steps]
 
 # %% ../../nbs/plan/02_specs.ipynb #54b3f73b
+Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
+
+
 def tuning_specs(
     table: Table, request: Request
-) -> dict[tuple[str, str], dict[Hashable, list[RunSpec]]]:  # for each model and data set: the runs of each value
+) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:  # for each model and data set: the runs of each entry
     "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
     scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
     if rounds := request.updates or scale.updates:
         shorter = replace(request, updates=max(1, rounds // scale.tuning_divisor))
 
-    def tried(model: str, dataset: str) -> list[Hashable]:
-        how = setting(paper, model)
+    def tried(model: str, dataset: str) -> list[dict[str, float]]:
+        setting = of.setting(model)
         if scale.tuning_values is None:
-            return list(how.grid)
-        chosen = getattr(how, "strengths", None)  # for each data set; a paper that was added may have none
-        place = of.datasets.index(of.lent(dataset))
-        return around(how.grid, chosen[place] if chosen else how.grid[len(how.grid) // 2], scale.tuning_values)
+            return setting.entries()
+        return around(setting.grid, setting.chosen(of.lent(dataset)), scale.tuning_values)
 
     return {
         (model, dataset): {
-            strength: [run_spec(paper, model, dataset, shorter, seed, strength) for seed in range(scale.tuning_seeds)]
-            for strength in tried(model, dataset)
+            tuple(tuned.values()): [
+                run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)
+            ]
+            for tuned in tried(model, dataset)
         }
         for model in dict.fromkeys(map(of.run_as, table.models))
         for dataset in table.run_on
-        if scale.tuning_seeds and not table.needs and len(setting(paper, model).grid) > 1
+        if scale.tuning_seeds and not table.needs and of.setting(model).grid
     }
 
 # %% ../../nbs/plan/02_specs.ipynb #1a19660b
@@ -122,15 +115,16 @@ def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable
     return max(entries, key=lambda entry: mean(entry, "infom"))
 
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5
-def best_strengths(
+def best_values(
     table: Table, request: Request, store: Store
-) -> dict[tuple[str, str], Hashable]:  # for each model and data set whose tuning is complete
+) -> dict[tuple[str, str], dict[str, float]]:  # for each model and data set whose tuning is complete
     "The values with the highest mean InfoM, of those that reconstruct."
     best = {}
     for where, grid in tuning_specs(table, request).items():
-        records = {strength: [store.record(spec) for spec in specs] for strength, specs in grid.items()}
+        records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
         if all(record for seeds in records.values() for record in seeds):
-            best[where] = best_entry(records)
+            names = PAPERS[table.paper].setting(where[0]).grid
+            best[where] = dict(zip(names, best_entry(records), strict=True))
     return best
 
 # %% ../../nbs/plan/02_specs.ipynb #24863849
@@ -142,11 +136,11 @@ def table_specs(
     "The runs that fill a table, with tuned values where the store has them; none where they need what is not there."
     if table.needs:
         return []
-    best, first = best_strengths(table, request, store), request.scale.tuning_seeds
+    best, first = best_values(table, request, store), request.scale.tuning_seeds
     paper = PAPERS[table.paper]
     models = dict.fromkeys(map(paper.run_as, table.models))
     n = request.seeds or max(request.scale.seeds or paper.seeds, table.fewest_seeds)
-    tuned_as = {model: getattr(setting(table.paper, model), "tuned_as", "") or model for model in models}
+    tuned_as = {model: paper.setting(model).tuned_as or model for model in models}
     return [
         run_spec(table.paper, model, dataset, request, seed, best.get((tuned_as[model], dataset)))
         for dataset in table.run_on

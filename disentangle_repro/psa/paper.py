@@ -11,7 +11,7 @@ from ..core.paper import Measurement, Model, Paper, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 from .agreement import pair_records
-from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS, hyperparameters
+from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'TABLES', 'ON_POINTS',
@@ -95,7 +95,6 @@ PAPER = Paper(
     arxiv="2406.07141",
     models={name: Model(title, SETTINGS.get(name)) for name, title in (TITLES | ON_PHOTOGRAPHS).items()},
     datasets=DATASETS,
-    hyperparameters=hyperparameters,
     seeds=SEEDS,
     tables=TABLES,
     scoring="slots",

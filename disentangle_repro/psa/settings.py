@@ -5,68 +5,57 @@
 # %% ../../nbs/psa/08_settings.ipynb #5b4c12be
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import check_choice
-from ..core.hyperparameters import Hyperparameters, merged
+from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'PRINTED_AS', 'N_SLOTS', 'EVALUATION', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'IMAGE_COST', 'SLOTS',
-           'SETTINGS', 'Setting', 'hyperparameters']
+__all__ = ['DATASETS', 'PRINTED_AS', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'SLOT_ATTENTION', 'BURGESS', 'SOURCES',
+           'OF_MONET', 'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
 PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints numbers for
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
-EVALUATION = {"scoring": {"samples": 1_000}}  # ours
 SEEDS = 3  # ours
 PROTOCOLS = ("paper",)  # no code was released, so there is one reading
 
 # %% ../../nbs/psa/08_settings.ipynb #ab3bc02f
 TRAINING = {
+    "scoring": {"samples": 1_000},
     "optimizer": {"learning_rate": 4e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
     "training": {"clip": None, "steps": 500_000, "batch_size": 64, "schedule": "warm_up_exponential"},
+    "model": {"n_slots": N_SLOTS},
+    "scaling": {"image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2}},  # of images of 64x64 with one object
 }
 MONET = {
     "optimizer": {"algorithm": "rmsprop", "learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99},
     "training": {"schedule": "constant"},
 }
-IMAGE_COST = {"clevr6": 8, "objects_room": 2, "sprites": 2}  # of images of 64x64 pixels with one object
-
-
-@dataclass(frozen=True)
-class Setting:
-    "Training settings of one model of the paper; nothing is tuned."
-
-    model: Mapping[str, Any] = field(default_factory=dict)  # specific to the model
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # other parts, where they are not `TRAINING`'s
-    grid: tuple[None] = (None,)
-    tuned_as: str = ""
-    revision: int = 2  # of the model's code: raised when results change for the same hyperparameters
+SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
+SOURCES = {
+    "scoring": "ours",
+    "optimizer": SLOT_ATTENTION,
+    "training": SLOT_ATTENTION,
+    "training.clip": "not printed",
+    "model": SLOT_ATTENTION,
+    "model.n_slots": "objects and background",
+    "scaling": "ours",
+}
+OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
 
 # %% ../../nbs/psa/08_settings.ipynb #2b7fcbae
-SLOTS = {"dim": 64}
-SETTINGS = {
-    "ae": Setting(SLOTS),
-    "monet": Setting({"dim": 16}, MONET),
-    "sa": Setting({**SLOTS, "iterations": 3}),
-    "sa_noa": Setting({**SLOTS, "iterations": 3}),
-    "psa": Setting({**SLOTS, "iterations": 3}),
-    "psa_noa": Setting({**SLOTS, "iterations": 3}),
-    "psa_proj": Setting({**SLOTS, "iterations": 3}),
-}
+def with_slots(more: Pieces | None = None, sources: dict[str, str] = SOURCES, **model: Any) -> Setting:
+    "The setting of a model with slots."
+    return Setting(merged(TRAINING, more or {}, {"model": model}), revision=2, sources=sources)
 
-# %% ../../nbs/psa/08_settings.ipynb #17c42eae
-def hyperparameters(
-    model: str,  # one of `SETTINGS`
-    dataset: str,  # one of `DATASETS`
-    protocol: str = "paper",  # there is one reading of this paper
-    strength: None = None,  # nothing is tuned
-) -> Hyperparameters:
-    "Hyperparameters of a run of psa; `ValueError` for a model or data set that is not the paper's."
-    setting = SETTINGS[check_choice("model", model, SETTINGS)]
-    check_choice("dataset", dataset, DATASETS), check_choice("protocol", protocol, PROTOCOLS)
-    own = {"model": {"n_slots": N_SLOTS[dataset], **setting.model}, "scaling": {"image_cost": IMAGE_COST[dataset]}}
-    return merged(EVALUATION, TRAINING, setting.own, own)
+
+SETTINGS = {
+    "ae": with_slots(dim=64),
+    "monet": with_slots(MONET, OF_MONET, dim=16),
+    "sa": with_slots(dim=64, iterations=3),
+    "sa_noa": with_slots(dim=64, iterations=3),
+    "psa": with_slots(dim=64, iterations=3),
+    "psa_noa": with_slots(dim=64, iterations=3),
+    "psa_proj": with_slots(dim=64, iterations=3),
+}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.paper import AGGREGATED, Model, Paper, Setup, Table
 from ..data.load import GRIDS
-from .settings import AUTOENCODERS, DATASETS, INFOGANS, SEEDS, SETTINGS, hyperparameters
+from .settings import DATASETS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['QLAE_MODELS', 'ABLATIONS', 'ALL_MODELS', 'TITLES', 'SCORES', 'APPENDIX', 'EVERYWHERE', 'TABLES', 'PRINTED_DATASETS',
@@ -95,7 +95,8 @@ def data_tables() -> Setup:
 # %% ../../nbs/qlae/09_paper.ipynb #4f1f3c77
 def fixed_tables(read: Any) -> Setup:
     "Tables 8 to 10, from settings and models."
-    autoencoders, infogans = ([m for m, s in SETTINGS.items() if s.training is t] for t in (AUTOENCODERS, INFOGANS))
+    infogans = [model for model, setting in SETTINGS.items() if "critic_steps" in setting.text["model"]]
+    autoencoders = [model for model in SETTINGS if model not in infogans]
     quantized = [model for model in SETTINGS if model.startswith("ql")]
     entries = {
         ("8", "n_v"): read.hyperparameter("qlae", quantized, "n_values"),
@@ -119,10 +120,10 @@ METHODS = {TITLES[model]: model for model in QLAE_MODELS} | {"VQ-VAE": "vqvae_we
 
 def tuned(read: Any, model: str) -> str:
     "What is tuned for a model, in the paper's notation."
-    name, grid = SETTINGS[model].tuned, SETTINGS[model].grid
-    if name == "weight_decay":
+    ((name, values),) = SETTINGS[model].grid.items()
+    if name == "optimizer.weight_decay":
         return "weight decay"
-    return ", ".join(TERMS.get(term, term) for term in read.changed(model, name, grid))
+    return ", ".join(TERMS.get(term, term) for term in read.changed(model, name, values))
 
 
 def tuning_table(read: Any) -> Setup:
@@ -130,7 +131,7 @@ def tuning_table(read: Any) -> Setup:
     entries = {}
     for method, model in METHODS.items():
         entries["11", f"{method}: hyperparameter"] = tuned(read, model)
-        entries["11", f"{method}: values"] = SETTINGS[model].grid
+        entries["11", f"{method}: values"] = next(iter(SETTINGS[model].grid.values()))
     return entries
 
 # %% ../../nbs/qlae/09_paper.ipynb #02526b3d
@@ -158,7 +159,6 @@ PAPER = Paper(
     arxiv="2305.18378",
     models={name: Model(title, SETTINGS[name]) for name, title in TITLES.items()},
     datasets=DATASETS,
-    hyperparameters=hyperparameters,
     seeds=SEEDS,
     tables=TABLES,
     layout="qlae/tables.ipynb",

@@ -6,104 +6,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from ..core.errors import check_choice
-from ..core.hyperparameters import Hyperparameters, merged
+from ..core.hyperparameters import Pieces, Setting, merged
 from .infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['EVALUATION', 'SEEDS', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'DATASETS', 'BETAS', 'ACTIVITIES',
-           'DECAYS', 'GAN_DECAYS', 'NONE', 'BIOAE', 'QLAE_DECAYS', 'QLGAN_DECAYS', 'SETTINGS', 'PROTOCOLS',
-           'CODE_BETA2', 'CODE_STEPS', 'part_of', 'Setting', 'hyperparameters']
+__all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'RELEASED', 'AUTOENCODERS_RELEASED',
+           'INFOGANS_RELEASED', 'DATASETS', 'SOURCES', 'OF_INFOGANS', 'OF_VECTORS', 'BETAS', 'ACTIVITIES', 'DECAYS',
+           'GAN_DECAYS', 'QLAE_DECAY', 'QLGAN_DECAY', 'SETTINGS', 'on_each', 'autoencoder', 'infogan']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
-EVALUATION = {"scoring": {"samples": 10_000}}  # section 5
 SEEDS = 5  # section 5
-AUTOENCODERS = {
+COMMON = {
+    "scoring": {"samples": 10_000},
+    "optimizer": {"decay_biases": True},
+    "training": {"clip": None, "clip_only_decaying": False},
+}
+AUTOENCODERS = merged(COMMON, {
     "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
     "training": {"steps": 200_000, "batch_size": 128},
-}  # table 9
-INFOGANS = {
+})  # fmt: skip
+INFOGANS = merged(COMMON, {
     "optimizer": {"learning_rate": 2e-4, "beta1": 0.0, "beta2": 0.9},
     "training": {"steps": 200_000, "batch_size": 64},
     "model": {"critic_steps": 5},
-}  # table 10; its weights (200, 10, 1) are the model's own
-QUANTISER = {"n_values": 10, "quantize": 0.01, "commit": 0.01}  # table 8
-VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}  # section 5 and appendix C.4
+})  # its weights (200, 10, 1) are the model's own  # fmt: skip
+QUANTISER = {"n_values": 10, "quantize": 0.01, "commit": 0.01}
+VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}
+
+# %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
+RELEASED = {
+    "optimizer": {"decay_biases": False},
+    "training": {"clip": 1.0, "clip_only_decaying": True},
+    "scoring": asdict(PROCEDURES["qlae"]),
+}
+AUTOENCODERS_RELEASED = merged(RELEASED, {"optimizer": {"beta2": 0.999}})
+INFOGANS_RELEASED = merged(RELEASED, {"training": {"steps": 240_000}})
 
 # %% ../../nbs/qlae/03_settings.ipynb #009ffc57
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
+SOURCES = {
+    "scoring": "section 5; Q1, Q3, Q13",
+    "optimizer": "table 9",
+    "optimizer.beta2": "table 9; Q8",
+    "optimizer.decay_biases": "Q8",
+    "optimizer.weight_decay": "table 11; Q10",
+    "training": "table 9",
+    "training.clip": "R3",
+    "training.clip_only_decaying": "R3",
+    "model": "table 8",
+    "model.beta": "table 11; R6",
+    "model.activity": "table 11; R5",
+    "model.nonnegative": "R5",
+}
+OF_INFOGANS = {**SOURCES, "optimizer": "table 10", "optimizer.beta2": "table 10", "training": "table 10; R1"}
+OF_VECTORS = {**SOURCES, "model": "section 5, appendix C.4"}
 
 
-def part_of(name: str) -> str:
-    "The part of hyperparameters that a tuned one belongs to."
-    return "optimizer" if name == "weight_decay" else "model"
+def on_each(*values: float) -> dict[str, float]:
+    "A value for each of `DATASETS`."
+    return dict(zip(DATASETS, values, strict=True))
 
 
-@dataclass(frozen=True)
-class Setting:
-    "The hyperparameters of one model of the paper."
+def autoencoder(
+    model: Mapping[str, Any],  # hyperparameters of this model only
+    weight_decay: float | Mapping[str, float] = 0.0,
+    sources: Mapping[str, str] = SOURCES,
+    **more: Any,  # of its `Setting`
+) -> Setting:
+    "The setting of an autoencoder (qlae, table 9)."
+    text = merged(AUTOENCODERS, {"optimizer": {"weight_decay": weight_decay}, "model": model})
+    return Setting(text, AUTOENCODERS_RELEASED, sources=sources, **more)
 
-    training: Hyperparameters  # fixed by table 9 or 10
-    model: Mapping[str, Any]  # of this model only
-    tuned: str  # the name of the hyperparameter that is tuned
-    grid: tuple[float, ...]  # its grid (table 11); one value where it is not tuned
-    strengths: tuple[float, ...]  # one for each of `DATASETS`
-    tuned_as: str = ""  # the model whose values it takes, where that is another
-    weight_decay: float = 0.0  # where something else is tuned
-    revision: int = 1  # of the model's code: raised when the same hyperparameters give other scores
+
+def infogan(
+    model: Mapping[str, Any],
+    weight_decay: float | Mapping[str, float] = 0.0,
+    **more: Any,
+) -> Setting:
+    "The setting of an InfoWGAN-GP (qlae, table 10)."
+    text = merged(INFOGANS, {"optimizer": {"weight_decay": weight_decay}, "model": model})
+    return Setting(text, INFOGANS_RELEASED, sources=OF_INFOGANS, **more)
 
 # %% ../../nbs/qlae/03_settings.ipynb #f66a48b1
 BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 ACTIVITIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-DECAYS, GAN_DECAYS, NONE = (0.001, 0.01, 0.1, 1.0), (0.0001, 0.001, 0.01, 0.1), (0.0,)
-BIOAE = {"nonnegative": 1.0}
-QLAE_DECAYS, QLGAN_DECAYS = (0.1, 0.001, 0.1, 0.1), (0.001, 0.001, 0.0001, 0.001)
+DECAYS = {"optimizer.weight_decay": (0.001, 0.01, 0.1, 1.0)}
+GAN_DECAYS = {"optimizer.weight_decay": (0.0001, 0.001, 0.01, 0.1)}
+QLAE_DECAY, QLGAN_DECAY = on_each(0.1, 0.001, 0.1, 0.1), on_each(0.001, 0.001, 0.0001, 0.001)
 SETTINGS = {
-    "ae": Setting(AUTOENCODERS, {}, "weight_decay", (0.0, 0.001, 0.01, 0.1), (0.001,) * 4),
-    "beta_vae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.1, 10.0, 0.3)),
-    "beta_tcvae": Setting(AUTOENCODERS, {}, "beta", BETAS, (3.0, 0.3, 3.0, 1.0)),
-    "bioae": Setting(AUTOENCODERS, BIOAE, "activity", ACTIVITIES, (0.01, 0.01, 0.01, 0.1), weight_decay=0.0001),
-    "vqvae": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
-    "qlae": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, QLAE_DECAYS, revision=2),
-    "infowgan_gp": Setting(INFOGANS, {}, "weight_decay", GAN_DECAYS, (0.001,) * 4),
-    "qlinfowgan_gp": Setting(INFOGANS, QUANTISER, "weight_decay", GAN_DECAYS, QLGAN_DECAYS, revision=2),
-    "qlae_global_codebook": Setting(AUTOENCODERS, QUANTISER, "weight_decay", DECAYS, QLAE_DECAYS, revision=2),
-    "qlae_no_weight_decay": Setting(AUTOENCODERS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
-    "vqvae_weight_decay": Setting(AUTOENCODERS, VECTOR_QUANTISER, "weight_decay", DECAYS, (0.01,) * 4, revision=2),
-    "qlinfowgan_gp_no_weight_decay": Setting(INFOGANS, QUANTISER, "weight_decay", NONE, (0.0,) * 4, revision=2),
+    "ae": autoencoder({}, 0.001, grid={"optimizer.weight_decay": (0.0, 0.001, 0.01, 0.1)}),
+    "beta_vae": autoencoder({"beta": on_each(3.0, 0.1, 10.0, 0.3)}, grid={"model.beta": BETAS}),
+    "beta_tcvae": autoencoder({"beta": on_each(3.0, 0.3, 3.0, 1.0)}, grid={"model.beta": BETAS}),
+    "bioae": autoencoder(
+        {"nonnegative": 1.0, "activity": on_each(0.01, 0.01, 0.01, 0.1)}, 0.0001, grid={"model.activity": ACTIVITIES}
+    ),
+    "vqvae": autoencoder(VECTOR_QUANTISER, sources=OF_VECTORS, revision=2),
+    "qlae": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
+    "infowgan_gp": infogan({}, 0.001, grid=GAN_DECAYS),
+    "qlinfowgan_gp": infogan(QUANTISER, QLGAN_DECAY, grid=GAN_DECAYS, revision=2),
+    "qlae_global_codebook": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
+    "qlae_no_weight_decay": autoencoder(QUANTISER, revision=2),
+    "vqvae_weight_decay": autoencoder(VECTOR_QUANTISER, 0.01, OF_VECTORS, grid=DECAYS, revision=2),
+    "qlinfowgan_gp_no_weight_decay": infogan(QUANTISER, revision=2),
 }
-
-# %% ../../nbs/qlae/03_settings.ipynb #e1adf23c
-PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None, "clip_only_decaying": False}, "optimizer": {"decay_biases": True}},
-    "code": {
-        "training": {"clip": 1.0, "clip_only_decaying": True},
-        "optimizer": {"decay_biases": False},
-        "scoring": asdict(PROCEDURES["qlae"]),  # Q1, Q3, Q13
-    },
-}  # Q8, R3
-CODE_BETA2 = {"optimizer": {"beta2": 0.999}}  # of the autoencoders
-CODE_STEPS = {"training": {"steps": 240_000}}  # of the InfoGANs (R1)
-
-# %% ../../nbs/qlae/03_settings.ipynb #07cb45c6
-def hyperparameters(
-    model: str,  # one of `SETTINGS`
-    dataset: str,  # one of `DATASETS`
-    protocol: str = "paper",  # "paper" or "code"
-    strength: float | None = None,  # of the tuned hyperparameter; the released or chosen value when left out
-) -> Hyperparameters:
-    "Hyperparameters of a run (qlae, appendix C.2); `ValueError` for a model or data set that is not the paper's."
-    setting = SETTINGS[check_choice("model", model, SETTINGS)]
-    known = setting.strengths[DATASETS.index(check_choice("dataset", dataset, DATASETS))]
-    as_protocol = PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)]
-    return merged(
-        EVALUATION,
-        setting.training,
-        as_protocol,
-        (CODE_BETA2 if setting.training is AUTOENCODERS else CODE_STEPS) if protocol == "code" else {},
-        {"optimizer": {"weight_decay": setting.weight_decay}, "model": setting.model},
-        {part_of(setting.tuned): {setting.tuned: known if strength is None else strength}},
-    )

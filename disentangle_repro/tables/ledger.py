@@ -19,7 +19,7 @@ from ..core.scale import SCALES
 from ..papers import DECIMALS, MODEL_NAMES, PAPERS
 from ..plan.cost import from_to
 from ..plan.request import Request
-from ..plan.specs import rounds, run_spec, setting
+from ..plan.specs import rounds, run_spec
 from disentangle_repro.tables.claims import (
     CANNOT,
     COLUMNS,
@@ -115,8 +115,7 @@ def paper_steps(paper: str, model: str, dataset: str) -> int:
 
 def tuned(paper: str, models: Iterable[str], scale: str) -> str:
     "Whether hyperparameters of models were tuned."
-    settings = [setting(paper, PAPERS[paper].run_as(model)) for model in models]
-    if not any(len(getattr(how, "grid", ())) > 1 for how in settings):
+    if not any(PAPERS[paper].setting(PAPERS[paper].run_as(model)).grid for model in models):
         return "nothing is tuned in the paper"
     values = SCALES[scale].tuning_values
     few = f" over {values} values" if values else ""

@@ -17,6 +17,7 @@ import torch
 from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
 from ..core.files import project_root
+from ..core.hyperparameters import nested
 from ..core.paper import Entry, Setup
 from ..data.load import GRIDS
 from ..models import create_model
@@ -128,11 +129,11 @@ def optimizer_rows(paper: str, models: Iterable[str]) -> dict[str, Entry]:
 # %% ../../nbs/tables/06_settings.ipynb #bfd1dc35
 def changed(
     model: str,
-    name: str,  # of a hyperparameter
+    name: str,  # of one of its hyperparameters, such as `model.beta`
     values: tuple[float, ...],  # that it is tuned over
 ) -> list[str]:
     "The terms of a model's loss that a hyperparameter weighs."
-    weak, strong = (built(model, **{name: strength}).weights for strength in values[:2])
+    weak, strong = (built(model, **nested({name: value})["model"]).weights for value in values[:2])
     return [term for term in weak if weak[term] != strong[term]]
 
 # %% ../../nbs/tables/06_settings.ipynb #ba7d7373

@@ -15,7 +15,7 @@ from ..qlae.paper import PRINTED_DATASETS, numbered_sources, sizes
 from ..qlae.paper import TERMS as QLAE_TERMS
 from ..qlae.paper import TITLES as OF_QLAE
 from .iteration_times import TIMED, time_cells, time_specs
-from .settings import DATASETS, SEEDS, SETTINGS, hyperparameters
+from .settings import DATASETS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['MODELS', 'TITLES', 'MCE', 'TABLE_1', 'TIMES', 'TERMS', 'NAIVE_TERMS', 'METHODS', 'SETUP', 'PAPER', 'data_tables',
@@ -81,7 +81,7 @@ NAIVE_TERMS = {"multiinformation": "λ_latent multiinformation", "hessian": "λ_
 
 def tuned(read: Any, model: str, name: str, values: tuple[float, ...]) -> str:
     "What is tuned for a model by a hyperparameter, in the paper's notation."
-    if name == "weight_decay":
+    if name == "optimizer.weight_decay":
         return "weight decay"
 
     def printed(term: str) -> str:
@@ -98,8 +98,7 @@ def tuning_table(read: Any) -> Setup:
     "Table 5, from settings and models."
     entries = {}
     for method, model in METHODS.items():
-        for name, strengths in zip(SETTINGS[model].tuned, zip(*SETTINGS[model].grid, strict=True), strict=True):
-            values = tuple(dict.fromkeys(strengths))
+        for name, values in SETTINGS[model].grid.items():
             entries["5", f"{method}: {tuned(read, model, name, values)}"] = values
     return entries
 
@@ -123,7 +122,6 @@ PAPER = Paper(
     arxiv="2404.10282",
     models={name: Model(title, SETTINGS[name]) for name, title in TITLES.items()},
     datasets=DATASETS,
-    hyperparameters=hyperparameters,
     seeds=SEEDS,
     tables=(TABLE_1,),
     measurements=(TIMES,),

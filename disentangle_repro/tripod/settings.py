@@ -6,100 +6,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from dataclasses import asdict, replace
 from typing import Any
 
-from ..core.errors import check_choice
-from ..core.hyperparameters import Hyperparameters, merged
+from ..core.hyperparameters import Pieces, Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['DATASETS', 'EVALUATION', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'PROTOCOLS', 'BETAS', 'DECAYS',
-           'WEIGHTS', 'PENALTIES', 'PAIRS', 'RELEASED', 'FINITE', 'LEARNED', 'SETTINGS', 'Setting', 'ablation',
-           'hyperparameters']
+__all__ = ['DATASETS', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'RELEASED', 'SOURCES', 'WEIGHTS', 'PENALTIES', 'KLM',
+           'NHP', 'FINITE', 'LEARNED', 'BETA', 'TRIPOD', 'SETTINGS', 'with_training', 'ablation']
 
 # %% ../../nbs/tripod/07_settings.ipynb #e52a4b2d
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
-EVALUATION = {"scoring": {"samples": 10_000}}  # section 4.1
-PSNR_THRESHOLDS = (38.0, 42.0, 34.0, 40.0)  # table 2, one for each of `DATASETS`
+PSNR_THRESHOLDS = (38.0, 42.0, 34.0, 40.0)  # one for each of `DATASETS`
 TRAINING = {
     "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "decay_biases": True},
-    "training": {"steps": 200_000, "batch_size": 64},
-}  # table 4
+    "training": {
+        "steps": 200_000,
+        "batch_size": 64,
+        "clip": None,
+        "psnr_threshold": dict(zip(DATASETS, PSNR_THRESHOLDS, strict=True)),
+    },
+    "scoring": {"samples": 10_000},
+}
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
 # %% ../../nbs/tripod/07_settings.ipynb #5cba4a15
-NETWORKS: Hyperparameters = {"model": {"family": "residual"}}  # T6, of all models
+NETWORKS = {"model": {"family": "residual"}}  # of all models
 
 # %% ../../nbs/tripod/07_settings.ipynb #e547f75f
-PROTOCOLS: dict[str, Hyperparameters] = {
-    "paper": {"training": {"clip": None}},
-    "code": {
-        "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
-        "training": {"steps": 250_000, "clip": 1.0},
-        "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},  # T2, R7, R9
-    },
+RELEASED = {
+    "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
+    "training": {"steps": 250_000, "clip": 1.0},
+    "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},
+}
+SOURCES = {
+    "optimizer": "table 4; T1",
+    "training": "table 4; T1",
+    "training.psnr_threshold": "table 2",
+    "scoring": "section 4.1; T2, R7, R9",
+    "model": "section 3.1, Algorithm 1",
+    "model.family": "T6",
+    "model.beta": "table 5",
+    "model.multiinformation": "table 5; T7",
+    "model.hessian": "table 5; T7",
+    "model.quantize": "qlae, table 8",
+    "model.commit": "qlae, table 8",
+    "optimizer.weight_decay": "table 5",
 }
 
 # %% ../../nbs/tripod/07_settings.ipynb #2af1d582
-@dataclass(frozen=True)
-class Setting:
-    "The hyperparameters of one model of the paper."
-
-    tuned: tuple[str, ...]  # the names of the tuned weights
-    grid: tuple[tuple[float, ...], ...]  # their grid (table 5); one entry where nothing is tuned
-    strengths: tuple[tuple[float, ...], ...]  # one entry for each of `DATASETS`
-    model: Mapping[str, Any] = field(default_factory=dict)  # of this model only
-    tuned_as: str = ""  # the model whose weights it takes, where that is another
-    revision: int = 2  # of the model's code: raised when the same hyperparameters give other scores
-    # 2: one ratio in line 24, means of codebook losses, a learned start of the decoder
+def with_training(model: Pieces, **more: Any) -> Setting:
+    "The setting of a model with hyperparameters of its own (tripod, table 4)."
+    return Setting(merged(TRAINING, NETWORKS, model), RELEASED, revision=2, sources=SOURCES, **more)
 
 # %% ../../nbs/tripod/07_settings.ipynb #a1081aab
-BETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
-DECAYS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 WEIGHTS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
-PENALTIES, PAIRS = ("multiinformation", "hessian"), tuple(product(WEIGHTS, WEIGHTS))
-RELEASED = ((1e-4, 1e-2), (1e-8, 1e-4), (1e-10, 1e-2), (1e-4, 1e-8))
-FINITE = {"n_values": 12, "n_perturbations": 2, "epsilon": 0.1}  # section 3.1 and Algorithm 1
-LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}  # qlae, table 8
+PENALTIES = {"model.multiinformation": WEIGHTS, "model.hessian": WEIGHTS}
+KLM, NHP = (dict(zip(DATASETS, of, strict=True)) for of in ((1e-4, 1e-8, 1e-10, 1e-4), (1e-2, 1e-4, 1e-2, 1e-8)))
+FINITE = {"n_values": 12, "n_perturbations": 2, "epsilon": 0.1}
+LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}
+BETA = dict(zip(DATASETS, (3.0, 1.0, 3.0, 1.0), strict=True))
+TRIPOD = with_training({"model": {"multiinformation": KLM, "hessian": NHP, **FINITE}}, grid=PENALTIES)
 
 
 def ablation(**changes: float) -> Setting:
     "Tripod's configuration with some hyperparameters changed."
-    return Setting(PENALTIES, RELEASED[:1], RELEASED, {**FINITE, **changes}, tuned_as="tripod")
+    return replace(TRIPOD, grid={}, fixed={"model": changes}, tuned_as="tripod")
 
 
 SETTINGS = {
-    "beta_tcvae": Setting(("beta",), tuple((beta,) for beta in BETAS), ((3.0,), (1.0,), (3.0,), (1.0,))),
-    "qlae": Setting(("weight_decay",), tuple((decay,) for decay in DECAYS), ((1e-2,),) * 4, LEARNED),
-    "tripod_naive": Setting(
-        PENALTIES, PAIRS, tuple((klm, 1e-6) for klm, _ in RELEASED), {**FINITE, **LEARNED}
+    "beta_tcvae": with_training({"model": {"beta": BETA}}, grid={"model.beta": (1.0, 2.0, 3.0, 5.0, 10.0)}),
+    "qlae": with_training(
+        {"optimizer": {"weight_decay": 1e-2}, "model": LEARNED},
+        grid={"optimizer.weight_decay": (1e-8, 1e-6, 1e-4, 1e-2, 1.0)},
     ),
-    "tripod": Setting(PENALTIES, PAIRS, RELEASED, FINITE),
+    "tripod_naive": with_training(
+        {"model": {"multiinformation": KLM, "hessian": 1e-6, **FINITE, **LEARNED}}, grid=PENALTIES
+    ),
+    "tripod": TRIPOD,
     "tripod_no_nhp": ablation(hessian=0.0),
     "tripod_no_klm": ablation(multiinformation=0.0),
     "tripod_finer_quantization": ablation(n_values=144),
     "qlae_klm": ablation(hessian=0.0, **LEARNED),  # of table 6 alone
 }
-
-# %% ../../nbs/tripod/07_settings.ipynb #08a85339
-def hyperparameters(
-    model: str,  # one of `SETTINGS`
-    dataset: str,  # one of `DATASETS`
-    protocol: str = "paper",  # "paper" or "code"
-    strength: tuple[float, ...] | None = None,  # of the tuned weights; the released or chosen values when left out
-) -> Hyperparameters:
-    "Hyperparameters of a run (tripod, appendix B.2); `ValueError` for a model or data set that is not the paper's."
-    setting = SETTINGS[check_choice("model", model, SETTINGS)]
-    place = DATASETS.index(check_choice("dataset", dataset, DATASETS))
-    strengths = dict(zip(setting.tuned, setting.strengths[place] if strength is None else strength, strict=True))
-    decay = {"weight_decay": strengths.pop("weight_decay")} if "weight_decay" in strengths else {}
-    return merged(
-        EVALUATION,
-        {"training": {"psnr_threshold": PSNR_THRESHOLDS[place]}},
-        TRAINING,
-        NETWORKS,
-        PROTOCOLS[check_choice("protocol", protocol, PROTOCOLS)],
-        {"optimizer": decay, "model": {**strengths, **setting.model}},
-    )

@@ -34,7 +34,7 @@ from parity_torch import (
 )
 from torch import Tensor, nn
 
-from disentangle_repro.asymmetry.settings import hyperparameters
+from disentangle_repro.asymmetry.settings import SETTINGS
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis, shares, slot_jacobian
 from disentangle_repro.asymmetry.transformer_vae import transformer_vae
 from disentangle_repro.baselines.slot_attention import SlotAttention
@@ -261,7 +261,7 @@ def test_learning_rates_and_rise_of_the_interaction(dataset, theirs):
     10,000 on Sprites and 2,500 on CLEVR6, and from 1e-4 it falls tenfold by the end, not by 500,000 steps after.
     The weight's rise begins one step later.
     """
-    found = hyperparameters("transformer-transformer-rec_kl_interact", dataset, "code")
+    found = SETTINGS["transformer-transformer-rec_kl_interact"].hyperparameters(dataset, "code")
     training, steps = found["training"], found["training"]["steps"]
     schedule = warmed_up(SCHEDULES[training["schedule"]], training["warm_up"])
     reached = {"sprites": 10_000, "clevr6": 2_500}[dataset]

@@ -14,7 +14,7 @@ from parity_torch import changes, check, double_precision, draw_weights, gradien
 from disentangle_repro.baselines.autoencoder import PIXEL_VALUES
 from disentangle_repro.baselines.factorvae import discriminator_loss, permute
 from disentangle_repro.factorqvae.scalar_codes import temperature_at
-from disentangle_repro.factorqvae.settings import DATASETS, hyperparameters
+from disentangle_repro.factorqvae.settings import DATASETS, SETTINGS
 from disentangle_repro.models import MODELS as OURS
 from disentangle_repro.qlae.infomec import infomec, procedure
 from disentangle_repro.runs.evaluate import scored_latents
@@ -206,7 +206,7 @@ def test_dci(kind):
 def test_settings(dataset):
     "Weights against a reconstruction that is a mean, sizes of codebooks, rates and lengths, of all released files."
     for name, kept in FIXTURE["settings"][dataset].items():
-        found = hyperparameters(BUILD[name], dataset, "code")
+        found = SETTINGS[BUILD[name]].hyperparameters(dataset, "code")
         for key, ours in WEIGHTS.items():
             if key in kept:
                 scale = PIXEL_VALUES if name in GAUSSIAN else 1
@@ -225,7 +225,7 @@ def test_learning_rates_and_temperatures():
     for batch, rate in kept["rates"].items():
         for name, batches in (("QVAE", 100_000), ("FactorQVAE", 50_000)):
             if int(batch) < batches:
-                found = hyperparameters(BUILD[name], "shapes3d", "code")
+                found = SETTINGS[BUILD[name]].hyperparameters("shapes3d", "code")
                 schedule = SCHEDULES[found["training"]["schedule"]]
                 ours = found["optimizer"]["learning_rate"] * schedule(int(batch) / batches)
                 assert math.isclose(ours, rate, rel_tol=1e-5), f"{ours} before batch {batch} of {name}"

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from disentangle_repro.baselines.monet import MONet, cut_out, mask_divergence, mixture_log_likelihood
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
-from disentangle_repro.psa.settings import hyperparameters
+from disentangle_repro.psa.settings import SETTINGS
 from disentangle_repro.scores.segmentation import ari, fg_ari
 from disentangle_repro.train import make_optimizer
 from disentangle_repro.train.optimizer import SCHEDULES
@@ -237,7 +237,7 @@ def test_learning_rates():
     Its MONet has Adam at 1e-4, and half of that in the end; ours is the paper's, RMSprop at a constant 1e-4.
     """
     for model, theirs in (("sa", "slot attention"), ("monet", "monet")):
-        found = hyperparameters(model, "clevr6", "paper")
+        found = SETTINGS[model].hyperparameters("clevr6")
         assert found["optimizer"]["learning_rate"] == {"sa": 4e-4, "monet": 1e-4}[model]
         schedule, steps = SCHEDULES[found["training"]["schedule"]], found["training"]["steps"]
         for step, rate in FIXTURE["rates"][theirs].items():

@@ -72,10 +72,10 @@ def test_tuning_is_counted_before_it_is_done(store):
     qlae = wanted(["qlae"], PAPER, store)
     assert len(qlae.trainings) == 12 * 4 * 5 and {spec.seed for spec in qlae.tuning} == {0, 1}
     assert runs["tuning"] == 2 * 4 * sum(
-        len(PAPERS[paper].models[model].setting.grid)
+        len(PAPERS[paper].setting(model).entries())
         for paper in ("qlae", "tripod")
         for model in {name for table in PAPERS[paper].tables for name in table.models}
-        if len(PAPERS[paper].models[model].setting.grid) > 1
+        if PAPERS[paper].setting(model).grid
     )
 
 
@@ -143,11 +143,15 @@ def test_scoring_is_measured_of_every_kind_of_run(paper, model, dataset):
     assert 0 < scoring_seconds(spec, assemble(spec, noise(spec, 2).images).model, CPU) < math.inf
 
 
-def test_seeds_and_strengths_share_a_probe_and_zero_does_not():
+def weights(multiinformation, hessian):
+    return {"model.multiinformation": multiinformation, "model.hessian": hessian}
+
+
+def test_seeds_and_weights_share_a_probe_and_zero_does_not():
     spec = run_spec("tripod", "tripod", "shapes3d", PAPER)
-    alike = run_spec("tripod", "tripod", "isaac3d", PAPER, seed=3, strength=(0.5, 0.25))
+    alike = run_spec("tripod", "tripod", "isaac3d", PAPER, seed=3, tuned=weights(0.5, 0.25))
     different = [
-        run_spec("tripod", "tripod", "shapes3d", PAPER, strength=(0.5, 0.0)),
+        run_spec("tripod", "tripod", "shapes3d", PAPER, tuned=weights(0.5, 0.0)),
         run_spec("tripod", "tripod", "shapes3d", SMOKE),
         run_spec("tripod", "tripod_finer_quantization", "shapes3d", PAPER),
         run_spec("tripod", "tripod", "shapes3d", replace(PAPER, protocol="code")),

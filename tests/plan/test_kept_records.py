@@ -7,19 +7,20 @@ import pytest
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.run_spec import RunSpec, fingerprint
 from disentangle_repro.core.scale import SCALES
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, rounds, run_spec, setting
+from disentangle_repro.plan.specs import is_measurement, rounds, run_spec
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()
 
 
 def planned(spec):
-    "What the plan asks for today in the place of a run, with each strength that may be tuned, and in its precision."
+    "What the plan asks for today in the place of a run, with each entry of a grid, and in its precision."
     request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
     precision = {"training": {"precision": spec.part("training")["precision"]}}
-    for strength in (None, *setting(spec.paper, spec.model).grid):
-        plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, strength)
+    for tuned in (None, *PAPERS[spec.paper].setting(spec.model).entries()):
+        plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, tuned)
         yield replace(plan, hyperparameters=merged(plan.hyperparameters, precision), revision=spec.revision)
 
 
@@ -33,7 +34,7 @@ def test_every_kept_record_is_found_by_the_plan_that_made_it(path):
     spec = RunSpec(**record["spec"])
     if is_measurement(spec) or spec.model == "spot_check":
         return
-    today = getattr(setting(spec.paper, spec.model), "revision", 1)
+    today = PAPERS[spec.paper].setting(spec.model).revision
     assert spec.revision <= today
     assert path.stem in {plan.id for plan in planned(spec)}
 

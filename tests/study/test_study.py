@@ -1,15 +1,12 @@
 "The study: its stages, what outlives a machine, and that records are taken in from another checkout."
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from disentangle_repro.asymmetry import settings as asymmetry
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan import specs as plan
-from disentangle_repro.plan.specs import run_spec
+from disentangle_repro.plan.specs import run_spec, tuning_specs
 from disentangle_repro.study import design
 from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
 from disentangle_repro.tables.make import is_study, parser
@@ -48,14 +45,11 @@ def test_no_counted_run_is_tuned_with_the_updates_that_count(tmp_path):
     assert all(spec.part("training")["steps"] == steps[spec.model] // 4 for spec in tuning)
 
 
-@pytest.mark.parametrize("scale, tried", [("cpu", [2.0, 3.0, 4.0]), ("paper", [1.0, 2.0, 3.0, 4.0, 5.0])])
-def test_a_grid_without_strengths_of_its_own_is_tuned_around_its_middle(monkeypatch, scale, tried):
-    "A paper that somebody added has grids, and need not have chosen from them."
-    bare = SimpleNamespace(grid=(1.0, 2.0, 3.0, 4.0, 5.0), tuned_as="", revision=1)
-    monkeypatch.setattr(plan, "setting", lambda paper, model: bare)
+@pytest.mark.parametrize("scale, tried", [("cpu", [1.0, 3.0, 10.0]), ("paper", [0.1, 0.3, 1.0, 3.0, 10.0])])
+def test_what_was_chosen_is_tuned_with_its_neighbours(scale, tried):
     table = replace(PAPERS["qlae"].tables[0], models=("beta_vae",), datasets=("shapes3d",))
-    (grid,) = plan.tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
-    assert list(grid) == tried
+    (grid,) = tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
+    assert [beta for (beta,) in grid] == tried
 
 
 def finished(store, spec, files):
@@ -128,7 +122,7 @@ def test_with_a_gpu_nothing_is_laid_out_unasked(monkeypatch):
 
 def test_fewer_pixels_do_not_change_the_balance_of_a_sum_over_pixels():
     of = {
-        size: asymmetry.hyperparameters("transformer-transformer-rec_kl", "sprites", image_size=size)
+        size: PAPERS["asymmetry"].hyperparameters("transformer-transformer-rec_kl", "sprites", image_size=size)
         for size in (32, 64)
     }
     weight = {size: how["model"]["reconstruction"] for size, how in of.items()}

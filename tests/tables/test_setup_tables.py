@@ -7,8 +7,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.models import MODELS
-from disentangle_repro.qlae import settings
+from disentangle_repro.papers import PAPERS as ALL
+from disentangle_repro.qlae import settings as qlae_settings
 from disentangle_repro.tables import settings as setup
 from disentangle_repro.tables.settings import our_setup, read_entry, reported_setup, setup_tables, write_setup
 from disentangle_repro.tripod import settings as tripod_settings
@@ -35,6 +37,20 @@ NOT_COMPARED = {"qlae": {("3", f"{name}: description") for name in PRINTED}, "tr
 @pytest.fixture(scope="module")
 def entries():
     return {paper: pd.concat(setup_tables(paper), names=["table", "row"]) for paper in PAPERS}
+
+
+@pytest.fixture
+def exchange(monkeypatch):
+    "Change the setting of a model, wherever it is read."
+
+    def with_setting(module, model, text=None, **changes):
+        setting = module.SETTINGS[model]
+        other = replace(setting, text=merged(setting.text, text or {}), **changes)
+        models = ALL[module.__name__.split(".")[1]].models
+        monkeypatch.setitem(module.SETTINGS, model, other)
+        monkeypatch.setitem(models, model, replace(models[model], setting=other))
+
+    return with_setting
 
 
 def differing(tables):
@@ -106,8 +122,10 @@ def test_printed_numbers_are_read(text, entry):
     assert read_entry(text) == entry
 
 
-def test_a_setting_that_is_not_the_papers_is_seen(monkeypatch):
-    monkeypatch.setitem(settings.AUTOENCODERS["optimizer"], "beta2", 0.999)
+def test_a_setting_that_is_not_the_papers_is_seen(exchange):
+    for model in qlae_settings.SETTINGS:
+        if "gan" not in model:
+            exchange(qlae_settings, model, {"optimizer": {"beta2": 0.999}})
     tables = setup_tables("qlae")
     assert differing(tables) == {*EXCHANGED["qlae"], ("9", "AdamW β_2")}
     assert tables["9"].loc["AdamW β_2"].tolist()[:2] == ["0.99", "0.999"]
@@ -122,31 +140,33 @@ def test_a_setting_that_is_not_the_papers_is_seen(monkeypatch):
         ("batch size", "training.batch_size", 128, "128"),
     ],
 )
-def test_a_training_that_is_not_tripods_is_seen(monkeypatch, row, name, value, shown):
+def test_a_training_that_is_not_tripods_is_seen(exchange, row, name, value, shown):
     part, name = name.split(".")
-    monkeypatch.setitem(tripod_settings.TRAINING[part], name, value)
+    for model in tripod_settings.SETTINGS:
+        exchange(tripod_settings, model, {part: {name: value}})
     tables = setup_tables("tripod")
     assert differing(tables) == {*EXCHANGED["tripod"], ("4", row)} and tables["4"].ours[row] == shown
 
 
-def test_thresholds_of_other_data_sets_are_seen(monkeypatch):
-    monkeypatch.setattr(tripod_settings, "PSNR_THRESHOLDS", (38.0, 42.0, 40.0, 34.0))
+def test_thresholds_of_other_data_sets_are_seen(exchange):
+    other = dict(zip(tripod_settings.DATASETS, (38.0, 42.0, 40.0, 34.0), strict=True))
+    for model in tripod_settings.SETTINGS:
+        exchange(tripod_settings, model, {"training": {"psnr_threshold": other}})
     tables = setup_tables("tripod")
     rows = {("2", f"{name}: PSNR threshold (dB) for 64×64") for name in ("Falcor3D", "Isaac3D")}
     assert differing(tables) == {*EXCHANGED["tripod"], *rows}
 
 
-def test_a_grid_that_is_not_the_papers_is_seen(monkeypatch):
-    grid = tuple(pair for pair in tripod_settings.PAIRS if pair[1] != 1e-10)  # without one strength of the penalty
-    monkeypatch.setitem(tripod_settings.SETTINGS, "tripod", replace(tripod_settings.SETTINGS["tripod"], grid=grid))
+def test_a_grid_that_is_not_the_papers_is_seen(exchange):
+    without = tuple(weight for weight in tripod_settings.WEIGHTS if weight != 1e-10)
+    exchange(tripod_settings, "tripod", grid=tripod_settings.PENALTIES | {"model.hessian": without})
     tables = setup_tables("tripod")
     assert differing(tables) == {*EXCHANGED["tripod"], ("5", "Tripod: λ_NHP")}
     assert tables["5"].ours["Tripod: λ_NHP"] == "[0, 1e-08, 1e-06, 0.0001, 0.01]"
 
 
-def test_another_term_than_the_printed_one_is_seen(monkeypatch):
-    other = replace(tripod_settings.SETTINGS["beta_tcvae"], tuned=("weight_decay",))
-    monkeypatch.setitem(tripod_settings.SETTINGS, "beta_tcvae", other)
+def test_another_term_than_the_printed_one_is_seen(exchange):
+    exchange(tripod_settings, "beta_tcvae", grid={"optimizer.weight_decay": (1.0, 2.0)})
     row = setup_tables("tripod")["5"].loc["β-TCVAE: β = λ_total correlation"]
     assert row.ours == "not compared" and ("5", "β-TCVAE: weight decay") in our_setup("tripod")
 
@@ -160,10 +180,9 @@ def test_a_naive_tripod_that_is_not_naive_is_seen(monkeypatch):
     }
 
 
-def test_models_that_do_not_agree_are_seen(monkeypatch):
-    ql = settings.SETTINGS["qlinfowgan_gp"]
-    other = replace(ql, model={**ql.model, "commit": 0.25}, grid=(0.1, 1.0))
-    monkeypatch.setitem(settings.SETTINGS, "qlinfowgan_gp", other)
+def test_models_that_do_not_agree_are_seen(exchange):
+    grid = {"optimizer.weight_decay": (0.1, 1.0)}
+    exchange(qlae_settings, "qlinfowgan_gp", {"model": {"commit": 0.25}}, grid=grid)
     tables = setup_tables("qlae")
     assert differing(tables) == {*EXCHANGED["qlae"], ("8", "λ_commit"), ("11", "QLInfoWGAN-GP: values")}
     assert tables["8"].ours["λ_commit"] == "0.01 or 0.25"

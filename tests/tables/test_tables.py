@@ -9,7 +9,7 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import best_strengths, once, paper_tables, run_spec, table_specs, tuning_specs
+from disentangle_repro.plan.specs import best_values, once, paper_tables, run_spec, table_specs, tuning_specs
 from disentangle_repro.tables import make
 from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells
 from disentangle_repro.train import Store
@@ -86,30 +86,30 @@ def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
     perform(monkeypatch, tune)
     assert make.main("--scale paper --models qlae --datasets shapes3d --papers qlae".split()) == 0
     decays = [spec.part("optimizer")["weight_decay"] for spec in asked]
-    assert sorted(decays[:8]) == sorted(2 * PAPERS["qlae"].models["qlae"].setting.grid)
+    assert sorted(decays[:8]) == sorted(2 * PAPERS["qlae"].setting("qlae").grid["optimizer.weight_decay"])
     assert decays[8:] == [0.01] * 5 and {spec.seed for spec in asked[8:]} == {2, 3, 4, 5, 6}
 
 
 @pytest.mark.parametrize(("psnr", "chosen"), [({0.1: 31.0, 1.0: 12.0}, 0.1), ({0.1: 31.0, 1.0: 30.5}, 1.0)])
-def test_a_strength_that_does_not_reconstruct_is_not_chosen(checkout, psnr, chosen):
-    "InfoM rises with the strength; 1.0 is chosen only where it reconstructs within a decibel of the best."
+def test_a_weight_decay_that_does_not_reconstruct_is_not_chosen(checkout, psnr, chosen):
+    "InfoM rises with weight decay; 1.0 is chosen only where it reconstructs within a decibel of the best."
     table, in_full = PAPERS["qlae"].tables[0], replace(SMOKE, scale=SCALES["paper"])
-    for strength, specs in tuning_specs(table, in_full)["qlae", "mpi3d"].items():
+    for (decay,), specs in tuning_specs(table, in_full)["qlae", "mpi3d"].items():
         for spec in specs:
-            scores = {"infom": 0.5 + 0.1 * strength, "psnr": psnr.get(strength, 31.0)}
+            scores = {"infom": 0.5 + 0.1 * decay, "psnr": psnr.get(decay, 31.0)}
             checkout.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
-    assert best_strengths(table, in_full, checkout) == {("qlae", "mpi3d"): chosen}
+    assert best_values(table, in_full, checkout) == {("qlae", "mpi3d"): {"optimizer.weight_decay": chosen}}
 
 
 def test_tripods_threshold_filters_where_it_is_reached(checkout):
     "On MPI3D 42 dB pass, whatever the best of the grid has; on no grid does a PSNR of 12 dB win."
     (table,), in_full = PAPERS["tripod"].tables, replace(SMOKE, scale=SCALES["paper"])
     psnr = {1.0: 50.0, 2.0: 42.5, 3.0: 41.0, 5.0: 20.0, 10.0: 12.0}
-    for (strength,), specs in tuning_specs(table, in_full)["beta_tcvae", "mpi3d"].items():
+    for (beta,), specs in tuning_specs(table, in_full)["beta_tcvae", "mpi3d"].items():
         for spec in specs:
-            scores = {"infom": 0.05 * strength, "psnr": psnr[strength]}
+            scores = {"infom": 0.05 * beta, "psnr": psnr[beta]}
             checkout.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
-    assert best_strengths(table, in_full, checkout) == {("beta_tcvae", "mpi3d"): (2.0,)}
+    assert best_values(table, in_full, checkout) == {("beta_tcvae", "mpi3d"): {"model.beta": 2.0}}
 
 
 def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(checkout, monkeypatch, capsys):

@@ -7,7 +7,7 @@ from disentangle_repro.core.device import make_generator
 from disentangle_repro.models import create_model
 from disentangle_repro.nets.residual import ResidualDecoder, ResidualEncoder
 from disentangle_repro.nets.style import StyleDecoder
-from disentangle_repro.tripod.settings import DATASETS, SETTINGS, hyperparameters
+from disentangle_repro.tripod.settings import DATASETS, SETTINGS, TRIPOD
 
 
 def second_differences(decoder, latents, steps, epsilon):
@@ -31,7 +31,7 @@ def agreement(decoder):
 @pytest.mark.parametrize("protocol", ["paper", "code"])
 @pytest.mark.parametrize("settings", ["left out", "of a run"])
 def test_the_finite_difference_is_a_second_derivative_on_tripods_decoder(protocol, settings):
-    own = hyperparameters("tripod", "shapes3d", protocol)["model"] if settings == "of a run" else {}
+    own = TRIPOD.hyperparameters("shapes3d", protocol)["model"] if settings == "of a run" else {}
     model = create_model("tripod", dataset="shapes3d", net=protocol, width=0.125, **own)
     correlations = agreement(model.decoder)
     assert min(correlations) > 0.95, f"correlations with the limit {correlations}"
@@ -46,6 +46,6 @@ def test_on_leaky_rectifiers_it_is_none():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_model_of_the_tables_has_residual_networks(name, protocol):
     for dataset in DATASETS:
-        own = hyperparameters(name, dataset, protocol)["model"]
+        own = SETTINGS[name].hyperparameters(dataset, protocol)["model"]
         model = create_model(name, dataset=dataset, net=protocol, width=0.03, **own)
         assert isinstance(model.encoder, ResidualEncoder) and isinstance(model.decoder, ResidualDecoder)

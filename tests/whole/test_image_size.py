@@ -13,7 +13,7 @@ from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import load, load_dataset
 from disentangle_repro.data.averaging import averaged, averaged_file, majority
-from disentangle_repro.factorqvae.settings import hyperparameters
+from disentangle_repro.factorqvae.settings import SETTINGS
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model
 from disentangle_repro.plan.probe import noise, scoring_key, step_key
 from disentangle_repro.plan.request import Request
@@ -249,7 +249,7 @@ def test_strengths_of_factorqvae_are_against_a_mean_at_any_size():
     "What a KL term weighs beside the mean is table 3's number, for continuous and for discrete models."
     for name, printed in (("beta_vae", 1e-4), ("factorvae", 1e-4), ("qvae", 1e-3), ("dvae", 5e-3)):
         for size in (None, 64, 32):
-            how = hyperparameters(name, "shapes3d", image_size=size)
+            how = SETTINGS[name].hyperparameters("shapes3d", image_size=size)
             model = create_model(name, dataset="shapes3d", width=0.05, image_size=size, **how["model"])
             assert model.weights["kl"] == pytest.approx(printed, rel=1e-9)
             assert how.get("data", {}) == ({} if size is None else {"image_size": size})

@@ -5,16 +5,14 @@ import torch
 
 from disentangle_repro.data import load_dataset
 from disentangle_repro.models import create_model
-from disentangle_repro.qlae import settings as qlae
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.train import Training, fit, make_optimizer
-from disentangle_repro.tripod import settings as tripod
 
-PAPERS = {"qlae": qlae, "tripod": tripod}
 NOT_ALIKE = [
     (paper, name)
-    for paper, settings in PAPERS.items()
-    for name, setting in settings.SETTINGS.items()
-    if "weight_decay" not in name and not setting.tuned_as
+    for paper in ("qlae", "tripod")
+    for name, row in PAPERS[paper].models.items()
+    if "weight_decay" not in name and not row.setting.tuned_as
 ]  # models with and without weight decay are built alike, and so are ablations
 
 
@@ -55,7 +53,7 @@ def test_the_codes_variant_differs_where_the_list_says():
 
 def test_the_code_bounds_only_the_gradients_of_what_decays():
     "ae.py: the bound stands before AdamW alone, and biases and codebooks are Adam's."
-    how = qlae.hyperparameters("qlae", "shapes3d", "code")
+    how = PAPERS["qlae"].hyperparameters("qlae", "shapes3d", "code")
     images = load_dataset("shapes3d", n=300).images
     bounded = {}
     for everything in (True, False):
@@ -76,6 +74,6 @@ def test_the_code_bounds_only_the_gradients_of_what_decays():
 def test_infogans_make_the_steps_of_their_protocol(protocol, judging, generating):
     "train_gan.py: 200,000 steps of encoder and critic, one of the generator at every fifth (R1); text: 200,000 in all."
     for name in ("infowgan_gp", "qlinfowgan_gp"):
-        steps = qlae.hyperparameters(name, "shapes3d", protocol)["training"]["steps"]
+        steps = PAPERS["qlae"].hyperparameters(name, "shapes3d", protocol)["training"]["steps"]
         rounds, rest = divmod(steps, 6)
         assert (5 * rounds + rest, rounds) == (judging, generating)
