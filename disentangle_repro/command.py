@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Bool, Int, Num
 
 from .core.errors import DataError
 from .core.extensions import load_extensions
@@ -41,11 +41,14 @@ def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an 
 
 # %% ../nbs/command.ipynb #e6314b1e
 def read_csv(path: Path) -> pd.DataFrame:
-    "A table; the first row is data where it holds nothing but numbers."
+    "A table without pandas' row numbers; the first row is data where it holds nothing but numbers."
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1)
-    return pd.read_csv(path, header=None if all(kind.kind in "if" for kind in first.dtypes) else 0)
+    table = pd.read_csv(path, header=None if all(kind.kind in "if" for kind in first.dtypes) else 0)
+    if pd.isna(first.iat[0, 0]) and (table.iloc[:, 0] == table.index).all():
+        table = table.iloc[:, 1:]
+    return table
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
@@ -72,6 +75,8 @@ READERS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
 
 def read_arrays(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
     "The arrays of a file; `DataError` for a file that is not there, of an unknown kind, or faulty."
+    if path.is_dir():
+        raise DataError(path, f"is a folder: needed is a file that ends in {', '.join(READERS)}.")
     if path.suffix.lower() not in READERS:
         raise DataError(path, f"ends in {path.suffix!r} but must be one of {', '.join(READERS)}.")
     if not path.is_file():
@@ -92,8 +97,9 @@ def pick(path: Path, name: str, alone: bool) -> Num[np.ndarray, "rows columns"]:
     if alone and "" in arrays:
         return arrays[""]
     there = ", ".join(repr(key) if key else "an array without a name" for key in arrays) or "nothing"
+    in_tables = f"{name} (in a table, columns whose names begin with {name[:-1]!r})"
     elsewhere = "" if alone else ", or latents alone and --sources FILE"
-    raise DataError(path, f"holds {there}: needed are {name}{elsewhere}.")
+    raise DataError(path, f"holds {there}: needed are {in_tables}{elsewhere}.")
 
 
 def read_pair(latents: Path, sources: Path | None) -> tuple[np.ndarray, np.ndarray]:
@@ -233,8 +239,17 @@ def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
 HEADERS = ("score", "meaning", "value", "samples")
 
 # %% ../nbs/command.ipynb #3634c7e9
-def doubt(latents: Num[np.ndarray, "samples latents"], discrete: bool) -> str:  # empty where there is none
+def doubt(
+    latents: Num[np.ndarray, "samples latents"],
+    discrete: bool,
+    active: Bool[np.ndarray, "latents"],  # which latents were scored
+) -> str:  # empty where there is none
     "What speaks against the way latents are to be scored."
+    if active.sum() < len(active) / 2:
+        return (
+            f"Only {active.sum()} of {len(active)} latents are active; the others' ranges are small beside the largest."
+            " Are all columns latents, in the same unit?"
+        )
     distinct = max(len(np.unique(column)) for column in latents.T)
     if discrete and distinct > len(latents) / 2:
         return f"--discrete, but a latent takes {distinct:,} values in {len(latents):,} samples: few occur twice."
@@ -354,7 +369,10 @@ def parser() -> argparse.ArgumentParser:
     ))
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
-    of.add_argument("latents", type=Path, metavar="LATENTS", help="npz, npy, csv or parquet, a row a sample")
+    of.add_argument("latents", type=Path, metavar="LATENTS", help=(
+        "npz, npy, csv or parquet (with pyarrow), a row a sample: arrays named latents and sources, or columns whose"
+        " names begin with latent and source"
+    ))
     of.add_argument("--sources", type=Path, metavar="FILE", help="where the sources are, if not beside the latents")
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
     of.add_argument("--categorical", action="store_true", help="latents are indices, in no order (and so discrete)")
@@ -393,7 +411,8 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     try:
         scored = score(sources, latents, **choices, models=models)
     except ValueError as error:
-        raise DataError(given.latents, str(error)) from error
+        of_sources = given.sources is not None and str(error).startswith("sources")
+        raise DataError(given.sources if of_sources else given.latents, str(error)) from error
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
     active = scored.infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
@@ -402,7 +421,7 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.latents.name, summary), encoding="utf-8")
     table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
-    return "\n".join(filter(None, [table, "", summary, doubt(latents, given.discrete)]))
+    return "\n".join(filter(None, [table, "", summary, doubt(latents, given.discrete, active)]))
 
 
 CHECKS = {"rescore": rescore_runs, "verify": verify_tables}

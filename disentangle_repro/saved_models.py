@@ -16,7 +16,8 @@ from torch import Tensor
 
 from .baselines.autoencoder import Autoencoder
 from .core.errors import DataError, check_choice
-from .core.files import project_root, written_whole
+from .core.files import kept_results, written_whole
+from .data.load import NAMES
 from .models import create_model, list_models
 
 # %% auto #0
@@ -145,10 +146,10 @@ class Pretrained(NamedTuple):
 
 
 def list_pretrained(
-    results: Path | None = None,  # the folder of kept records; the checkout's when left out
+    results: Path | None = None,  # the folder of kept records; left out: `kept_results()`
 ) -> list[Pretrained]:
     "The trained models whose weights are kept; `DataError` where a record cannot be read."
-    results = results or project_root() / "paper_tables" / "results"
+    results = results or kept_results()
     found = []
     for weights in sorted((results / "model").glob("*.safetensors")):
         try:
@@ -160,8 +161,10 @@ def list_pretrained(
     return found
 
 # %% ../nbs/saved_models.ipynb #31c67e30
-def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained]) -> str:
+def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained], results: Path) -> str:
     "That no weights of a model are kept, what is, and which command trains it."
+    if not results.is_dir():
+        return f"there is no folder {results}: a checkout keeps weights in paper_tables/results; name it by `results`."
     kept = ", ".join(sorted({f"{of.name} on {of.dataset} ({of.paper})" for of in there})) or "none yet"
     of = f" of {paper}" if paper else ""
     papers = f" PAPERS={paper}" if paper else ""
@@ -177,18 +180,19 @@ def load_pretrained(
     dataset: str = "shapes3d",
     paper: str | None = None,  # whose training, where several papers train the model
     *,
-    results: Path | None = None,  # the folder of kept records; the checkout's when left out
+    results: Path | None = None,  # the folder of kept records; left out: `kept_results()`
     device: torch.device | str = "cpu",
 ) -> Autoencoder:
     """A model that the study trained.
 
     `ValueError` where it is unknown, not kept or of several papers, `DataError` for a faulty file.
     """
-    check_choice("name", name, list_models())
+    check_choice("name", name, list_models()), check_choice("dataset", dataset, NAMES)
+    results = results or kept_results()
     there = list_pretrained(results)
     found = [of for of in there if (of.name, of.dataset) == (name, dataset) and paper in (None, of.paper)]
     if not found:
-        raise ValueError(not_kept(name, dataset, paper, there))
+        raise ValueError(not_kept(name, dataset, paper, there, results))
     papers = sorted({of.paper for of in found})
     if len(papers) > 1:
         raise ValueError(f"{name} on {dataset} is kept as trained by {' and by '.join(papers)}: say which by paper.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 # %% auto #0
@@ -29,7 +30,8 @@ def check_choice(
 ) -> str:  # `given`, when it is one of `choices`
     "Returns `given`; `ValueError` with the choices when it is not one of them."
     if given not in choices:
-        raise ValueError(f"{argument} is {given!r} but must be one of {', '.join(map(repr, choices))}.")
+        found = shorten(repr(given), 200)
+        raise ValueError(f"{argument} is {found} but must be one of {', '.join(map(repr, choices))}.")
     return given
 
 # %% ../../nbs/core/01_errors.ipynb #9a41be02

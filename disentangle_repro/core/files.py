@@ -11,13 +11,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['project_root', 'data_folder', 'write_through', 'written_whole', 'write_text', 'remove_unfinished', 'set_aside']
+__all__ = ['project_root', 'kept_results', 'data_folder', 'write_through', 'written_whole', 'write_text', 'remove_unfinished',
+           'set_aside']
 
 # %% ../../nbs/core/03_files.ipynb #aa6ade64
 def project_root() -> Path:
     "The checkout that holds the working directory (the folder with `settings.ini`), or the working directory itself."
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / "settings.ini").exists()), here)
+
+
+def kept_results() -> Path:
+    """The folder of kept records and weights, `paper_tables/results`.
+
+    Of the checkout that holds the working directory; outside one, of the checkout that the package is imported from."""
+    here = project_root()
+    around = here if (here / "settings.ini").exists() else Path(__file__).parents[2]
+    return around / "paper_tables" / "results"
 
 
 def data_folder() -> Path:

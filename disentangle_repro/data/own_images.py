@@ -9,6 +9,7 @@ import csv
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from warnings import warn
 
 import h5py
 import numpy as np
@@ -57,8 +58,14 @@ def read_table(path: Path, folder: Path) -> tuple[tuple[Path, ...], dict[str, li
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise DataError(path, f"line {number} has not as many entries as the first line")
+        if empty := [name for name in names if not row[name].strip()]:
+            raise DataError(path, f"line {number} has no entry for '{empty[0]}': every image needs all sources")
         if not (folder / row["file"]).is_file():
             raise DataError(path, f"line {number} names '{row['file']}', which is not in {folder}")
+    listed = {folder / row["file"] for row in rows}
+    if left := [file.name for file in image_files(folder) if file not in listed]:
+        also = f"{len(left)} more in the folder are left out, such as {left[0]}"
+        warn(f"{path} lists {len(listed)} images; {also}.", stacklevel=2)
     return tuple(folder / row["file"] for row in rows), {name: [row[name].strip() for row in rows] for name in names}
 
 # %% ../../nbs/data/22_own_images.ipynb #0c2429d5

@@ -22,9 +22,24 @@ __all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE
 
 # %% ../../nbs/nets/01_style.ipynb #056be6a5
 def to_network(
-    images: UInt8[Tensor, "batch height width channels"],  # bytes as a data set holds them
+    images: UInt8[Tensor, "batch height width channels"] | Float[Tensor, "batch height width channels"],
 ) -> Float[Tensor, "batch channels height width"]:  # values in [0, 1], each channel in one piece in memory
-    "Images in the format of the networks."
+    """Images in the format of the networks: bytes as a data set holds them, or values in [0, 1].
+
+    `ValueError` for other values, and for images with channels first.
+    """
+    channels = (1, 3)
+    batch = isinstance(images, Tensor) and images.dim() == 4
+    if not batch or (images.shape[1] in channels and images.shape[3] not in channels):
+        given = f"of shape {tuple(images.shape)}" if hasattr(images, "shape") else f"a {type(images).__name__}"
+        raise ValueError(f"images is {given}, but must be a tensor (batch, height, width, channels), channels last.")
+    if images.is_floating_point():
+        low, high = images.aminmax()
+        if not 0 <= low <= high <= 1:
+            raise ValueError(f"images has values from {low:g} to {high:g}: needed are bytes, or values in [0, 1].")
+        return images.permute(0, 3, 1, 2).contiguous().float()
+    if images.dtype != torch.uint8:
+        raise ValueError(f"images is {images.dtype}: needed are bytes (torch.uint8), or values in [0, 1].")
     return images.permute(0, 3, 1, 2).contiguous().float() / 255
 
 

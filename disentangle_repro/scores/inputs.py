@@ -47,7 +47,8 @@ def check_sources(
     whole = sources.astype(np.int64)
     if (whole != sources).any():
         row, column = np.argwhere(whole != sources)[0]
-        raise ValueError(f"sources[{row}, {column}] is {sources[row, column]}: needed are values coded as integers.")
+        needed = "needed are values coded as integers (sources come first)"
+        raise ValueError(f"sources[{row}, {column}] is {sources[row, column]}: {needed}.")
     constant = np.flatnonzero((whole == whole[:1]).all(axis=0))
     if len(constant):
         raise ValueError(f"sources has one value only in column {constant[0]}: every source needs at least two.")

@@ -131,7 +131,9 @@ LARGEST = 1_000_000  # bytes of a file
 def keep(spec: RunSpec, store: Store) -> None:
     "Copy what is to be kept out of a run's folder."
     first = spec.seed == REQUEST.scale.tuning_seeds
-    named = first and (spec.paper, spec.model) in WEIGHTS_OF and spec.scale == REQUEST.scale.name
+    scale = REQUEST.scale
+    counts = spec.scale == scale.name and spec.part("training")["precision"] == scale.precision  # not of the comparison
+    named = first and counts and (spec.paper, spec.model) in WEIGHTS_OF
     for name in (*OF_ALL, *(OF_FIRST if first else ()), *(WEIGHTS if named else ())):
         file = store.folder(spec) / name
         if file.exists() and (name in WEIGHTS or file.stat().st_size <= LARGEST):

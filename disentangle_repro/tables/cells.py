@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from .layout import reported_numbers, table_cells
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'bases', 'measured_by',
-           'in_full', 'table_name', 'but_for_seed', 'trainings', 'needs', 'model_of', 'worst', 'trainings_of',
+__all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'is_in_full', 'bases',
+           'measured_by', 'in_full', 'table_name', 'trainings', 'needs', 'model_of', 'worst', 'trainings_of',
            'own_cells', 'numbers', 'leading', 'cells_on', 'Survey', 'survey', 'every_run', 'progress', 'orphans']
 
 # %% ../../nbs/tables/09_cells.ipynb #67e10bde
@@ -135,10 +136,18 @@ def basis_of(spec: RunSpec) -> Basis | None:
     return basis if made == usual else replace(basis, updates=made)
 
 
+def is_in_full(spec: RunSpec) -> bool:
+    "Whether a run is a measurement that fills a table by itself, in full at every scale."
+    by = PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
+    return by is not None and by.table is not None
+
+
 def bases(seen: Snapshot) -> list[Basis]:
-    "Every basis on which the store has a run, done or failed."
-    found = {basis_of(run.spec) for run in seen.found.values() if run.spec}
-    return sorted(found - {None}, key=lambda basis: basis.order)
+    "Every basis on which the store has a training, done or failed; scale `cpu` for papers with measurements alone."
+    found = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
+    in_full = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
+    found |= {Basis(paper, "cpu", "rendered", "paper") for paper in in_full - {basis.paper for basis in found}}
+    return sorted(found, key=lambda basis: basis.order)
 
 # %% ../../nbs/tables/09_cells.ipynb #3804bf77
 def measured_by(table: Table) -> Measurement | None:
@@ -157,17 +166,15 @@ def table_name(table: Table) -> str:
     return f"table {table.number}" if table.number.isdigit() else table.number.replace("_", " ")
 
 # %% ../../nbs/tables/09_cells.ipynb #8ba503c0
-def but_for_seed(spec: RunSpec) -> str:
-    "What runs have in common that differ in their seed alone."
-    return replace(spec, seed=0).id
-
-
 def trainings(table: Table, basis: Basis, seen: Snapshot) -> list[RunSpec]:
-    "The trainings of a table on a basis: those of the plan, and those with more seeds that were found."
+    "The trainings of a table on a basis: those of the plan, and those found with the seeds that follow without a gap."
     planned = table_specs(table, basis.request, seen)
-    alike, last = {but_for_seed(spec) for spec in planned}, max((spec.seed for spec in planned), default=0)
-    later = [run.spec for run in seen.found.values() if run.spec and run.spec.seed > last]
-    return planned + [spec for spec in later if but_for_seed(spec) in alike]
+    last = max((spec.seed for spec in planned), default=0)
+
+    def following(spec: RunSpec) -> Iterator[RunSpec]:
+        return takewhile(lambda more: more.id in seen.found, (replace(spec, seed=seed) for seed in count(last + 1)))
+
+    return planned + [more for spec in planned if spec.seed == last for more in following(spec)]
 
 # %% ../../nbs/tables/09_cells.ipynb #4eef2deb
 Needs = dict[tuple[str, str], list[RunSpec]]  # by model and data set, the runs of a cell

@@ -254,7 +254,7 @@ def rests_on(
     "What a ledger's verdicts on our runs rest on, in two sentences."
     run = cells[cells.ours.notna()]
     if large_enough(run).empty:
-        return f"Claims are not judged on our runs: none has {FEWEST_UPDATES:,} updates."
+        return f"No training of ours has {FEWEST_UPDATES:,} updates; claims are judged on measurements in full alone."
     scale = SCALES[run.scale.iloc[0]]
     whole = paper_updates(run.paper.iloc[0])
     made = f"{from_to(run.updates)} of the paper's {whole:,} steps" if run.updates.min() < whole else f"{whole:,} steps"

@@ -27,7 +27,8 @@ from ..runs.runner import do_runs, execute, set_damaged_aside
 from ..train.store import project_store
 
 # %% auto #0
-__all__ = ['IMPORTED', 'tables_folder', 'lay_out_paper', 'write_tables', 'make_tables', 'is_study', 'lay_out_study', 'main']
+__all__ = ['IMPORTED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study', 'lay_out_study',
+           'main']
 
 # %% ../../nbs/tables/08_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -42,13 +43,19 @@ def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
     execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
 
 
+def first_line(path: Path) -> str:
+    "The first line of a text, such as a table's title."
+    return path.read_text(encoding="utf-8").partition("\n")[0]
+
+
 def write_tables(papers: Sequence[str], request: Request) -> None:
-    "Lay out the tables of some papers from the records that there are, and print them with the claims."
+    "Lay out the tables of some papers from the records that there are; print where they are, and how the claims stand."
     folder = tables_folder(request)
     for paper in papers:
         lay_out_paper(paper, request, folder)
-        for text in sorted(folder.glob(f"{paper}_*.md")):
-            tqdm.write(f"\n{text.read_text()}\n{text.with_suffix('.html')}")
+        found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
+        titles = [f"  {path.name}: {first_line(path).strip('# ')}" for path in found]
+        tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
     if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
 
@@ -100,7 +107,7 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:
         tqdm.write(
-            f"{missing} of {len(runs)} runs of the study are not done. 'make tables SCALE=cpu' trains them, 'make plan"
+            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=cpu' trains them, 'make plan"
             " SCALE=cpu' says how long that takes, and 'make tables SCALE=smoke' tries every cell in minutes."
         )
 

@@ -16,8 +16,9 @@ from disentangle_repro.runs import evaluate
 from disentangle_repro.runs.assemble import score
 from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
 from disentangle_repro.study import weights
+from disentangle_repro.study.design import PARTS, trainings
 from disentangle_repro.study.weights import Compared, compared, from_latents, rescore, runs_with, scored_images
-from disentangle_repro.train.store import Store, digest, write_record
+from disentangle_repro.train.store import Store, digest, project_store, write_record
 
 TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples": 150}}
 
@@ -187,8 +188,16 @@ def test_what_is_not_kept_is_named_with_what_is_and_the_command_that_trains_it(s
         load_pretrained("qlae", paper="tripod", results=store.results)
     with pytest.raises(ValueError, match="name is 'nope' but must be one of"):
         load_pretrained("nope", results=store.results)
-    with pytest.raises(ValueError, match="none yet"):
+    with pytest.raises(ValueError, match="there is no folder .*elsewhere"):
         load_pretrained("qlae", results=store.results / "elsewhere")
+
+
+def test_kept_weights_are_found_from_anywhere_and_each_is_of_a_run_that_counts(monkeypatch, tmp_path):
+    "The twins in fp32 that precision was compared on are of the same models, and no table shows them."
+    counted = {spec.id for part in PARTS for spec in trainings(part, project_store())[1]}
+    monkeypatch.chdir(tmp_path)
+    kept = list_pretrained()
+    assert kept and {of.weights.stem for of in kept} <= counted
 
 
 def test_weights_without_a_record_are_refused(store, run):

@@ -20,7 +20,7 @@ from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_mod
 META = torch.device("meta")
 GRID, SCENES = ({build: name for name, build in models.items()} for models in (MODELS, SLOT_MODELS))  # shared ones once
 OF_FACTORQVAE = {"family": "preactivation"}
-OWN = {name: dict(setting.model) | OF_FACTORQVAE for name, setting in ABLATIONS.items()} | {
+OWN = {name: setting.hyperparameters("shapes3d")["model"] | OF_FACTORQVAE for name, setting in ABLATIONS.items()} | {
     name: OF_FACTORQVAE for name in ("factorvae", "dvae", "qvae", "factordvae", "factorqvae")
 }
 EVERY = sorted({*GRID.values(), *ABLATIONS}), sorted(SCENES.values())

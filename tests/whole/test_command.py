@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from disentangle_repro import metrics
+from disentangle_repro import command, metrics
 from disentangle_repro.command import DCI_SAMPLES, LISTINGS, intervention_scores, main, read_arrays, read_pair, score
 from disentangle_repro.metrics import dci, infomec
 
@@ -171,6 +171,18 @@ def test_the_page_needs_no_other_file(files):
     assert 'src="' not in text and "<link" not in text and "<script" not in text
 
 
+def test_row_numbers_that_pandas_writes_are_no_latent(files, both):
+    _, latents = both
+    pd.DataFrame(latents, columns=["z0", "z1", "z2"]).to_csv("indexed.csv")
+    np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), Path("sources.npy"))[1], latents)
+
+
+def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both):
+    _, latents = both
+    doubt = command.doubt(latents, False, np.array([True, False, False]))
+    assert doubt.startswith("Only 1 of 3 latents are active")
+
+
 # refusing
 
 
@@ -178,13 +190,13 @@ def test_the_page_needs_no_other_file(files):
     ("arguments", "message"),
     [
         (["none.npz"], "none.npz: there is no such file"),
-        (["."], "must be one of .npz, .npy, .csv, .parquet"),
+        (["."], "is a folder: needed is a file that ends in .npz, .npy, .csv, .parquet"),
         (["latents.txt"], "latents.txt: ends in '.txt' but must be one of .npz, .npy, .csv, .parquet"),
-        (["latents.npy"], "latents.npy: holds an array without a name: needed are sources, or latents alone and"),
+        (["latents.npy"], "latents.npy: holds an array without a name: needed are sources (in a table"),
         (["both.npz", "--sources", "none.csv"], "none.csv: there is no such file"),
         (["both.npz", "--sources", "other.npz"], "other.npz: holds 'labels': needed are sources"),
         (["other.npz"], "other.npz: holds 'labels': needed are sources"),
-        (["latents.npy", "--sources", "latents.csv"], "latents.npy: sources[0, 0] is"),
+        (["latents.npy", "--sources", "latents.csv"], "latents.csv: sources[0, 0] is"),
         (["nan.npy", "--sources", "sources.npy"], "nan.npy: latents[7, 1] is nan: every entry must be finite"),
         (["words.csv", "--sources", "sources.npy"], "words.csv: latents holds object: needed are real numbers"),
         (["short.npy", "--sources", "sources.npy"], "short.npy: latents has 9 rows but sources has 200"),
