@@ -107,8 +107,8 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:
         tqdm.write(
-            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=cpu' trains them, 'make plan"
-            " SCALE=cpu' says how long that takes, and 'make tables SCALE=smoke' tries every cell in minutes."
+            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=cpu'"
+            " trains them, 'make plan SCALE=cpu' says how long that takes, and 'make tables SCALE=smoke' tries every cell in minutes."
         )
 
 # %% ../../nbs/tables/08_make.ipynb #04a20fc9
