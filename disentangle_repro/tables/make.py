@@ -108,7 +108,7 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     if missing:
         tqdm.write(
             f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=cpu'"
-            " trains them, 'make plan SCALE=cpu' says how long, and 'make tables SCALE=smoke' tries all cells in minutes."
+            " trains them, 'make plan SCALE=cpu' says how long, and 'make tables SCALE=smoke' tries all in minutes."
         )
 
 # %% ../../nbs/tables/08_make.ipynb #04a20fc9
