@@ -284,14 +284,22 @@ def page(scored: Scored, title: str, summary: str) -> str:
 
 # %% ../nbs/command.ipynb #a628002f
 def models_table() -> pd.DataFrame:
-    "Names that `create_model` takes, and for which data."
+    "Names that `create_model` takes, for which data, and the data sets that `load_pretrained` has weights for."
     import pandas as pd
 
     from disentangle_repro.models import MODELS, SLOT_MODELS, list_models
+    from disentangle_repro.saved_models import list_pretrained
 
-    kinds = {"one object": MODELS, "several objects": SLOT_MODELS}
-    rows = [(name, ", ".join(kind for kind, known in kinds.items() if name in known)) for name in list_models()]
-    return pd.DataFrame(rows, columns=["model", "for scenes of"])
+    kinds, kept = {"one object": MODELS, "several objects": SLOT_MODELS}, list_pretrained()
+    rows = [
+        (
+            name,
+            ", ".join(kind for kind, known in kinds.items() if name in known),
+            ", ".join(dict.fromkeys(of.dataset for of in kept if of.name == name)),
+        )
+        for name in list_models()
+    ]
+    return pd.DataFrame(rows, columns=["model", "for scenes of", "trained weights"])
 
 
 def datasets_table() -> pd.DataFrame:

@@ -402,9 +402,9 @@ def add_dataset(
     if isinstance(scene, str) or folder is not None:
         if not isinstance(scene, str) or folder is None or published is not None:
             raise ValueError("folder and a name go together: add_dataset('mine', folder=..., sources='sources.csv').")
-        check_new("name", scene, NAMES)
+        if not isinstance(GRIDS.get(scene), OwnImages):  # else given anew, as when a notebook's cell is executed again
+            NAMES.append(check_new("name", scene, NAMES))
         GRIDS[scene] = own_images(scene, folder, sources, image_size)
-        NAMES.append(scene)
         return
     names = [given.name for given in (scene, published) if given is not None]
     if len(set(names)) != 1:

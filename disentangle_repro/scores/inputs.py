@@ -33,7 +33,8 @@ def check_matrix(
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{argument} has shape {array.shape}: needed are two dimensions, samples and columns.")
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{argument} holds {array.dtype}: needed are real numbers.")
+        words = ", words as value indices (such as pandas.factorize gives)" if array.dtype.kind in "OSU" else ""
+        raise ValueError(f"{argument} holds {array.dtype}: needed are real numbers{words}.")
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise ValueError(f"{argument}[{row}, {column}] is {array[row, column]}: every entry must be finite.")

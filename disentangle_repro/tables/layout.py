@@ -30,8 +30,8 @@ from ..train.store import Store
 # %% auto #0
 __all__ = ['BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
            'table_cells', 'updates_behind', 'trainings_behind', 'devices', 'number', 'overlap_best',
-           'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'footnote',
-           'write_frame', 'write_table', 'page']
+           'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows',
+           'footnote', 'write_frame', 'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -205,6 +205,16 @@ def as_html(laid_out: pd.DataFrame) -> str:
     return re.sub(r"\*\*([^*<]+)\*\*", r"<b>\1</b>", laid_out.to_html(border=0, index_names=False))
 
 
+# %% ../../nbs/tables/01_layout.ipynb #efcacf19
+def equal_rows(cells: pd.DataFrame) -> str:  # empty where there are none
+    "That rows of different trainings have the same scores, seed by seed."
+    made, alike = cells[cells.ours.notna() & (cells.updates > 0)], {}
+    for model, of in made.groupby("model", sort=False):
+        if PAPERS[of.paper.iloc[0]].run_as(model) == model:  # of a row that is another's, no other is expected
+            alike.setdefault(tuple(zip(of.dataset, of.metric, of.by_seed, strict=True)), []).append(MODEL_NAMES[model])
+    same = ("**" + "** and **".join(names) + "**" for names in alike.values() if len(names) > 1)
+    return " ".join(f"{names} have the same scores, seed by seed: what they differ in had no effect." for names in same)
+
 # %% ../../nbs/tables/01_layout.ipynb #d2c719c7
 BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over at least three seeds (trainings)."
 
@@ -220,7 +230,7 @@ def footnote(cells: pd.DataFrame) -> str:
     trained = f", {updates} updates" if run.updates.any() else ""
     scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}){trained}"
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
-    return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD}"
+    return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD} {equal_rows(cells)}".strip()
 
 # %% ../../nbs/tables/01_layout.ipynb #61862e9e
 def write_frame(

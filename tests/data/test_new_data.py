@@ -406,8 +406,15 @@ def test_a_folder_with_a_table_is_a_data_set(mine, data):
         whole.sample_pairs(3)
     with pytest.raises(ValueError, match="correlation is .* but mine is a folder and no generator"):
         load_dataset("mine", correlation=CORRELATED)
-    with pytest.raises(ValueError, match="name is 'mine' but that name is taken"):
-        add_dataset("mine", folder=mine)
+    with pytest.raises(ValueError, match="name is 'shapes3d' but that name is taken"):
+        add_dataset("shapes3d", folder=mine)
+
+
+def test_a_folder_may_be_given_again_as_by_a_cell_that_is_executed_twice(mine):
+    for image_size in (32, 16):
+        add_dataset("mine", folder=mine, sources="sources.csv", image_size=image_size)
+        assert load_dataset("mine").images.shape == (60, image_size, image_size, 3)
+    assert load.NAMES.count("mine") == 1
 
 
 def test_qlae_is_trained_and_scored_on_a_folder(mine):
