@@ -402,9 +402,10 @@ def add_dataset(
     if isinstance(scene, str) or folder is not None:
         if not isinstance(scene, str) or folder is None or published is not None:
             raise ValueError("folder and a name go together: add_dataset('mine', folder=..., sources='sources.csv').")
-        if not isinstance(GRIDS.get(scene), OwnImages):  # else given anew, as when a notebook's cell is executed again
-            NAMES.append(check_new("name", scene, NAMES))
-        GRIDS[scene] = own_images(scene, folder, sources, image_size)
+        again = isinstance(GRIDS.get(scene), OwnImages)  # as when a notebook's cell is executed twice
+        name = scene if again else check_new("name", scene, NAMES)
+        GRIDS[name] = own_images(name, folder, sources, image_size)
+        NAMES[:] = dict.fromkeys([*NAMES, name])
         return
     names = [given.name for given in (scene, published) if given is not None]
     if len(set(names)) != 1:
