@@ -46,6 +46,7 @@ SOURCES = {
     "training.psnr_threshold": "table 2",
     "scoring": "section 4.1; T2, R7, R9",
     "model": "section 3.1, Algorithm 1",
+    "model.n_values": "section 3.1; qlae, table 8",
     "model.family": "T6",
     "model.beta": "table 5",
     "model.multiinformation": "table 5; T7",

@@ -128,7 +128,7 @@ def test_kept_sheets_are_as_the_page_reads_them(tmp_path):
     store = Store(tmp_path, project_store().results)
     page = write_explorer(snapshot(store), tmp_path / "site")
     weights = sorted(file.stat().st_size for file in (tmp_path / "site" / "explorer").iterdir())
-    assert len(weights) > 0 and page.stat().st_size + sum(weights[-2:]) < 1_500_000
+    assert len(weights) > 0 and page.stat().st_size < 200_000 and weights[-1] < 1_000_000
     for run in KEPT[:2]:
         tiles = {}
         for i, tile in nearly_as_encoded(store, run):
