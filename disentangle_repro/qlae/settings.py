@@ -61,7 +61,13 @@ SOURCES = {
     "model.activity": "table 11; R5",
     "model.nonnegative": "R5",
 }
-OF_INFOGANS = {**SOURCES, "optimizer": "table 10", "optimizer.beta2": "table 10", "training": "table 10; R1", "model.critic_steps": "R1"}
+OF_INFOGANS = {
+    **SOURCES,
+    "optimizer": "table 10",
+    "optimizer.beta2": "table 10",
+    "training": "table 10; R1",
+    "model.critic_steps": "R1",
+}
 OF_VECTORS = {**SOURCES, "model": "section 5, appendix C.4"}
 
 
