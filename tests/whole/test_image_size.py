@@ -83,8 +83,6 @@ BEFORE = {
     ("sprites", "transformer-transformer-rec_kl_interact"): ("52375fa3", 4812.75538, 4300.38),
 }
 BOTH = [("shapes3d", name) for name in MODELS] + [("sprites", name) for name in SLOT_MODELS]
-GRID, SCENES = (run_spec(p, m, d, Request(SCALES["smoke"])) for p, m, d in
-                (("qlae", "qlae", "shapes3d"), ("psa", "psa", "sprites")))  # fmt: skip
 
 
 def noisy(n, size, seed=0):
@@ -93,6 +91,12 @@ def noisy(n, size, seed=0):
 
 def at_size(spec, size):
     return dataclasses.replace(spec, hyperparameters=merged(spec.hyperparameters, {"data": {"image_size": size}}))
+
+
+GRID, SCENES = (
+    at_size(run_spec(paper, model, dataset, Request(SCALES["smoke"])), None)
+    for paper, model, dataset in (("qlae", "qlae", "shapes3d"), ("psa", "psa", "sprites"))
+)
 
 
 @pytest.fixture

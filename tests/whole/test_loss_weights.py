@@ -5,15 +5,12 @@ import torch
 
 from disentangle_repro.baselines.autoencoder import LatentOutput
 from disentangle_repro.core.device import make_generator
-from disentangle_repro.factorqvae import settings as factorqvae
 from disentangle_repro.factorqvae.loss_weights import RELEASED, effective_weights, moved_at_random
 from disentangle_repro.factorqvae.scalar_codes import CategoricalLatent
 from disentangle_repro.models import create_model
-from disentangle_repro.qlae import settings as qlae
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
-from disentangle_repro.tripod import settings as tripod
 
-PAPERS = {"qlae": qlae, "tripod": tripod, "factorqvae": factorqvae}
 N_LATENTS = 12  # twice the sources of Shapes3D
 IMAGES = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 # as released, on Shapes3D: what a sum over latents weighs beside a mean over the 12,288 values of an image

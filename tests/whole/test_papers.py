@@ -2,6 +2,7 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -78,4 +79,5 @@ def test_what_a_paper_reports_is_in_its_room(paper):
     for notebook in (paper.layout, *(measurement.notebook for measurement in paper.measurements)):
         assert notebook.startswith(f"{paper.key}/") and (PACKAGE.parent / "nbs" / notebook).is_file()
     assert {table.paper for table in paper.every_table()} == {paper.key}
-    assert paper.hyperparameters.__module__.split(".")[1] == paper.key
+    settings = import_module(f"disentangle_repro.{paper.key}.settings").SETTINGS
+    assert {name: row.setting for name, row in paper.models.items() if row.setting} == settings
