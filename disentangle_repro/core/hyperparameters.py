@@ -114,6 +114,10 @@ class Setting:
     revision: int = 1  # of the model's code: raised when the same hyperparameters give other scores
     sources: Mapping[str, str] = field(default_factory=dict)  # where values stand, by name or by part
 
+    def __post_init__(self):
+        for name in self.grid.keys() - flat(self.text).keys():
+            raise ValueError(f"grid has {name!r}, and text has no value for it: needed is the one that was chosen.")
+
     def entries(self) -> list[dict[str, float]]:
         "Every combination of the values of the grid; a single empty one where nothing is tuned."
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]

@@ -213,7 +213,7 @@ def equal_rows(cells: pd.DataFrame) -> str:  # empty where there are none
         if PAPERS[of.paper.iloc[0]].run_as(model) == model:  # of a row that is another's, no other is expected
             alike.setdefault(tuple(zip(of.dataset, of.metric, of.by_seed, strict=True)), []).append(MODEL_NAMES[model])
     same = ("**" + "** and **".join(names) + "**" for names in alike.values() if len(names) > 1)
-    return " ".join(f"{names} have the same scores, seed by seed: what they differ in had no effect." for names in same)
+    return " ".join(f"{names} have the same scores in every digit, seed by seed." for names in same)
 
 # %% ../../nbs/tables/01_layout.ipynb #d2c719c7
 BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over at least three seeds (trainings)."
