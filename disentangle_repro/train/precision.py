@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from contextlib import contextmanager, nullcontext
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'to_float32', 'in_bfloat16', 'outermost', 'networks_in', 'processor_flags', 'multiplies_bfloat16',
-           'pick_precision']
+__all__ = ['PRECISIONS', 'PRODUCTS', 'to_float32', 'processor_flags', 'multiplies_bfloat16', 'rounded', 'RoundedProducts',
+           'in_bfloat16', 'outermost', 'networks_in', 'pick_precision']
 
 # %% ../../nbs/train/06_precision.ipynb #f7d27600
 PRECISIONS = ("fp32", "bf16")
@@ -30,13 +32,59 @@ def to_float32(output: Any) -> Any:
     "A network's output, any nesting of tuples and lists, with bf16 tensors turned into float32."
     return tree_map(lambda x: x.float() if isinstance(x, Tensor) and x.dtype == torch.bfloat16 else x, output)
 
+# %% ../../nbs/train/06_precision.ipynb #6e2775db
+@cache
+def processor_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    "The instruction sets that the processor has, by their names in Linux; an empty set where nothing is known."
+    if not cpuinfo.exists():
+        known = getattr(torch.cpu, "get_capabilities", dict)()
+        return frozenset(name for name, there in known.items() if there is True)
+    lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
+    return next((frozenset(flags.split()) for name, _, flags in lines if name.strip() == "flags"), frozenset())
+
+
+def multiplies_bfloat16(device: torch.device | str) -> bool:
+    "Whether a device has instructions that multiply bf16."
+    device = torch.device(device)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and not processor_flags().isdisjoint({"avx512_bf16", "amx_bf16"})
+
+# %% ../../nbs/train/06_precision.ipynb #a2364a24
+PRODUCTS = frozenset({
+    torch.conv2d, torch.conv_transpose2d, F.linear, F.scaled_dot_product_attention, torch.einsum, torch.bmm,
+    torch.baddbmm, torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__,
+})  # fmt: skip
+
+
+def rounded(x: Any) -> Any:
+    "A tensor of floating-point numbers as float32 with the digits of bf16; all else as it is."
+    return x.bfloat16().float() if isinstance(x, Tensor) and x.is_floating_point() else x
+
+
+class RoundedProducts(TorchFunctionMode):
+    "Under autocast to bf16: `PRODUCTS` with float32 instructions, of rounded factors and with rounded results."
+
+    def __init__(self, device_type: str):
+        super().__init__()
+        self.device_type = device_type
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function not in PRODUCTS:
+            return function(*args, **(kwargs or {}))
+        with torch.autocast(self.device_type, enabled=False):
+            args, kwargs = tree_map(rounded, (args, kwargs or {}))
+            return function(*args, **kwargs).bfloat16()
+
 # %% ../../nbs/train/06_precision.ipynb #d4bbf8ef
 def in_bfloat16(forward: Callable[..., Any], device_type: str) -> Callable[..., Any]:
     "A network's `forward` with products in bf16 and outputs in float32."
 
     @wraps(forward)
     def run(*inputs: Any, **named: Any) -> Any:
-        with torch.autocast(device_type, torch.bfloat16, cache_enabled=False):
+        products = nullcontext() if multiplies_bfloat16(device_type) else RoundedProducts(device_type)
+        with torch.autocast(device_type, torch.bfloat16, cache_enabled=False), products:
             output = forward(*inputs, **named)
         return to_float32(output)
 
@@ -65,24 +113,6 @@ def networks_in(precision: str, model: Autoencoder) -> Iterator[None]:
             vars(network).pop("forward", None)
             if former is not None:
                 network.forward = former
-
-# %% ../../nbs/train/06_precision.ipynb #6e2775db
-def processor_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> set[str]:
-    "The instruction sets that the processor has, by their names in Linux; an empty set where nothing is known."
-    if not cpuinfo.exists():
-        known = getattr(torch.cpu, "get_capabilities", dict)()
-        return {name for name, there in known.items() if there is True}
-    lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
-    return next((set(flags.split()) for name, _, flags in lines if name.strip() == "flags"), set())
-
-
-def multiplies_bfloat16(device: torch.device | str) -> bool:
-    "Whether a device has instructions that multiply bf16."
-    device = torch.device(device)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and not processor_flags().isdisjoint({"avx512_bf16", "amx_bf16"})
 
 # %% ../../nbs/train/06_precision.ipynb #6b392534
 def pick_precision(precision: str, device: torch.device | str) -> str:  # one of `PRECISIONS`

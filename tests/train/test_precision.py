@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
@@ -163,6 +165,53 @@ def test_a_resumed_training_in_bf16_is_the_same(kind, name, tmp_path):
         assert ours.equal(theirs)
 
 
+class Bfloat16Products(TorchDispatchMode):
+    "Counts the products that are done with bf16 instructions, forward and backward."
+
+    names = ("convolution", "mm", "addmm", "bmm", "baddbmm", "scaled_dot_product")
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = [x.dtype for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        if torch.bfloat16 in given and any(name in function.name() for name in self.names):
+            self.seen.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+KIN = ("qlae", "tripod", "factorqvae", "infowgan_gp", "sa", "psa_proj", "monet",
+       "transformer-transformer-rec_kl_interact")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind,name", [case for case in CASES if case[1] in KIN])
+def test_without_bf16_instructions_none_is_used(kind, name, monkeypatch):
+    monkeypatch.setattr(chapter, "multiplies_bfloat16", lambda device: False)
+    training = new_training(kind, name, **({"critic_steps": 1} if "wgan" in name else {}))
+    hooks, outputs, _ = seen_types(training.model)
+    with Bfloat16Products() as products:
+        for _ in training.steps:
+            training.update()
+    assert not products.seen
+    assert torch.bfloat16 in set().union(*outputs.values())
+
+
+def test_with_and_without_bf16_instructions_the_loss_is_the_same(monkeypatch):
+    losses = {}
+    for there in (True, False):
+        monkeypatch.setattr(chapter, "multiplies_bfloat16", lambda device, there=there: there)
+        training = new_training("grid", "qlae")
+        with Bfloat16Products() as products:
+            losses[there] = training.update()["loss"].item()
+        assert bool(products.seen) == there
+    assert losses[True] == pytest.approx(losses[False], rel=1e-3)
+
+
+def test_every_model_of_this_list_is_known():
+    assert set(KIN) <= {name for _, name in CASES}
+
+
 def test_a_specification_says_what_is_trained():
     training = assemble(SPEC, random_images(16))
     assert training.precision == "bf16"
@@ -183,7 +232,7 @@ def test_auto_looks_at_the_processor(tmp_path, monkeypatch):
     flags = chapter.processor_flags
     for line, expected in cases.items():
         cpuinfo.write_text(f"processor\t: 0\nvmx flags\t: amx_bf16\nflags\t\t: {line}\n")
-        monkeypatch.setattr(chapter, "processor_flags", lambda: flags(cpuinfo))
+        monkeypatch.setattr(chapter, "processor_flags", lambda: flags.__wrapped__(cpuinfo))
         assert chapter.pick_precision("auto", "cpu") == expected
         assert chapter.pick_precision("fp32", "cpu") == "fp32" and chapter.pick_precision("bf16", "cpu") == "bf16"
     cpuinfo.write_text("processor\t: 0\nFeatures\t: fp asimd bf16\n")
