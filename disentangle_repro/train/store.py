@@ -47,12 +47,13 @@ LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def environment(device: Any) -> dict[str, Any]:
-    "The environment of a record: commit, device, threads, versions of Python and libraries, extensions."
+    "The environment of a record: commit, device, threads, instruction set, versions of libraries, extensions."
     return {
         "commit": git_commit(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "python": platform.python_version(),
         **{library: version(library) for library in LIBRARIES},
         **({"extensions": dict(LOADED)} if LOADED else {}),
