@@ -54,13 +54,14 @@ def neighbour_sweep(sources: Int[np.ndarray, "n sources"], latents: Float[np.nda
 
 # %% ../../nbs/qlae/06_choices.ipynb #d4b7dbd4
 def depth_sweep(
-    sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"], seed: int = 0
+    sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"], seed: int = 0, n_trees: int = 100
 ) -> dict[int, dict]:
-    "D, I and C of a forest of 100 trees, by their depth (qlae, figure 7)."
+    "D, I and C of a forest, by the depth of its trees (qlae, figure 7)."
     train, rest = split_rows(sources, HELD_OUT["forest"], seed)
     curves = []
     for source in sources.T:
-        forest = RandomForestClassifier(100, criterion="entropy", random_state=seed).fit(latents[train], source[train])
+        forest = RandomForestClassifier(n_trees, criterion="entropy", random_state=seed)
+        forest.fit(latents[train], source[train])
         curves.append(forest_by_depth(forest, latents[rest], source[rest]))
     return {depth: dci_at(curves, depth) for depth in DEPTHS}
 
@@ -176,6 +177,7 @@ def choices(
     discrete: bool,
     n: int = 2_000,  # the first `n` samples
     categorical: bool = False,  # are the latents indices?
+    n_trees: int = 100,  # of a forest
 ) -> dict[str, Any]:  # `paper_against_code`; of continuous latents also the sweeps `bins`, `neighbours` and `depth`
     "The scores of a model as functions of the choices in computing them."
     sources, latents = sources[:n], latents[:n]
@@ -184,4 +186,4 @@ def choices(
         return found
     active = latents[:, active_latents(latents, discrete=False)]
     sweeps = {"bins": bin_sweep(sources, active), "neighbours": neighbour_sweep(sources, active)}
-    return found | sweeps | {"depth": depth_sweep(sources, latents)}
+    return found | sweeps | {"depth": depth_sweep(sources, latents, n_trees=n_trees)}

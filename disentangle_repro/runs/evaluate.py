@@ -92,6 +92,7 @@ def infomec_and_dci(
     protocol: str = "paper",
     predictors: Sequence[str] = ("forest",),  # of DCI, "forest" or "boosting"; the first is the paper's
     seed: int = 0,
+    n_trees: int = 100,  # of each predictor
     neighbors: int | None = None,  # these four as in `Procedure`; the protocol's when left out
     pruning: str | None = None,
     encoding: str | None = None,
@@ -108,7 +109,8 @@ def infomec_and_dci(
         "forest": partial(dci, sources[seen], latents[seen], **forest),
         "boosting": partial(dci, sources, model.latent.index(latents)),
     }
-    importances = [trees[name](predictor=name, protocol=protocol, seed=seed) for name in predictors]
+    alike = {"protocol": protocol, "seed": seed, "n_trees": n_trees}
+    importances = [trees[name](predictor=name, **alike) for name in predictors]
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
         scores |= {f"{score}{suffix}": getattr(importance, score) for score in ("d", "i", "c")}

@@ -87,10 +87,11 @@ def fit_forest(
     held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
     max_depth: int | str | None,  # `None` is no limit, "tune" the depth of the best held-out accuracy
     seed: int,
+    n_trees: int = 100,
 ) -> SourceFit:
-    "100 trees that split by information gain (qlae, appendix C.5)."
+    "Trees that split by information gain (qlae, appendix C.5)."
     limit = None if max_depth == "tune" else max_depth
-    forest = RandomForestClassifier(100, criterion="entropy", max_depth=limit, random_state=seed).fit(*train)
+    forest = RandomForestClassifier(n_trees, criterion="entropy", max_depth=limit, random_state=seed).fit(*train)
     accuracy, importance = forest_by_depth(forest, *held_out)
     best = int(accuracy.argmax()) if max_depth == "tune" else len(accuracy) - 1
     return SourceFit(float(accuracy[best]), importance[best], best + 1)
@@ -101,9 +102,10 @@ def fit_boosting(
     held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
     max_depth: int,
     seed: int,
+    n_trees: int = 100,  # for each value of the source
 ) -> SourceFit:
     "Gradient boosted trees with scikit-learn's settings."
-    trees = GradientBoostingClassifier(max_depth=max_depth, random_state=seed).fit(*train)
+    trees = GradientBoostingClassifier(n_estimators=n_trees, max_depth=max_depth, random_state=seed).fit(*train)
     return SourceFit(trees.score(*held_out), trees.feature_importances_, max_depth)
 
 # %% ../../nbs/scores/03_dci.ipynb #ba53a795
@@ -158,12 +160,13 @@ def fit_sources(
     predictor: str,
     max_depth: int | str | None,
     seed: int,
+    n_trees: int = 100,
 ) -> list[SourceFit]:  # one per source
     "Split the rows and fit a predictor to each source."
     train, rest = split_rows(sources, HELD_OUT[predictor], seed)
     check_training_rows(sources[train])
     fit = delayed(fit_forest if predictor == "forest" else fit_boosting)
-    jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed) for s in sources.T)
+    jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
     fits = Parallel(n_jobs=-1, prefer="threads", return_as="generator")(jobs)
     return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
 
@@ -176,21 +179,24 @@ def dci(
     max_depth: int | str | None = "tune",  # of the trees; `None` is no limit
     protocol: Literal["paper", "code"] = "paper",  # "code" fixes the forest's depth at 10 unless `max_depth` is given
     seed: int = 0,  # of the split and of the trees
+    n_trees: int = 100,  # of a forest; of boosting, for each value of a source
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
-    Forest: 100 trees that split by information gain, a tenth held out, depth tuned for each source on held-out accuracy
+    Forest: trees that split by information gain, a tenth held out, depth tuned for each source on held-out accuracy
     (qlae, appendix C.5). Boosting: scikit-learn's gradient boosted trees, a third held out. I is held-out accuracy.
     Scores of the two predictors are not comparable. At least 10 samples, two sources and two latents; `ValueError`
     otherwise, and where `check_sources_latents` or `depth_rule` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
+    if n_trees < 1:
+        raise ValueError(f"n_trees is {n_trees} but must be at least 1.")
     max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, ("paper", "code")))
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    fits = fit_sources(sources, latents, predictor, max_depth, seed)
+    fits = fit_sources(sources, latents, predictor, max_depth, seed, n_trees)
     importance = np.stack([fit.importance for fit in fits], axis=1).clip(min=0)
     accuracy, depths = np.mean([fit.accuracy for fit in fits]), np.array([fit.depth for fit in fits])
     return DCI(disentanglement(importance), float(accuracy), completeness(importance), importance, depths)

@@ -60,7 +60,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
 
 # %% ../../nbs/tables/08_make.ipynb #18bf2938
-IMPORTED = ("disentangle_repro.runs.assemble", "matplotlib.pyplot", "sklearn.ensemble")  # before a kernel starts
+IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts
 
 
 def make_tables(
