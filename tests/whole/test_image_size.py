@@ -186,7 +186,8 @@ def test_the_default_is_what_it_was(dataset, name):
         expected = BEFORE[dataset, name]
         assert names == expected[0] and weights == pytest.approx(expected[1], rel=1e-6)
     loss = model.steps()[0].loss(noisy(4, 64), make_generator(1))[0].item()
-    assert loss == pytest.approx(expected[2], rel=1e-4)
+    # on another kind of processor a latent between two values may go to the other, and the critic's slope is steep
+    assert loss == pytest.approx(expected[2], rel=5e-3 if name.startswith("qlinfowgan") else 1e-4)
 
 
 def one_step(model, size):
