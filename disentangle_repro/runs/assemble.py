@@ -24,8 +24,8 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'score_latents',
-           'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
+__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'latent_scoring',
+           'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -75,9 +75,14 @@ def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[
     return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
 
 
+def latent_scoring(spec: RunSpec) -> dict[str, Any]:
+    "How single latents are scored, as `evaluate` takes it; at scale smoke DCI, the dearest score, is of a few trees."
+    return spec.part("scoring") | ({"n_trees": 5} if spec.scale == "smoke" else {})
+
+
 def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation:
-    "The scores of single latents; at scale smoke DCI, the dearest of them, is of a few trees."
-    how = spec.part("scoring") | ({"n_trees": 5} if spec.scale == "smoke" else {})
+    "The scores of single latents."
+    how = latent_scoring(spec)
     return evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
 
 

@@ -22,7 +22,7 @@ from ..core.run_spec import RunSpec
 from ..data.load import Dataset, load_dataset
 from ..models import create_model
 from ..papers import PAPERS
-from ..runs.assemble import images_needed, score
+from ..runs.assemble import images_needed, latent_scoring, score
 from ..runs.evaluate import infomec_and_dci
 from ..runs.slots import held_out_scenes
 from ..saved_models import load_files
@@ -108,7 +108,7 @@ def model_of(spec: RunSpec, store: Store) -> tuple[Autoencoder, bool]:  # and wh
 def latent_scores(spec: RunSpec, store: Store) -> tuple[dict[str, float], bool]:  # and whether latents are discrete
     "InfoMEC and DCI of a run from its kept latents."
     (latents, rows), (model, trained) = kept_latents(spec.id, store), model_of(spec, store)
-    how = {name: of for name, of in spec.part("scoring").items() if name not in ("samples", "latents")}
+    how = {name: of for name, of in latent_scoring(spec).items() if name not in ("samples", "latents")}
     predictors = how.pop("predictors", ("forest",))
     only_forest = "boosting" in predictors and not trained
     seen = slice(len(rows) * 2 // 3 if only_forest else None)

@@ -27,18 +27,18 @@ TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples
 def quick_trees(monkeypatch):
     "In place of DCI, whose trees take seconds: numbers that depend on samples, latents and the kind of trees."
 
-    def quick(sources, latents, *, predictor, protocol, seed):
+    def quick(sources, latents, *, predictor, protocol, seed, n_trees):
         latents = np.asarray(latents)
-        return SimpleNamespace(d=np.tanh(latents).mean().item(), i=len(latents) / 150, c=float(predictor == "forest"),
-                               importance=np.zeros((latents.shape[1], sources.shape[1])))  # fmt: skip
+        found = {"d": np.tanh(latents).mean().item(), "i": len(latents) / 150, "c": n_trees * (predictor == "forest")}
+        return SimpleNamespace(**found, importance=np.zeros((latents.shape[1], sources.shape[1])))
 
     monkeypatch.setattr(evaluate, "dci", quick)
 
 
-def kept_run(store, model, paper="qlae", seed=1, revision=2, **scoring):
+def kept_run(store, model, paper="qlae", seed=1, revision=2, scale="cpu", **scoring):
     "A run of an untrained model, kept as the study keeps its runs."
     parts = {**TINY, "scoring": TINY["scoring"] | scoring}
-    spec = RunSpec(paper, model, "shapes3d", "rendered", "cpu", seed, "paper", parts, revision)
+    spec = RunSpec(paper, model, "shapes3d", "rendered", scale, seed, "paper", parts, revision)
     made_by = {"name": model, "dataset": "shapes3d", "seed": seed, "width": 0.125}
     network = create_model(**made_by)
     with torch.no_grad():
@@ -125,6 +125,14 @@ def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_nam
     (found,) = rescore([], store, True, False).values()
     assert {of.score for of in found} == {"infom", "infoe", "infoc", "d_forest", "i_forest", "c_forest"}
     assert all(of.record == recorded[of.score] and of.same for of in found)
+
+
+@pytest.mark.parametrize("scale, trees", [("cpu", 100), ("smoke", 5)])
+def test_as_many_trees_as_in_the_run(scale, trees, store):
+    kept_run(store, "qlae", scale=scale)
+    for latents_only in (True, False):
+        (found,) = rescore([], store, latents_only, False).values()
+        assert {of.score: of.record for of in found}["c"] == trees and all(of.same for of in found)
 
 
 @pytest.mark.parametrize("name", ["model/model.safetensors", "latents.npz"])
