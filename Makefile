@@ -30,6 +30,9 @@ BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)
 
+# Runs and tests start many processes, and one that has to compile all its modules anew takes three times as long to import them.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 READY := .venv/ready
 
