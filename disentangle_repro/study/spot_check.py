@@ -14,6 +14,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 from tqdm import tqdm
 
+from ..core.device import fixed_threads
 from ..core.scale import SCALES
 from ..data.load import load_dataset
 from ..runs.assemble import assemble
@@ -86,7 +87,8 @@ def spot_check(store: Store, progress: bool = True) -> SpotCheck:
     spec, device = spot_spec(), torch.device("cpu")  # the processor's, like the study
     of = spec.part("data")
     data = load_dataset(spec.dataset, spec.source, of["images"], device=device, image_size=of["image_size"])
-    ours = first_losses(spec, data.images, progress)
+    with fixed_threads(1):  # as the kept ones were made; and two would wait for each other where cores are shared
+        ours = first_losses(spec, data.images, progress)
     record = store.record(spec)
     if record is None:
         store.finish(spec, {"scores": {"loss": ours[-1]}, "losses": ours, "environment": environment(device)})
