@@ -7,6 +7,7 @@
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
 # make chapters run every cell of every chapter, those marked `slow` too, which `make test` leaves out
+# make whole    as `make test`, with what that leaves out for time: cells marked `slow`, tests marked `whole`, every fault
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
@@ -41,7 +42,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
     $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 
-.PHONY: tables plan report verify data proofs test chapters faults lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan report verify data proofs test chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
@@ -70,6 +71,9 @@ test: $(READY)
 
 chapters: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3 --flags slow
+
+whole: chapters
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder --whole
 
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole

@@ -19,8 +19,20 @@ LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "te
            "test_hdf5", "test_proofs_asymmetry_theory", "test_image_size", "test_engine")  # fmt: skip
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--whole", action="store_true", help="also what takes long, and all faults on whole tables")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "whole: takes long and others come close, so only with --whole (`make whole`)")
+
+
+def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    if not config.getoption("--whole"):
+        for item in items:
+            if item.get_closest_marker("whole"):
+                item.add_marker(pytest.mark.skip(reason="takes long: `make whole` runs it"))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 "Each proof check of the slot Jacobian's chapter goes red when the formula it stands for is broken."
 
 import torch
-from mutations import Chapter, proof_tests
+from mutations import Chapter, proof_tests, takes_long
 
 from disentangle_repro.nets.slots import SlotImages
 
@@ -127,9 +127,9 @@ BROKEN = [
     ("section 6, spatial broadcast", "", "sheet_slope", as_if_alone),
     ("section 6, slot Jacobian", "", "sheet_slope", towards_nothing),
     ("section 6, slot Jacobian", "", "sum_over_directions", first_few),
-    ("section 6, slot Jacobian", "", "keys_and_values", without_norm),
-    ("section 6, slot Jacobian", "", "pixel_colours", keys_for_values),
-    ("section 6, slot Jacobian", "", "pixel_jacobian", through_the_last_layer_only),
+    takes_long("section 6, slot Jacobian", "", "keys_and_values", without_norm),
+    takes_long("section 6, slot Jacobian", "", "pixel_colours", keys_for_values),
+    takes_long("section 6, slot Jacobian", "", "pixel_jacobian", through_the_last_layer_only),
     ("section 6, slot Jacobian", "", "slot_jacobian", two_norm),
     ("section 6, slot Jacobian", "", "slot_jacobian", signed),
     ("section 6, JIS", "", "shares", softmax),

@@ -17,6 +17,7 @@ def random_jacobian(*shape):
     return torch.rand(*shape, generator=make_generator(0), dtype=torch.float64)
 
 
+@pytest.mark.whole
 def test_the_papers_decoder_of_sprites_as_jacfwd_has_it_and_faster():
     decoder, slots = bench.decoder_and_slots(**bench.SPRITES)
 
@@ -31,6 +32,7 @@ def test_the_papers_decoder_of_sprites_as_jacfwd_has_it_and_faster():
     assert 5 * a_fifth / seconds > bench.LEAST_RATIO
 
 
+@pytest.mark.whole
 def test_a_image_of_clevr6_takes_less_than_4_gibibytes():
     assert bench.large_alone()[1] < bench.MOST_MEMORY
 

@@ -76,6 +76,7 @@ def test_the_loss_is_the_mean_squared_error_of_what_is_decoded(images):
     torch.testing.assert_close(loss, (drawn - images / 255).square().mean())
 
 
+@pytest.mark.whole
 def test_the_training_loop_runs_it_on_64x64_images(kind):
     training = new_training(kind, image_size=64, width=0.05)
     curve = fit(training, 12, log_every=4, progress=False)

@@ -48,6 +48,7 @@ def linger(spec: RunSpec, store: Store) -> None:
     time.sleep(30)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("engine", ["local", "local:2"])
 def test_a_run_costs_less_than_20_ms_to_hand_out(engine, tmp_path):
     store = store_in(tmp_path)
@@ -69,6 +70,7 @@ def test_a_run_is_resumed_elsewhere_when_its_worker_dies(tmp_path):
     assert all(store.record(spec)["scores"] == {"seed": spec.seed} for spec in specs(2))
 
 
+@pytest.mark.whole
 def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("disentangle_repro.core.engine.LIVES", 1)
     store, (deadly, *others) = store_in(tmp_path), specs(3)
@@ -94,6 +96,7 @@ def start_dask(tmp_path: Path) -> tuple[list[subprocess.Popen], str]:
     return [scheduler, worker], text.split('"address": "')[1].split('"')[0]
 
 
+@pytest.mark.whole
 def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
     store = store_in(tmp_path)
     processes, address = start_dask(tmp_path)

@@ -8,33 +8,18 @@ FAULT = "fault"
 COLUMNS = ("fault", "injected", "finished runs lost", "half-written believed", "scores equal")
 
 
-def pytest_addoption(parser):
-    parser.addoption("--whole", action="store_true", help="all faults, on whole tables: half an hour of two cores")
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: only with --whole, which `make faults` gives")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--whole", False):
-        for item in items:
-            if item.get_closest_marker("whole"):
-                item.add_marker(pytest.mark.skip(reason="only in `make faults`"))
-
-
 @pytest.fixture(scope="session")
 def whole(request) -> bool:
-    "Whether this is `make faults`."
+    "Whether this is `make faults` or `make whole`."
     return request.config.getoption("--whole", False)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(whole, tmp_path_factory):
+def undisturbed(tmp_path_factory):
     "A table made by the command and left in peace, and how many seconds it took."
     from project import Project
 
-    project = Project(tmp_path_factory.mktemp("undisturbed"), *((("ae", "qlae"), 150) if whole else (("ae",), 30)))
+    project = Project(tmp_path_factory.mktemp("undisturbed"), ("ae", "qlae"), 150)
     start = time.monotonic()
     assert project.make() == 0, project.said()
     return project, time.monotonic() - start

@@ -3,13 +3,15 @@
 import random
 from itertools import count
 
+import pytest
 from project import start_and_kill
 
 
-def test_a_table_killed_at_random_moments_ends_as_an_undisturbed_one(undisturbed, tally, whole, tmp_path):
+@pytest.mark.whole
+def test_a_table_killed_at_random_moments_ends_as_an_undisturbed_one(undisturbed, tally, tmp_path):
     "Within half the time that a whole table takes; what comes later in it is reached by going on."
     (expected, seconds), chance = undisturbed, random.Random(0)
-    kills, n, lost, believed, equal = (50 if whole else 2), 0, 0, 0, True
+    kills, n, lost, believed, equal = 50, 0, 0, 0, True
     for table in count():
         if n == kills:
             break

@@ -122,7 +122,7 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     assert spec.hyperparameters == merged(lent, {"data": {"images": 96}})
 
 
-@pytest.mark.parametrize("engine", ["local", "local:1"])
+@pytest.mark.parametrize("engine", [pytest.param("local", marks=pytest.mark.whole), "local:1"])
 def test_a_generator_in_a_file_is_drawn_by_processes_that_were_there_before(registries, tmp_path, monkeypatch, engine):
     (tmp_path / "my_scene.py").write_text(
         "from dataclasses import replace\nfrom disentangle_repro.data.shapes3d import SHAPES3D\n"

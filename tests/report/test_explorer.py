@@ -271,6 +271,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_spoiled_explorer_is_noticed(chromium, site, tmp_path, how):
     old, new = SPOILED[how]

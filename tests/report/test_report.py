@@ -485,6 +485,7 @@ CHECKS = {"axe": check_axe, "width": check_width, "sorting": check_sorting, "fil
           "keyboard": check_keyboard, "print": check_print, "smoke": check_smoke, "quiet": check_quiet}  # fmt: skip
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", SPOILED)
 @pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
 def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
