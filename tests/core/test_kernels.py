@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -61,6 +62,19 @@ def test_a_kernel_asked_for_last_does_not_outlive_its_owner():
     server.process.wait(60)
     assert first.wait(60) == 0 and select.select([ours], [], [], 60)[0]  # the end that only the kernel holds is closed
     ours.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions share processors like everyone")
+def test_a_kernel_is_as_nice_as_its_command_whatever_its_session():
+    server = start_server([])
+    psutil.Process(server.process.pid).nice(7)
+    kernel = server.fork(["--log-level=ERROR"], dict(os.environ), os.getcwd())
+    group, deadline = Path(f"/proc/{kernel.pid}/autogroup"), time.monotonic() + 60
+    while not group.read_text().endswith("nice 7\n"):
+        assert time.monotonic() < deadline, f"the kernel's session stays at {group.read_text()}"
+        time.sleep(0.05)
+    server.socket.close()
+    assert kernel.wait(20) == 0
 
 
 def test_what_is_asked_of_a_server_that_has_died_is_an_os_error():
