@@ -5,6 +5,8 @@
 # %% ../../nbs/tables/10_verify.ipynb #28b50b80
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -22,7 +24,7 @@ from .make import IMPORTED, lay_out_paper, tables_folder
 from ..train.store import DESCRIPTION, project_store
 
 # %% auto #0
-__all__ = ['COMPARED', 'published', 'files_of', 'first_difference', 'differing', 'verify', 'verdict']
+__all__ = ['COMPARED', 'NUMBER', 'published', 'files_of', 'same_line', 'first_difference', 'differing', 'verify', 'verdict']
 
 # %% ../../nbs/tables/10_verify.ipynb #dd5a2bf5
 def published(folder: Path) -> list[Request]:
@@ -40,14 +42,23 @@ def files_of(paper: str, folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.glob(f"{paper}_*")) if path.suffix in COMPARED}
 
 
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
+
+
+def same_line(one: str, other: str) -> bool:
+    "Whether two lines have the same numbers, to 1e-9, and the same words between them."
+    numbers = zip(*(map(float, NUMBER.findall(line)) for line in (one, other)), strict=False)
+    same_words = NUMBER.split(one) == NUMBER.split(other)
+    return same_words and all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in numbers)
+
+
 def first_difference(published: Path, ours: Path) -> str:  # empty where there is none
     "The first line in which two files differ, of each."
-    if published.read_bytes() == ours.read_bytes():
-        return ""
     here, there = (path.read_text(encoding="utf-8").splitlines() for path in (published, ours))
-    pairs = list(zip_longest(here, there, fillvalue="nothing"))
-    number, (one, other) = next(((n, pair) for n, pair in enumerate(pairs, 1) if len(set(pair)) > 1), (1, pairs[0]))
-    return f"line {number} differs:\n  published: {one}\n  records:   {other}"
+    for number, (one, other) in enumerate(zip_longest(here, there, fillvalue="nothing"), 1):
+        if not same_line(one, other):
+            return f"line {number} differs:\n  published: {one}\n  records:   {other}"
+    return ""
 
 
 def differing(paper: str, published: Path, ours: Path) -> list[str]:
