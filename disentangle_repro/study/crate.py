@@ -69,9 +69,9 @@ def run_entities(record: dict[str, Any], store: Store) -> tuple[list[Entity], li
     "A run: its files; and the run itself with its paper, settings and software."
     run, spec = record["id"], record["spec"]
     title = f"{spec['model']} on {spec['dataset']}, seed {spec['seed']} ({spec['paper']}, scale {spec['scale']})"
-    kept = {path.parent.name: path for path in sorted(store.results.glob(f"*/{run}.*"))}
+    kept = sorted(store.results.glob(f"*/{run}.*"))
     files = [file_entity(store.kept(run), store.results, f"record: {title}")]
-    files += [file_entity(path, store.results, f"{kind}: {title}") for kind, path in kept.items()]
+    files += [file_entity(path, store.results, f"{path.parent.name}: {title}") for path in kept]
     paper, given = paper_entity(spec["paper"]), settings(spec)
     code = software(record.get("environment", {}).get("commit"))
     files = [{**file, "citation": {"@id": paper["@id"]}} for file in files]
