@@ -7,7 +7,7 @@
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
 # make chapters run every cell of every chapter, those marked `slow` too, which `make test` leaves out
-# make whole    as `make test`, with what that leaves out for time: cells marked `slow`, tests marked `whole`, every fault
+# make whole    every cell and every test, also those that `make test` leaves out for time (marked `slow` and `whole`)
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
