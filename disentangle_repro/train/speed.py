@@ -29,8 +29,15 @@ def step_operations(training: Training) -> int:
     "Floating-point operations of one update, forward and backward, in convolutions and dense layers."
     generator = make_generator(0, training.images.device)
     batch = draw_batch(training.images, training.batch_size, generator)
-    with FlopCounterMode(display=False) as forward:
-        training.step.loss(batch, generator)
+    learned = [parameter for parameter in training.model.parameters() if parameter.requires_grad]
+    try:
+        for parameter in learned:  # for a module that returns one, the counter would look for a graph that is not there
+            parameter.requires_grad_(False)
+        with FlopCounterMode(display=False) as forward:
+            training.step.loss(batch, generator)
+    finally:
+        for parameter in learned:
+            parameter.requires_grad_()
     return 3 * forward.get_total_flops()
 
 # %% ../../nbs/train/04_speed.ipynb #48a928cd
