@@ -20,6 +20,7 @@ from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
 from disentangle_repro.nets.slots import (
+    CHANNELS,
     LEAKY,
     RELU,
     ConvolutionalDecoder,
@@ -28,7 +29,7 @@ from disentangle_repro.nets.slots import (
     TransformerDecoder,
     leaky_dense,
 )
-from ..nets.style import from_network, to_network
+from ..nets.style import from_network, scaled, to_network
 
 # %% auto #0
 __all__ = ['QUERIES', 'SLOT_DECODERS', 'responsibilities', 'weighted_mean', 'SampledQueries', 'LearnedQueries', 'SlotsOutput',
@@ -257,7 +258,8 @@ def slot_networks(
     nets = {"image_size": image_size, "channels": channels, "width": width}
     decode = SLOT_DECODERS[check_choice("decoder", decoder, SLOT_DECODERS)]
     rectified = {} if decoder == "transformer" else {"rectifier": rectifier}
-    return {"encoder": SlotEncoder(dim, rectifier=rectifier, **nets), "decoder": decode(dim, **rectified, **nets)}
+    encoder = SlotEncoder(dim, hidden=max(scaled(CHANNELS, width), dim), rectifier=rectifier, **nets)
+    return {"encoder": encoder, "decoder": decode(dim, **rectified, **nets)}
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #0bdeebe4
 def slot_autoencoder(

@@ -61,13 +61,15 @@ def at_scale(
 ) -> dict[str, dict[str, Any]]:  # the same with the scale's values
     "A paper's hyperparameters at another scale."
     how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
-    cost, training = hyperparameters.get("scaling", {}).get("image_cost", 1), how["training"]
+    scaling, training = hyperparameters.get("scaling", {}), how["training"]
+    cost = scaling.get("image_cost", 1)
     rounds = updates or scale.updates
     steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
     batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
     batch = min(batch, scale.largest_batch or batch)
     samples = how["scoring"]["samples"]
-    samples = min(samples, scale.evaluation_samples // cost) if scale.evaluation_samples else samples
+    if scale.evaluation_samples:
+        samples = min(samples, int(scale.evaluation_samples * scaling.get("sample_share", 1 / cost)))
     data = {"images": scale.images} | ({"image_size": scale.image_size} if scale.image_size else {})
     precision = {"precision": scale.precision} if scale.precision else {}
     return how | {

@@ -80,6 +80,7 @@ class SlotEncoder(nn.Module):
         width: float = 1.0,  # multiplies the number of channels; one is the paper's
         strides: Sequence[int] | None = None,  # of the convolutions; left out: to a map of 32x32
         filters: Sequence[int] | None = None,  # channels of each convolution; left out: 64 times `width`
+        hidden: int | None = None,  # units of the dense layers; left out: as many as channels
         rectifier: Callable[[], nn.Module] = LEAKY,
         learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions
     ):
@@ -96,7 +97,7 @@ class SlotEncoder(nn.Module):
         self.position = PositionEmbedding(wide, (map_size, map_size))
         normed = wide if learned_norm else (map_size**2, wide)
         norm = nn.LayerNorm(normed, elementwise_affine=learned_norm)
-        self.head = nn.Sequential(norm, *dense(wide, wide, dim, rectifier=rectifier))
+        self.head = nn.Sequential(norm, *dense(wide, hidden or wide, dim, rectifier=rectifier))
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b positions dim"]:
         (height, width), size = images.shape[2:], self.image_size

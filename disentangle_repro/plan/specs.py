@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 from ..core.errors import check_choice
@@ -21,7 +22,7 @@ from ..train.store import Store
 # %% auto #0
 __all__ = ['Entry', 'revision', 'run_spec', 'around', 'tuning_specs', 'passing', 'best_entry', 'best_values', 'table_specs',
            'once', 'rounds', 'is_older', 'measurement_specs', 'is_measurement', 'is_alone', 'paper_tables', 'Wanted',
-           'wanted']
+           'wanted', 'after_tuning']
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def revision(paper: str, model: str) -> int:
@@ -55,14 +56,17 @@ def around(
     chosen: Mapping[str, float],  # an entry of the grid
     n: int,  # how many
 ) -> list[dict[str, float]]:
-    "The `n` entries nearest to the chosen one: the grid's own neighbours, all hyperparameters moved by as many places."
+    "The `n` entries nearest to the chosen one, in places of the grid; of equally near ones those with smaller values."
     columns = {name: sorted(values) for name, values in grid.items()}
-    place = {name: column.index(chosen[name]) for name, column in columns.items()}
-    lowest = -min(place.values())
-    highest = min(len(column) - 1 - place[name] for name, column in columns.items())
-    first = max(lowest, min(-(n // 2), highest + 1 - n))
-    steps = range(first, min(first + n, highest + 1))
-    return [{name: column[place[name] + by] for name, column in columns.items()} for by in steps]
+    start = [column.index(chosen[name]) for name, column in columns.items()]
+    places = product(*(range(len(column)) for column in columns.values()))
+
+    def near(place: tuple[int, ...]) -> tuple[int, int]:
+        moved = [to - by for to, by in zip(place, start, strict=True)]
+        return sum(map(abs, moved)), sum(moved)
+
+    nearest = sorted(sorted(places, key=near)[:n])
+    return [{name: column[at] for (name, column), at in zip(columns.items(), p, strict=True)} for p in nearest]
 
 # %% ../../nbs/plan/02_specs.ipynb #54b3f73b
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
@@ -212,3 +216,9 @@ def wanted(
     of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
     measurements = [spec for paper in papers for spec in measurement_specs(paper, request.scale, of[paper])]
     return Wanted(tuning, trainings, [] if models or datasets else measurements)
+
+# %% ../../nbs/plan/02_specs.ipynb #997edddc
+def after_tuning(todo: Wanted, store: Store) -> list[RunSpec]:
+    "The trainings that can be done: none of a paper that has a tuning run without a record."
+    incomplete = {spec.paper for spec in todo.tuning if store.record(spec) is None}
+    return [spec for spec in todo.trainings if spec.paper not in incomplete]

@@ -21,11 +21,11 @@ __all__ = ['agreements', 'pair_records']
 # %% ../../nbs/psa/09_agreement.ipynb #52d9c2a8
 def agreements(
     slots: Sequence[Float[Tensor, "n slots dim"]],  # of the same scenes, one for each training
-    matching: str = "first",  # as `slot_agreement` takes it
+    **choices: Any,  # `matching` and `protocol`, as `slot_agreement` takes them
 ) -> dict[str, list]:  # trainings `a` and `b`, `smcc` and `r2`: one entry per ordered pair
     "How well the slots of each training follow from those of every other (psa, section 6)."
     a, b = zip(*permutations(range(len(slots)), 2), strict=True)
-    pairs = [slot_agreement(slots[i], slots[j], matching=matching) for i, j in zip(a, b, strict=True)]
+    pairs = [slot_agreement(slots[i], slots[j], **choices) for i, j in zip(a, b, strict=True)]
     return {"a": list(a), "b": list(b), "smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
 
 # %% ../../nbs/psa/09_agreement.ipynb #0d46c6c2

@@ -5,24 +5,26 @@
 # %% ../../nbs/psa/08_settings.ipynb #5b4c12be
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'PRINTED_AS', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'SLOT_ATTENTION', 'BURGESS', 'SOURCES',
-           'OF_MONET', 'SETTINGS', 'with_slots']
+__all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'SLOT_ATTENTION',
+           'BURGESS', 'SOURCES', 'OF_MONET', 'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
 PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints numbers for
+IMAGE_SIZES = {"clevr6": 128, "objects_room": 64, "sprites": 64}  # pixels per side
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 SEEDS = 3  # ours
 PROTOCOLS = ("paper",)  # no code was released, so there is one reading
 
 # %% ../../nbs/psa/08_settings.ipynb #ab3bc02f
 TRAINING = {
-    "scoring": {"samples": 1_000},
+    "scoring": {"samples": {"clevr6": 1_000, "objects_room": 1_000, "sprites": 4_000}},
     "optimizer": {"learning_rate": 4e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
     "training": {"clip": None, "steps": 500_000, "batch_size": 64, "schedule": "warm_up_exponential"},
     "model": {"n_slots": N_SLOTS},
@@ -31,6 +33,7 @@ TRAINING = {
 MONET = {
     "optimizer": {"algorithm": "rmsprop", "learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99},
     "training": {"schedule": "constant"},
+    "model": {"beta": 0.5, "gamma": 0.5},
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {
@@ -45,14 +48,20 @@ SOURCES = {
 OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
 
 # %% ../../nbs/psa/08_settings.ipynb #2b7fcbae
-def with_slots(more: Pieces | None = None, sources: dict[str, str] = SOURCES, **model: Any) -> Setting:
+def with_slots(
+    more: Pieces | None = None,
+    sources: dict[str, str] = SOURCES,
+    per_pixel: Mapping[str, int] | None = None,  # as of `Setting`
+    **model: Any,
+) -> Setting:
     "The setting of a model with slots."
-    return Setting(merged(TRAINING, more or {}, {"model": model}), revision=2, sources=sources)
+    settings = merged(TRAINING, more or {}, {"model": model})
+    return Setting(settings, per_pixel=per_pixel or {}, image_size=IMAGE_SIZES, revision=3, sources=sources)
 
 
 SETTINGS = {
     "ae": with_slots(dim=64),
-    "monet": with_slots(MONET, OF_MONET, dim=16),
+    "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, dim=16),
     "sa": with_slots(dim=64, iterations=3),
     "sa_noa": with_slots(dim=64, iterations=3),
     "psa": with_slots(dim=64, iterations=3),

@@ -16,6 +16,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
+from ..baselines.slot_attention import SlotAutoencoder
+from ..core.device import make_generator
 from ..data.load import Dataset, load_dataset
 from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
@@ -24,9 +26,9 @@ from ..scores.reconstruction import mse, psnr
 from ..scores.segmentation import fg_ari
 
 # %% auto #0
-__all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'segment_all', 'reconstruction_scores',
-           'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation',
-           'evaluate_slots', 'slot_sheet']
+__all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'start_of', 'slots_all', 'segment_all',
+           'reconstruction_scores', 'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores',
+           'SlotEvaluation', 'evaluate_slots', 'slot_sheet']
 
 # %% ../../nbs/runs/02_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -60,19 +62,47 @@ def training_scenes(
     train = load_dataset(name, source, device=device, image_size=image_size, **joint).split("train")
     return train if n is None else train.first(n)
 
+# %% ../../nbs/runs/02_slots.ipynb #ffb3eb83
+def start_of(model: Autoencoder, seed: int | None) -> dict[str, torch.Generator]:
+    "Arguments with which a model encodes images each from slots of its own; none without a seed or a random start."
+    if seed is None or not isinstance(model, SlotAutoencoder):
+        return {}
+    return {"generator": make_generator(seed, next(model.parameters()).device)}
+
+
+@torch.no_grad()
+def slots_all(
+    model: Autoencoder,
+    images: UInt8[Tensor, "n height width 3"],
+    seed: int | None = None,  # as of `start_of`
+    batch_size: int = 50,
+) -> Float[Tensor, "n slots dim"]:
+    "Slots of any number of images."
+    start = start_of(model, seed)
+    return torch.cat([model.encode(batch, **start) for batch in images.split(batch_size)])
+
 # %% ../../nbs/runs/02_slots.ipynb #189cab71
 @torch.no_grad()
 def segment_all(
-    model: Autoencoder, images: UInt8[Tensor, "n height width 3"], batch_size: int = 50
+    model: Autoencoder,
+    images: UInt8[Tensor, "n height width 3"],
+    batch_size: int = 50,
+    seed: int | None = None,  # as of `start_of`
 ) -> Int[Tensor, "n height width"]:
     "The slot that each pixel belongs to, for any number of images."
-    return torch.cat([model.segment(batch) for batch in images.split(batch_size)])
+    start = start_of(model, seed)
+    return torch.cat([model.segment(batch, **start) for batch in images.split(batch_size)])
 
 
-def reconstruction_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
+def reconstruction_scores(
+    model: Autoencoder,
+    data: Dataset,
+    slots: Float[Tensor, "n slots dim"],
+    seed: int | None = None,  # as of `start_of`
+) -> dict[str, float]:
     "`psnr`, `mse` and `fg_ari`."
     reconstructions = decode_all(model, slots, batch_size=50)
-    segments = segment_all(model, data.images)
+    segments = segment_all(model, data.images, seed=seed)
     return {
         "psnr": psnr(data.images, reconstructions),
         "mse": mse(data.images, reconstructions),
@@ -126,13 +156,17 @@ THRESHOLD = 0.01
 
 
 @torch.no_grad()
-def relevance_scores(model: Autoencoder, data: Dataset, batch_size: int = 50) -> dict[str, float]:
+def relevance_scores(
+    model: Autoencoder,
+    data: Dataset,
+    batch_size: int = 50,
+    seed: int | None = None,  # as of `start_of`
+) -> dict[str, float]:
     "`slot_count_mae` and `flops_saving_percent_max`; nothing for a model whose slots have no weights."
     if not getattr(model.latent, "has_weights", False):
         return {}
-    weights = torch.cat(
-        [model.latent(model.encoder(to_network(batch))).weight for batch in data.images.split(batch_size)]
-    )
+    start, batches = start_of(model, seed), data.images.split(batch_size)
+    weights = torch.cat([model.latent(model.encoder(to_network(batch)), **start).weight for batch in batches])
     used = active(weights, THRESHOLD).sum(1)
     present = data.segment_counts.sum(1)
     return {
@@ -152,14 +186,17 @@ class SlotEvaluation:
 def evaluate_slots(
     model: Autoencoder,
     data: Dataset,  # from `held_out_scenes`
-    seed: int = 0,
+    seed: int = 0,  # of the initial slots, and of divisions into halves
     n_contrast: int = 64,  # images that the contrast is a mean over
 ) -> SlotEvaluation:
     "All scores of a model of slots (psa, section 6 and appendix H)."
-    slots = encode_all(model, data.images, batch_size=50)
-    scores = reconstruction_scores(model, data, slots) | relevance_scores(model, data)
+    in_training = model.training
+    model.eval()  # slots are means of their posteriors
+    slots = slots_all(model, data.images, seed)
+    scores = reconstruction_scores(model, data, slots, seed) | relevance_scores(model, data, seed=seed)
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n_contrast)
+    model.train(in_training)
     return SlotEvaluation(scores, slots)
 
 # %% ../../nbs/runs/02_slots.ipynb #65fc716e

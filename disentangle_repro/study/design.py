@@ -166,9 +166,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.take:
         return take(store, given.take)
     with executor(given.engine) as pool:
+        untuned = ""
         for name, runs in stages(store):
+            part, _, step = name.partition(": ")
+            if part == untuned:
+                tqdm.write(f"{name}: left out, since its tuning is not complete")
+                continue
             tqdm.write(f"{name}: {len(runs)} runs")
-            failures |= do_runs(runs, store, pool, run_and_keep)
+            failed = do_runs(runs, store, pool, run_and_keep)
+            failures |= failed
+            untuned = part if failed and step == "tuning" else ""
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")
     return 1 if failures else 0

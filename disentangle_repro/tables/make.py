@@ -21,7 +21,7 @@ from ..core.scale import pick_scale
 from ..papers import PAPERS
 from .ledger import written_summaries
 from ..plan.request import Request, asked_papers, asked_request, parser
-from ..plan.specs import is_alone, wanted
+from ..plan.specs import after_tuning, is_alone, wanted
 from ..study.spot_check import spot_check
 from ..runs.runner import do_runs, execute, set_damaged_aside
 from ..train.store import project_store
@@ -79,8 +79,11 @@ def make_tables(
             tuning = wanted(papers, request, store, models, datasets).tuning
             failures = do_runs(tuning, store, pool) if tuning else {}
             todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
+            trainings = after_tuning(todo, store)
             together = [spec for spec in todo.measurements if not is_alone(spec)]
-            for part in filter(None, (todo.trainings, together)):
+            if left_out := len(todo.trainings) - len(trainings):
+                tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
+            for part in filter(None, (trainings, together)):
                 failures |= do_runs(part, store, pool)
         for spec in (spec for spec in todo.measurements if is_alone(spec)):
             with executor(quiet, at_once=1) as pool, forked_kernels(None):

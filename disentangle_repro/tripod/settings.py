@@ -77,7 +77,9 @@ def ablation(**changes: float) -> Setting:
 
 
 SETTINGS = {
-    "beta_tcvae": with_training({"model": {"beta": BETA}}, grid={"model.beta": (1.0, 2.0, 3.0, 5.0, 10.0)}),
+    "beta_tcvae": with_training(
+        {"model": {"beta": BETA}}, grid={"model.beta": (1.0, 2.0, 3.0, 5.0, 10.0)}, per_pixel={"model.beta": 1}
+    ),
     "qlae": with_training(
         {"optimizer": {"weight_decay": 1e-2}, "model": LEARNED},
         grid={"optimizer.weight_decay": (1e-8, 1e-6, 1e-4, 1e-2, 1.0)},

@@ -6,7 +6,7 @@ import pytest
 
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.specs import run_spec, tuning_specs
+from disentangle_repro.plan.specs import after_tuning, run_spec, tuning_specs, wanted
 from disentangle_repro.study import design
 from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
 from disentangle_repro.tables.make import is_study, parser
@@ -50,6 +50,40 @@ def test_what_was_chosen_is_tuned_with_its_neighbours(scale, tried):
     table = replace(PAPERS["qlae"].tables[0], models=("beta_vae",), datasets=("shapes3d",))
     (grid,) = tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
     assert [beta for (beta,) in grid] == tried
+
+
+def test_of_a_pair_each_weight_is_tried_one_place_lower():
+    table = replace(PAPERS["tripod"].tables[0], models=("tripod", "tripod_naive"), datasets=("shapes3d",))
+    grids = {model: list(grid) for (model, _), grid in tuning_specs(table, REQUEST).items()}
+    assert grids["tripod"] == [(1e-6, 1e-2), (1e-4, 1e-4), (1e-4, 1e-2)]
+    assert grids["tripod_naive"] == [(1e-6, 1e-6), (1e-4, 1e-8), (1e-4, 1e-6)]
+
+
+def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
+    begun = []
+
+    def do_runs(specs, store, pool, do):
+        begun.extend(specs)
+        return {spec.id: "ValueError" for spec in specs if spec.model == "tripod_naive"}
+
+    monkeypatch.setattr(design, "do_runs", do_runs)
+    monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
+    assert design.main([]) == 1
+    steps = {(spec.paper, spec.part("training").get("steps")) for spec in begun if spec.seed in (0, 1, 2, 3)}
+    assert ("tripod", 2_500) in steps and ("tripod", 10_000) not in steps and ("factorqvae", 10_000) in steps
+    assert "tripod on shapes3d: left out" in capsys.readouterr().out
+
+
+def test_trainings_of_a_paper_wait_until_all_of_its_tuning_has_a_record(tmp_path):
+    store = store_in(tmp_path)
+    todo = wanted(["tripod", "factorqvae"], REQUEST, store)
+    assert {spec.paper for spec in after_tuning(todo, store)} == {"factorqvae"}
+    *most, last = todo.tuning
+    for spec in most:
+        store.finish(spec, {"scores": {}})
+    assert {spec.paper for spec in after_tuning(todo, store)} == {"factorqvae"}
+    store.finish(last, {"scores": {}})
+    assert after_tuning(todo, store) == todo.trainings
 
 
 def finished(store, spec, files):
