@@ -44,11 +44,11 @@ from disentangle_repro.tables.verdicts import (
 # %% auto #0
 __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'read_claims',
            'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'difference_of', 'tested', 'names',
-           'compared', 'comparisons', 'Verdict', 'metric_name', 'described', 'needed', 'word_for', 'on_claims_side',
-           'closest', 'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts', 'settings_won',
-           'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
-           'claimed_cells', 'cells_of', 'cells_there', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette',
-           'ranges', 'sweep_numbers', 'judge_sweep', 'judge']
+           'compared', 'comparisons', 'Verdict', 'metric_name', 'with_interval', 'described', 'needed', 'word_for',
+           'on_claims_side', 'closest', 'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts',
+           'settings_won', 'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio',
+           'judge_near', 'claimed_cells', 'cells_of', 'cells_there', 'judge_value', 'judge_at_most', 'judge_side',
+           'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep', 'judge']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -182,6 +182,11 @@ def metric_name(metric: str) -> str:
     return f"range of {name} over {sweep}" if sweep else name
 
 
+def with_interval(number: Any) -> str:  # a row of a table with columns `COLUMNS`
+    "A mean, with half its 95% interval where that is known."
+    return f"{number.value:.2f}" + (f" ± {number.ci95:.2f}" if math.isfinite(number.ci95) else "")
+
+
 def described(row: Any) -> str:
     "A comparison in words."
     models = f"{MODEL_NAMES.get(row.left, row.left)} against {MODEL_NAMES.get(row.right, row.right)}"
@@ -202,7 +207,7 @@ def word_for(claim: dict[str, Any], made: pd.DataFrame, wanted: int) -> str:
 
 
 def on_claims_side(claim: dict[str, Any], made: pd.DataFrame) -> pd.Series:
-    "Which comparisons go the claim's way, however narrowly."
+    "Which comparisons are as claimed in the mean, however narrowly."
     if claim.get("op") == "~":
         return made.difference.abs() <= claim["tolerance"] + 1e-9
     return made.difference < 0 if claim.get("op") == "<" else made.difference > 0
@@ -215,11 +220,11 @@ def closest(claim: dict[str, Any], made: pd.DataFrame) -> Any:  # a row
 
 # %% ../../nbs/tables/04_claims.ipynb #f7fac122
 def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
-    "How many comparisons are in favour, metric by metric where there are several, and how many go the claim's way."
+    "How many means are as claimed, metric by metric where there are several, and how many of them significantly."
     good, way = made.sure & (made.favour <= LEVEL), on_claims_side(claim, made)
-    sure = f"{good.sum()} of {len(made)} in favour, " if made.sure.any() else ""
     parts = [f"{METRIC_NAMES.get(m, m)} {of.sum()} of {len(of)}" for m, of in way.groupby(made.metric, sort=False)]
-    return f"{sure}{way.sum()} of {len(made)} go the claim's way" + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
+    sure = f", {good.sum()} significantly" if made.sure.any() else ""
+    return f"{way.sum()} of {len(made)} means as claimed" + (f" ({', '.join(parts)})" if len(parts) > 1 else "") + sure
 
 
 def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
@@ -362,7 +367,7 @@ def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     ours, theirs = claimed_cells(claim, numbers), claimed_cells(claim, printed_numbers(claim["paper"]))
     if not ours or not theirs:
         return NOTHING
-    why = "; ".join(f"{a.value:.2f} (printed {b.value:.2f})" for a, b in zip(ours, theirs, strict=True))
+    why = "; ".join(f"{with_interval(a)} (printed {with_interval(b)})" for a, b in zip(ours, theirs, strict=True))
     if numbers.printed.all():
         return Verdict(CANNOT, f"the printed number is the claim: {why}")
     found = [Difference(a.value - b.value, a.error, a.seeds - 1, a.seeds) for a, b in zip(ours, theirs, strict=True)]
@@ -374,7 +379,7 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     ours = claimed_cells(claim, numbers)
     if not ours:
         return NOTHING
-    why = "; ".join(f"{metric_name(n.metric)}: {n.value:.2f} (at most {claim['most']:g})" for n in ours)
+    why = "; ".join(f"{metric_name(n.metric)}: {with_interval(n)} (at most {claim['most']:g})" for n in ours)
     return judge_side(ours, "<", claim["most"], why)
 
 
@@ -438,7 +443,7 @@ def judge_sweep(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     ours, wanted = cells_there(claim, numbers), cells_of(claim)
     if not ours:
         return judge_vignette(claim, numbers)
-    words = [f"{metric_name(n.metric)}, {MODEL_NAMES.get(n.model, n.model)}: {n.value:.2f}" for n in ours]
+    words = [f"{metric_name(n.metric)}, {MODEL_NAMES.get(n.model, n.model)}: {with_interval(n)}" for n in ours]
     verdict = judge_side(ours, claim["op"], claim["than"], f"{'; '.join(words)} ({claim['op']} {claim['than']:g})")
     decided = verdict.word != UNDECIDED
     part = f"{len(ours)} of {len(wanted)} numbers" if len(ours) < len(wanted) and decided else ""

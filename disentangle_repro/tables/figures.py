@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ..data.load import GRIDS
 from ..metrics import plot_nmi
@@ -120,13 +121,14 @@ def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None
 
 # %% ../../nbs/tables/02_figures.ipynb #002307fa
 def draw_row(axis: Axes, row: int, cell: Any, by_seed: Sequence[float]) -> None:
-    "A model's printed number above ours, with intervals and seeds."
-    bar = {"fmt": "none", "linewidth": 1.2}
-    axis.errorbar(cell.reported, row - 0.17, xerr=np.nan_to_num(cell.reported_ci95), ecolor="0.6", **bar)
-    axis.plot(cell.reported, row - 0.17, "D", color="0.5", markersize=4)
-    axis.errorbar(cell.ours, row + 0.17, xerr=np.nan_to_num(cell.ours_ci95), ecolor="C0", **bar)
-    axis.plot(cell.ours, row + 0.17, "o", color="C0", markersize=5)
-    axis.plot(by_seed, [row + 0.17] * len(by_seed), "o", color="C0", markersize=2.5, alpha=0.6)
+    "A model's printed number above ours, with intervals, arrows where these leave the panel, and seeds."
+    for who, place, colour, marker in (("reported", row - 0.17, "0.45", "D"), ("ours", row + 0.17, "C0", "o")):
+        value, half = getattr(cell, who), np.nan_to_num(getattr(cell, f"{who}_ci95"))
+        axis.errorbar(value, place, xerr=half, fmt=marker, color=colour, markersize=4, linewidth=1.2)
+        for end, outside, arrow in ((0, value - half < 0, "<"), (1, value + half > 1, ">")):
+            if outside:
+                axis.plot(end, place, arrow, color=colour, markersize=4, clip_on=False)
+    axis.plot(by_seed, [row + 0.17] * len(by_seed), "|", color="C0", markersize=7)
 
 
 def draw_beside(
@@ -135,7 +137,7 @@ def draw_beside(
 ) -> Figure:
     "Printed numbers and ours, a panel for each metric and a row for each model that has numbers of ours."
     models = list(dict.fromkeys(cells.dropna(subset="ours").model))
-    size = (2.6 * len(metrics), 1 + 0.34 * len(models))
+    size = (2.6 * len(metrics), 1.2 + 0.34 * len(models))
     figure, axes = plt.subplots(1, len(metrics), figsize=size, layout="constrained", sharey=True, squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for cell in cells[(cells.metric == metric) & cells.ours.notna()].itertuples():
@@ -144,4 +146,7 @@ def draw_beside(
         axis.set_yticklabels([MODEL_NAMES[model] for model in models])
         axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].invert_yaxis()
+    looks = {"printed": ("D", "0.45"), "ours, 95% interval": ("o", "C0"), "a seed": ("|", "C0")}
+    shown = [Line2D([], [], linestyle="", marker=marker, color=colour) for marker, colour in looks.values()]
+    figure.legend(shown, looks, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
     return figure

@@ -216,7 +216,10 @@ def equal_rows(cells: pd.DataFrame) -> str:  # empty where there are none
     return " ".join(f"{names} have the same scores in every digit, seed by seed." for names in same)
 
 # %% ../../nbs/tables/01_layout.ipynb #d2c719c7
-BOLD = "Bold: cannot be told from the best of its column, by 95% intervals over at least three seeds (trainings)."
+BOLD = (
+    "Bold: the 95% interval, over at least three seeds (trainings), overlaps with the one that reaches furthest among"
+    " the models on its data set, InfoGANs apart."
+)
 
 
 def footnote(cells: pd.DataFrame) -> str:

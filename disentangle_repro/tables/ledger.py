@@ -37,6 +37,7 @@ from disentangle_repro.tables.claims import (
     on_claims_side,
     printed_numbers,
     read_claims,
+    settings_won,
 )
 from .layout import footnote, page
 from .verdicts import Difference, claims_power, deciding_seeds, hierarchical_probabilities
@@ -95,7 +96,7 @@ def oriented(
 
 
 def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataFrame) -> str:
-    "The power at the printed effect and the seeds that would decide; empty where spreads or effects are not known."
+    "The power if the printed differences are the true ones, and the seeds for 80%; empty where these are not known."
     settings = oriented(claim, numbers, printed) if claim.get("kind", "comparison") in COMPARING else []
     if not settings:
         return ""
@@ -103,8 +104,8 @@ def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataF
     how = {"needed": len(settings) // 2 + 1 if "in_most" in claim.get("kind", "") else len(settings)}
     how["tolerance"] = claim["tolerance"] if claim.get("op") == "~" else None
     enough = deciding_seeds(settings, **how)
-    wanted = f"{enough} seeds would decide" if enough else "not even 100 seeds would"
-    return f"power at the printed effect {claims_power(settings, seeds, **how):.0%} with {seeds} seeds; {wanted}"
+    wanted = f"{enough} seeds for 80%" if enough else "not 80% with 100 seeds"
+    return f"power at the printed differences {claims_power(settings, seeds, **how):.0%} with {seeds} seeds, {wanted}"
 
 # %% ../../nbs/tables/05_ledger.ipynb #f8805962
 @cache
@@ -128,6 +129,8 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     about |= {model for pair in claim.get("pairs", ()) for model in pair[:2] if "metric" in claim}  # of ratios
     used = numbers[numbers.model.isin(about) & ~numbers.printed.astype(bool)]
     used = used[used.metric.isin(claim["metrics"])] if "metrics" in claim else used
+    if AGGREGATED not in claim.get("datasets", [AGGREGATED]):
+        used = used[used.dataset.isin(claim["datasets"])]
     if used.empty:
         return ""
     if not (made := used[used.updates > 0]).shape[0]:
@@ -140,7 +143,7 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     return f"at {steps} (scale {scale}, {seeds} seeds, {tuned(claim['paper'], set(made.model), scale)})"
 
 # %% ../../nbs/tables/05_ledger.ipynb #d32dfa61
-LOST = Verdict(CANNOT, "not printed")
+LOST = Verdict(CANNOT, "no printed number in our copy")
 NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
 
 
@@ -199,14 +202,18 @@ def summary(book: pd.DataFrame, who: str = "ours") -> str:
 WHY_NOT = {
     "no interval": "printed without a defined interval",
     "not printed": "no printed number in our copy",
+    "the claim": "the printed number is itself the claim",
     "a figure": "a figure",
 }
 
 
 def in_short(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
-    "How many comparisons go the claim's way, and the one that is closest to failing; empty for other kinds."
+    "How many means are as claimed, and the comparison that is closest to failing; empty for other kinds."
     if claim.get("kind", "comparison") not in COMPARING:
         return ""
+    if claim.get("kind") == "best_in_most":
+        won, _ = settings_won(claim, numbers)
+        return f"best in {(won.difference >= 0).sum()} of {len(won)}" if len(won) else ""
     made = comparisons({"op": ">"} | claim, numbers)
     if made.empty:
         return ""
@@ -224,19 +231,20 @@ def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
         for claim in read_claims(paper):
             verdict, name = on_printed(claim, printed), claim["id"]
             if verdict.word != CANNOT:
-                enough = could_decide(claim, printed, printed).rpartition("; ")[2].partition(" seeds")[0]
+                enough = could_decide(claim, printed, printed).rpartition(", ")[2].partition(" seeds")[0]
                 shown = in_short(claim, printed) or verdict.why.partition("; ")[0]
-                few = enough.replace("not even", "over")
+                few = enough.replace("not 80% with", "over")
                 rows.append(f"| {name} | {claim['statement']} | **{verdict}** | {shown} | {few} |")
             else:
                 way = in_short(claim, printed).partition(",")[0]
-                why = "a figure" if verdict.why == "a figure" else "not printed" if verdict == LOST else "no interval"
+                reasons = {"a figure": "a figure", LOST.why: "not printed", "the printed number": "the claim"}
+                why = next((said for start, said in reasons.items() if verdict.why.startswith(start)), "no interval")
                 open_ones.append((why, f"{name} ({way})" if way else name))
-    columns = "| claim | statement | verdict | comparisons in its favour; the closest | seeds |\n|---|---|---|---|---|"
+    columns = "| claim | statement | verdict | means as claimed; the least | seeds |\n|---|---|---|---|---|"
     table = "\n".join([columns, *rows])
     parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
     of = len(rows) + len(open_ones)
-    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets the comparisons in their favour):"
+    head = f"{len(open_ones)} of {of} claims cannot be judged (in brackets how many means are as claimed):"
     return "\n".join([table, "", head, "", *(part for part in parts if not part.endswith(": "))])
 
 # %% ../../nbs/tables/05_ledger.ipynb #54751411

@@ -62,7 +62,7 @@ def test_a_claim_without_intervals_is_counted_and_not_judged(claim, words, good,
     claim, printed = CLAIMS[claim], printed_numbers("factorqvae")
     assert words in claim["statement"] and len(comparisons(claim, printed)) == of
     verdict = judge(claim, printed)
-    assert verdict.word == CANNOT and f"; {good} of {of} go the claim's way" in verdict.why
+    assert verdict.word == CANNOT and f"; {good} of {of} means as claimed" in verdict.why
     assert math.isnan(margin(claim, printed)) and math.isnan(deciding_margin(claim, printed))
 
 

@@ -223,7 +223,7 @@ def test_a_verdict_says_in_its_sentence_what_it_rests_on(scale, updates, said, m
     monkeypatch.setattr(ledger, "read_claims", lambda paper: [claim])
     sentence = ledger.readable(ledger.ledger("qlae", ours))["on ours"]["qlae-1"]
     assert sentence.startswith("**supported** at ") and said in sentence.partition(":")[0]
-    assert "over 4 data sets and seeds: ahead 100%" in sentence and "power at the printed effect 100%" in sentence
+    assert "over 4 data sets and seeds: ahead 100%" in sentence and "power at the printed differences 100%" in sentence
 
 
 def test_power_is_that_of_the_noncentral_t_and_of_simulation():
