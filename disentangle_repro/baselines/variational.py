@@ -164,9 +164,10 @@ def beta_tcvae(
     n_latents: int,
     *,
     beta: float = 1.0,  # of the total correlation against a reconstruction in nats (table 11)
+    kl: float = 1.0,  # of all three parts, where the reconstruction has fewer pixels than the weight is meant for
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-TCVAE (Chen et al., 2018) with the networks of qlae, appendix C.3."
     strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
-    weights = {name: strength / pixel_values(**nets) for name, strength in strengths.items()}
+    weights = {name: kl * strength / pixel_values(**nets) for name, strength in strengths.items()}
     return Autoencoder(**make_networks(TotalCorrelationLatent(), n_latents, **nets), weights=weights)

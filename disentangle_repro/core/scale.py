@@ -32,7 +32,7 @@ class Scale:
     images: int | None = None  # a random subset of the data set
     image_size: int | None = None  # pixels per side after averaging
     precision: str | None = None  # of the networks while they train
-    evaluation_samples: int | None = None  # at most
+    evaluation_samples: int | None = None  # of the usual cost, at most
     tuning_seeds: int = 0  # runs for each value of a tuned coefficient; none where it is not tuned
     tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
     tuning_divisor: int = 1  # of the updates, while tuning

@@ -25,7 +25,7 @@ TRAINING = {
     "training": {"clip": None, "batch_size": 256},
     "scoring": {"samples": 15_000, "predictors": ["boosting", "forest"], "encoding": "one_hot"},
     "model": {"family": "preactivation"},
-    "scaling": {"image_cost": 4, "sample_share": 2},  # of qlae's networks: batches are divided, samples are not
+    "scaling": {"image_cost": 4, "sample_share": 2},  # of qlae's networks
 }
 ITERATIONS = 100_000
 SEEDS = 1  # none is printed

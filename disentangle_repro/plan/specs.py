@@ -206,19 +206,32 @@ def wanted(
 ) -> Wanted:
     "What has to be done for the tables of some papers; `ValueError` for a paper without tables."
 
-    def chosen(specs: Iterable[RunSpec]) -> list[RunSpec]:
-        return [s for s in once(specs) if s.model in (models or [s.model]) and s.dataset in (datasets or [s.dataset])]
+    def chosen(specs: Iterable[RunSpec], besides: Iterable[str] = ()) -> list[RunSpec]:
+        asked = {*models, *besides} if models else ()
+        return [s for s in once(specs) if s.model in (asked or [s.model]) and s.dataset in (datasets or [s.dataset])]
 
     tables = paper_tables(papers)
-    grids = (grid for table in tables for grid in tuning_specs(table, request).values())
-    tuning = chosen(spec for grid in grids for specs in grid.values() for spec in specs)
+    grids = [grid for table in tables for grid in tuning_specs(table, request).values()]
+    tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
+    tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
     of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
     measurements = [spec for paper in papers for spec in measurement_specs(paper, request.scale, of[paper])]
     return Wanted(tuning, trainings, [] if models or datasets else measurements)
 
 # %% ../../nbs/plan/02_specs.ipynb #997edddc
-def after_tuning(todo: Wanted, store: Store) -> list[RunSpec]:
-    "The trainings that can be done: none of a paper that has a tuning run without a record."
-    incomplete = {spec.paper for spec in todo.tuning if store.record(spec) is None}
-    return [spec for spec in todo.trainings if spec.paper not in incomplete]
+def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -> list[RunSpec]:
+    "Those of some trainings whose hyperparameters are tuned, or need no tuning."
+    tables = paper_tables(list(dict.fromkeys(spec.paper for spec in trainings)))
+    incomplete = {
+        (table.paper, *where)
+        for table in tables
+        for where, grid in tuning_specs(table, request).items()
+        if any(store.record(spec) is None for specs in grid.values() for spec in specs)
+    }
+
+    def waits(spec: RunSpec) -> bool:
+        of = PAPERS[spec.paper].setting(spec.model).tuned_as or spec.model
+        return (spec.paper, of, spec.dataset) in incomplete
+
+    return [spec for spec in trainings if not waits(spec)]

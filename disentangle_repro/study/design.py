@@ -18,7 +18,7 @@ from ..core.hyperparameters import merged
 from ..core.scale import SCALES
 from ..papers import PAPERS
 from ..plan.request import Request, known_engine
-from ..plan.specs import is_alone, measurement_specs, run_spec, wanted
+from ..plan.specs import after_tuning, is_alone, measurement_specs, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside
 from .crate import write_crate
 from ..core.run_spec import RunSpec
@@ -166,16 +166,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.take:
         return take(store, given.take)
     with executor(given.engine) as pool:
-        untuned = ""
         for name, runs in stages(store):
-            part, _, step = name.partition(": ")
-            if part == untuned:
-                tqdm.write(f"{name}: left out, since its tuning is not complete")
-                continue
             tqdm.write(f"{name}: {len(runs)} runs")
-            failed = do_runs(runs, store, pool, run_and_keep)
-            failures |= failed
-            untuned = part if failed and step == "tuning" else ""
+            if name in [f"{part.paper} on {part.dataset}" for part in PARTS]:
+                tuned = after_tuning(runs, REQUEST, store)
+                tqdm.write(f"{len(runs) - len(tuned)} of them left out: their tuning is not complete" * (tuned != runs))
+                runs = tuned
+            failures |= do_runs(runs, store, pool, run_and_keep)
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")
     return 1 if failures else 0

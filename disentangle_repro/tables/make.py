@@ -79,7 +79,7 @@ def make_tables(
             tuning = wanted(papers, request, store, models, datasets).tuning
             failures = do_runs(tuning, store, pool) if tuning else {}
             todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
-            trainings = after_tuning(todo, store)
+            trainings = after_tuning(todo.trainings, request, store)
             together = [spec for spec in todo.measurements if not is_alone(spec)]
             if left_out := len(todo.trainings) - len(trainings):
                 tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")

@@ -49,6 +49,7 @@ SOURCES = {
     "model.n_values": "section 3.1; qlae, table 8",
     "model.family": "T6",
     "model.beta": "table 5",
+    "model.kl": "Chen et al. (2018)",
     "model.multiinformation": "table 5; T7",
     "model.hessian": "table 5; T7",
     "model.quantize": "qlae, table 8",
@@ -78,7 +79,7 @@ def ablation(**changes: float) -> Setting:
 
 SETTINGS = {
     "beta_tcvae": with_training(
-        {"model": {"beta": BETA}}, grid={"model.beta": (1.0, 2.0, 3.0, 5.0, 10.0)}, per_pixel={"model.beta": 1}
+        {"model": {"beta": BETA, "kl": 1.0}}, grid={"model.beta": (1.0, 2.0, 3.0, 5.0, 10.0)}, per_pixel={"model.kl": 1}
     ),
     "qlae": with_training(
         {"optimizer": {"weight_decay": 1e-2}, "model": LEARNED},

@@ -71,19 +71,30 @@ def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     assert design.main([]) == 1
     steps = {(spec.paper, spec.part("training").get("steps")) for spec in begun if spec.seed in (0, 1, 2, 3)}
     assert ("tripod", 2_500) in steps and ("tripod", 10_000) not in steps and ("factorqvae", 10_000) in steps
-    assert "tripod on shapes3d: left out" in capsys.readouterr().out
+    assert "tripod on shapes3d: 21 runs\n21 of them left out" in capsys.readouterr().out
 
 
-def test_trainings_of_a_paper_wait_until_all_of_its_tuning_has_a_record(tmp_path):
+def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
     store = store_in(tmp_path)
     todo = wanted(["tripod", "factorqvae"], REQUEST, store)
-    assert {spec.paper for spec in after_tuning(todo, store)} == {"factorqvae"}
-    *most, last = todo.tuning
+
+    def ready():
+        return {spec.model for spec in after_tuning(todo.trainings, REQUEST, store) if spec.dataset == "shapes3d"}
+
+    untuned = {spec.model for spec in todo.trainings if spec.paper == "factorqvae"}
+    assert ready() == untuned
+    *most, last = (spec for spec in todo.tuning if (spec.model, spec.dataset) == ("tripod", "shapes3d"))
     for spec in most:
         store.finish(spec, {"scores": {}})
-    assert {spec.paper for spec in after_tuning(todo, store)} == {"factorqvae"}
-    store.finish(last, {"scores": {}})
-    assert after_tuning(todo, store) == todo.trainings
+    assert ready() == untuned
+    store.finish(last, {"scores": {"psnr": 1.0, "infom": 1.0}})
+    assert ready() == untuned | {"tripod", "tripod_no_nhp", "tripod_no_klm", "tripod_finer_quantization"}
+
+
+def test_who_asks_for_an_ablation_asks_for_the_tuning_that_it_takes_its_values_from(tmp_path):
+    todo = wanted(["tripod"], REQUEST, store_in(tmp_path), ["tripod_no_nhp"], ["shapes3d"])
+    assert {spec.model for spec in todo.tuning} == {"tripod"} and {s.model for s in todo.trainings} == {"tripod_no_nhp"}
+    assert not after_tuning(todo.trainings, REQUEST, store_in(tmp_path))
 
 
 def finished(store, spec, files):
