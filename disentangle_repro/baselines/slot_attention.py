@@ -115,6 +115,7 @@ class SlotAttention(nn.Module):
             raise ValueError(f"iterations is {iterations} but must be at least 1.")
         self.start = QUERIES[check_choice("queries", queries, QUERIES)](n_slots, dim)
         self.iterations, self.implicit = iterations, implicit
+        self.draws_start = queries == "sampled"
         self.norm_features, self.norm_slots = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)

@@ -86,6 +86,7 @@ class ProbabilisticSlotAttention(nn.Module):
             raise ValueError(f"n_slots is {n_slots} and iterations {iterations}: both must be at least 1.")
         self.n_slots, self.iterations, self.floor = n_slots, iterations, floor
         self.projected, self.queries = projected, check_choice("queries", queries, ("sampled", "learned"))
+        self.draws_start = queries == "sampled"
         self.norm = nn.LayerNorm(dim) if normalize else nn.Identity()
         self.to_query = identity_map(dim)
         self.to_key, self.to_value = (identity_map(dim) if projected else nn.Identity() for _ in range(2))

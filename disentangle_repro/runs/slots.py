@@ -15,9 +15,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..asymmetry.transformer_vae import TransformerVAE
 from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
-from ..baselines.slot_attention import SlotAutoencoder
 from ..core.device import make_generator
 from ..data.load import Dataset, load_dataset
 from ..nets.slots import SpatialBroadcastDecoder
@@ -66,7 +64,7 @@ def training_scenes(
 # %% ../../nbs/runs/02_slots.ipynb #ffb3eb83
 def start_of(model: Autoencoder, seed: int | None) -> dict[str, torch.Generator]:
     "Arguments with which a model encodes images each from slots of its own; none without a seed or a random start."
-    if seed is None or not isinstance(model, SlotAutoencoder) or isinstance(model, TransformerVAE):
+    if seed is None or not getattr(model.latent, "draws_start", False):
         return {}
     return {"generator": make_generator(seed, next(model.parameters()).device)}
 
