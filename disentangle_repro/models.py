@@ -5,8 +5,10 @@
 # %% ../nbs/models.ipynb #6f8c7056
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from inspect import Parameter, signature
 from typing import Any, Literal, cast
 
 from .asymmetry.transformer_vae import TABLE_1
@@ -33,7 +35,8 @@ from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['MODELS', 'SLOT_MODELS', 'list_models', 'slots_for', 'create_model', 'add_model']
+__all__ = ['MODELS', 'SLOT_MODELS', 'list_models', 'slots_for', 'listed_hyperparameters', 'noting_hyperparameters',
+           'create_model', 'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
 MODELS: dict[str, Callable[..., Autoencoder]] = {
@@ -86,6 +89,24 @@ def slots_for(scene: ObjectScene) -> int:
     "The largest number of slots that a scene needs."
     return scene.objects[1] + scene.segments
 
+# %% ../nbs/models.ipynb #de04e89c
+def listed_hyperparameters(make: Callable[..., Autoencoder]) -> list[str]:
+    "What a model takes besides what `create_model` sets, as its signature has it: `name=default`, and `**nets`."
+    named = [p.replace(annotation=p.empty) for p in signature(make).parameters.values()]
+    kinds = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)
+    return [str(p) for p in named if p.kind in kinds and p.name not in ("image_size", "width", "protocol")]
+
+
+@contextmanager
+def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Iterator[None]:
+    "Adds a model's own hyperparameters to the `TypeError` of an unknown one."
+    try:
+        yield
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error):
+            error.add_note(f"{name} takes {', '.join(listed_hyperparameters(make))}.")
+        raise
+
 # %% ../nbs/models.ipynb #d53d42c0
 def create_model(
     name: str,  # one of `list_models()`
@@ -98,10 +119,14 @@ def create_model(
     n_latents: int | None = None,  # twice as many as there are sources when left out; not of slot models
     **hyperparameters: Any,  # the model's own, such as `n_values` of QLAE
 ) -> Autoencoder:
-    "A newly initialised model; `ValueError` for an unknown name, data set or variant, or a model that is not for it."
+    """A newly initialised model.
+
+    `ValueError` for an unknown name, data set or variant, or a model that is not for it; `TypeError` for an unknown
+    hyperparameter, with a note of the model's own.
+    """
     several = check_choice("dataset", dataset, SCENES | GRIDS) not in GRIDS
     make = check_choice("name", name, SLOT_MODELS if several else MODELS)
-    with seeded(seed):
+    with seeded(seed), noting_hyperparameters(name, SLOT_MODELS[make] if several else MODELS[make]):
         if several:
             if n_latents is not None:
                 raise ValueError(f"n_latents is {n_latents} but {name} on {dataset} has slots: give n_slots and dim.")
