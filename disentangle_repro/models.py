@@ -35,10 +35,16 @@ from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['MODELS', 'SLOT_MODELS', 'list_models', 'slots_for', 'listed_hyperparameters', 'noting_hyperparameters',
+__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'listed_hyperparameters', 'noting_hyperparameters',
            'create_model', 'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
+def of_codebook(ablation: str) -> Callable[..., Autoencoder]:
+    "One of factorqvae's ablations, whose name says the codebook's size."
+    size = {name: ABLATIONS[ablation].text["model"][name] for name in ("n_values", "dim")}
+    return partial(FactorQVAE if ablation.startswith("factor") else qvae, **size)
+
+
 MODELS: dict[str, Callable[..., Autoencoder]] = {
     "ae": plain_autoencoder,
     "beta_vae": beta_vae,
@@ -63,7 +69,7 @@ MODELS: dict[str, Callable[..., Autoencoder]] = {
     "qvae": qvae,
     "factordvae": FactordVAE,
     "factorqvae": FactorQVAE,
-    **{name: FactorQVAE if name.startswith("factor") else qvae for name in ABLATIONS},
+    **{name: of_codebook(name) for name in ABLATIONS},
     **NEGATIVE_RESULTS,  # of qlae, appendix C.4
 }
 
