@@ -41,14 +41,21 @@ def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an 
 
 # %% ../nbs/command.ipynb #e6314b1e
 def read_csv(path: Path) -> pd.DataFrame:
-    "A table without pandas' row numbers; the first row is data where it holds nothing but numbers."
+    """A table without pandas' row numbers; the first row is data where it holds nothing but numbers.
+
+    `ValueError` for a first row 0, 1, 2, ... of more than two columns: pandas writes that for columns without names.
+    """
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1)
-    table = pd.read_csv(path, header=None if all(kind.kind in "if" for kind in first.dtypes) else 0)
-    if pd.isna(first.iat[0, 0]) and (table.iloc[:, 0] == table.index).all():
-        table = table.iloc[:, 1:]
-    return table
+    row = first.iloc[0].tolist()
+    indexed = pd.isna(row[0])
+    counted = row[indexed:] == list(range(len(row) - indexed))
+    if counted and not indexed and len(row) > 2:
+        raise ValueError("its first row is 0, 1, 2, ...: if these are names, write none (header=False) or others.")
+    named = (counted and indexed) or any(kind.kind not in "if" for kind in first.dtypes)
+    table = pd.read_csv(path, header=0 if named else None)
+    return table.iloc[:, 1:] if indexed and (table.iloc[:, 0] == table.index).all() else table
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

@@ -151,4 +151,4 @@ def add_row(
 
 # %% ../nbs/papers.ipynb #0765feae
 REGISTRIES = (MODELS, SLOT_MODELS, SCENES, GRIDS, PUBLISHED, NAMES, RENDERED, PAPERS, MODEL_NAMES, METRIC_NAMES,
-              DECIMALS)  # fmt: skip
+              DECIMALS, LOWER_IS_BETTER)  # fmt: skip

@@ -118,10 +118,12 @@ class DCI(WholeSample):
         max_depth: int | str | None = "tune",
         protocol: Literal["paper", "code"] = "paper",
         seed: int = 0,
+        n_trees: int = 100,
         **options: Any,
     ):
         super().__init__(**options)
         self.choices = {"predictor": predictor, "max_depth": max_depth, "protocol": protocol, "seed": seed}
+        self.choices["n_trees"] = n_trees
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."

@@ -29,10 +29,13 @@ def interaction_loss(
 ) -> Float[Tensor, ""]:  # from 0 to (heads * layers)^2 (1 - 1/slots) / 2; of "code" without the layers
     """The interaction loss, a mean over pixels and the batch (asymmetry, equation F.9 and appendix F.2).
 
-    `ValueError` for an unknown protocol, or no layer at all.
+    `ValueError` for an unknown protocol, no layer at all, or a layer without an axis of heads.
     """
     if not attention:
         raise ValueError("attention has no layer but needs at least one.")
     check_choice("protocol", protocol, ("paper", "code"))
+    for layer in attention:
+        if layer.ndim != 4:
+            raise ValueError(f"attention has a layer {tuple(layer.shape)} but needs (batch, heads, pixels, slots).")
     weights = sum(layer.sum(1) for layer in attention)
     return pair_products(weights if protocol == "paper" else weights / len(attention)).mean()

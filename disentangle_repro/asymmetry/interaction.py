@@ -19,9 +19,9 @@ from ..tripod.hessian_penalty import smooth_decoder
 
 # %% auto #0
 __all__ = ['Generator', 'Slots', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'products',
-           'interaction_tensor', 'interaction_strength', 'interactions', 'interaction_order', 'monomials', 'exponents',
-           'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'splits', 'satisfies_asymmetry',
-           'derivative_columns', 'rank', 'independence_ranks', 'sufficient_independence']
+           'interaction_tensor', 'interaction_strength', 'checked_points', 'interactions', 'interaction_order',
+           'monomials', 'exponents', 'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'splits',
+           'satisfies_asymmetry', 'derivative_columns', 'rank', 'independence_ranks', 'sufficient_independence']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #a0bd9497
 Generator = Callable[[Float[Tensor, "latents"]], Float[Tensor, "outputs"]]
@@ -88,14 +88,28 @@ def interaction_strength(
 Points = Float[Tensor, "points latents"]
 
 
+def checked_points(points: Points, slots: Slots | None = None) -> Points:
+    "Points as rows; `ValueError` for less than float64, and for another number of latents than the slots have."
+    if points.dtype != torch.float64:
+        raise ValueError(f"points are {points.dtype} but must be torch.float64: rounding would count as a derivative.")
+    if slots is not None and count_latents(slots) != points.shape[-1]:
+        raise ValueError(f"points have {points.shape[-1]} latents but slots have {count_latents(slots)}: not the same.")
+    return torch.atleast_2d(points)
+
+
 def interactions(
     f: Generator,
     points: Points,  # a single point (latents) will do
     groups: Slots,
     order: int,  # 1, 2, 3, ...
 ) -> Float[Tensor, "points"]:
-    "Strength of the interaction of the groups at `order`, for each point."
-    tensor = torch.vmap(lambda z: interaction_tensor(f, z, order))(torch.atleast_2d(points))
+    """Strength of the interaction of the groups at `order`, for each point.
+
+    `ValueError` for derivatives that are not finite, and for points in less than float64, whose rounding would count.
+    """
+    tensor = torch.vmap(lambda z: interaction_tensor(f, z, order))(checked_points(points))
+    if not tensor.isfinite().all():
+        raise ValueError(f"f has derivatives of order {order} that are not finite at some of the points.")
     return interaction_strength(tensor, groups, max(order, 2))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #512abe99
@@ -107,6 +121,7 @@ def interaction_order(
     maximum: int = 3,  # the highest order looked for; returned for "this or more"
 ) -> int:
     "Order of the interaction across slots: the largest at which a cross derivative is not zero, 0 if there is none."
+    points = checked_points(points, slots)
     present = [order for order in range(1, maximum + 1) if interactions(f, points, slots, order).max() > tolerance]
     return max(present, default=0)
 
@@ -192,7 +207,7 @@ def satisfies_asymmetry(
     tolerance: float = 1e-8,
 ) -> bool:
     "Whether slots interact at n-th order at most, and every split of a slot at order n+1 (asymmetry, Assumption 3.5)."
-    count_latents(slots)
+    points = checked_points(points, slots)
     across = interactions(f, points, slots, n + 1).max() <= tolerance
     within = [interactions(f, points, parts, n + 1).min() > tolerance for slot in slots for parts in splits(slot)]
     return bool(across and all(within))
@@ -223,7 +238,7 @@ def independence_ranks(
     n: int,  # the order of interaction across slots
 ) -> tuple[Int[Tensor, "points"], Int[Tensor, "points"]]:
     "Rank of all the columns, and the sum of the ranks of the blocks (asymmetry, Definitions A.8, A.9 and 4.2)."
-    count, points = count_latents(slots), torch.atleast_2d(points)
+    count, points = count_latents(slots), checked_points(points, slots)
     tensors = [torch.vmap(lambda z, m=m: derivatives(f, z, m))(points) for m in range(1, n + 2)]
     lower = [derivative_columns(tensor, range(count), m) for m, tensor in enumerate(tensors[:-1], start=1)]
     blocks = [torch.cat(lower, 2)] if lower else []

@@ -67,7 +67,7 @@ from ..tripod.hessian_penalty import smooth_decoder
 from ..tripod.proofs import random_latents
 
 # %% auto #0
-__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'heard_by', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'loudness', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
+__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #d0cecde2
 SLOTS = ((0, 1), (2, 3), (4, 5))  # three slots of two latents, the chapter's example
@@ -1033,7 +1033,7 @@ def _():
         assert bent == order, f"order {bent} after a nonlinear map of latent {place}"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #9bad3e62
-def heard_by(
+def outputs_of(
     jacobian: Float[Tensor, "outputs latents"],
     slot: Sequence[int],
     tolerance: float = 1e-10,
@@ -1044,8 +1044,8 @@ def heard_by(
 # %% ../../nbs/asymmetry/04_composition.ipynb #0b0644f7
 def is_compositional(jacobian: Float[Tensor, "outputs latents"], slots: Slots) -> bool:
     "Whether no output depends on two slots (asymmetry, Definition E.1)."
-    heard = [place for slot in slots for place in heard_by(jacobian, slot)]
-    return len(heard) == len(set(heard))
+    outputs = [place for slot in slots for place in outputs_of(jacobian, slot)]
+    return len(outputs) == len(set(outputs))
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #52bcedf7
 def rank_gain(
@@ -1063,7 +1063,7 @@ def reducing_cuts(
 ) -> list[tuple[list[int], list[int]]]:
     "The partitions of a slot's outputs into two parts that share nothing; none for an irreducible slot (E.3)."
     own = jacobian[:, list(slot)]
-    return [parts for parts in splits(heard_by(jacobian, slot)) if rank_gain(own, parts) == 0]
+    return [parts for parts in splits(outputs_of(jacobian, slot)) if rank_gain(own, parts) == 0]
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #eb6fd1a8
 def splitting_basis(
@@ -1205,15 +1205,15 @@ def random_layer(seed: int = 0, sharpness: float = 1.0) -> tuple[Tensor, Tensor,
 )
 def _():
     slots, *layer = random_layer()
-    (heard, weights), order = cross_attention(slots, *layer), torch.tensor([2, 0, 3, 1])
+    (outputs, weights), order = cross_attention(slots, *layer), torch.tensor([2, 0, 3, 1])
     assert (weights > 0).all() and (weights.sum(1) - 1).abs().max() < 1e-12
     permuted, their_weights = cross_attention(slots[order], *layer)
-    torch.testing.assert_close(permuted, heard, rtol=0, atol=1e-12)
+    torch.testing.assert_close(permuted, outputs, rtol=0, atol=1e-12)
     torch.testing.assert_close(their_weights, weights[:, order], rtol=0, atol=1e-12)
     slots, *layer, value = random_layer(sharpness=1e6)
-    heard, weights = cross_attention(slots, *layer, value)
+    outputs, weights = cross_attention(slots, *layer, value)
     assert (weights.amax(1) == 1).all(), "the layer is not sharp enough to tell"
-    torch.testing.assert_close(heard, (slots @ value.T)[weights.argmax(1)], rtol=0, atol=1e-12)
+    torch.testing.assert_close(outputs, (slots @ value.T)[weights.argmax(1)], rtol=0, atol=1e-12)
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #14a9d44b
 def softmax_derivative(
@@ -1238,8 +1238,8 @@ def response(
     value: Float[Tensor, "values dim"],
 ) -> Float[Tensor, "pixels slots values dim"]:
     "The bracket of equation F.8: the factor of a slot's attention weight in its derivative."
-    heard, _ = cross_attention(slots, queries, key, value)
-    apart = slots @ value.T - heard[:, None]  # (pixels, slots, values)
+    outputs, _ = cross_attention(slots, queries, key, value)
+    apart = slots @ value.T - outputs[:, None]  # (pixels, slots, values)
     return apart[..., None] * (queries @ key)[:, None, None] + value
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #6494adfc
@@ -1273,15 +1273,15 @@ def _():
     away, sizes = queries[0] @ key, []
     for fallen in (0, 5, 10, 20, 50):
         moved = torch.cat([slots[:1] - fallen * away / away.square().sum(), slots[1:]])
-        heard, weights = cross_attention(moved, queries, key, value)
-        bound = (moved[0] @ value.T - heard[0]).norm() * away.norm() + value.norm()
+        outputs, weights = cross_attention(moved, queries, key, value)
+        bound = (moved[0] @ value.T - outputs[0]).norm() * away.norm() + value.norm()
         sizes.append(automatic_derivative(moved, queries, key, value)[0].norm(dim=(1, 2)))
         assert sizes[-1][0] <= weights[0, 0] * bound, f"above the bound where the logit has fallen by {fallen}"
     assert weights[0, 0] < 1e-12 and sizes[-1][0] < 1e-10 * sizes[0][0], "the weight or the derivative is left"
     assert sizes[-1][1:].max() > 1e-2, "no other slot affects it either"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #ea1e8cb2
-def loudness(
+def weights_and_norms(
     slots: Float[Tensor, "1 slots dim"], pixels: Float[Tensor, "1 pixels size"], module: Transformer
 ) -> tuple[Float[Tensor, "layers heads pixels slots"], Float[Tensor, "pixels slots"]]:
     "The weights of each slot at each pixel, and the norms of each pixel's derivatives by each slot."
@@ -1298,12 +1298,13 @@ def _():
     with seeded(3):
         module = Transformer(8, 6, layers=2, heads=2, inner=8, hidden=16, scale=40.0).double()
         slots, pixels = torch.randn(1, 3, 6).double(), torch.randn(1, 60, 8).double()
-    weights, norms = loudness(slots, pixels, module)
-    loudest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
-    silent, heard = loudest < 1e-9, loudest > 0.3
-    assert silent.sum() > 5 and norms[silent].max() < 1e-6, "a silent slot moves a pixel"
-    assert heard.sum() > 5 and norms[heard].min() > 1e-3, "an attended slot does not move its pixel"
-    assert (heard & (least < 1e-9)).any() and (heard & (weights[-1].amax(0) < 1e-9)).any(), "heads and layers agree"
+    weights, norms = weights_and_norms(slots, pixels, module)
+    largest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
+    unattended, attended = largest < 1e-9, largest > 0.3
+    assert unattended.sum() > 5 and norms[unattended].max() < 1e-6, "an unattended slot moves a pixel"
+    assert attended.sum() > 5 and norms[attended].min() > 1e-3, "an attended slot does not move its pixel"
+    for weak in (least, weights[-1].amax(0)):
+        assert (attended & (weak < 1e-9)).any(), "heads and layers agree"
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #04473190
 @proof_check("asymmetry", "equation F.9", "the closed form is the sum of products over pairs of slots")
@@ -1445,9 +1446,9 @@ def _():
             torch.testing.assert_close(terms["interaction"], interaction_loss(drawn.attention, protocol))
             errors = drawn.image - images.movedim(3, 1) / 255
             torch.testing.assert_close(terms["reconstruction"], errors.square().sum() / len(images))
-            strengths = weights | {"interaction": warmth * weights["interaction"]}
-            torch.testing.assert_close(loss, sum(strengths[name] * term for name, term in terms.items()))
-            expected = sum(strengths[name] * flat_gradient(term, model) for name, term in terms.items())
+            warmed = weights | {"interaction": warmth * weights["interaction"]}
+            torch.testing.assert_close(loss, sum(warmed[name] * term for name, term in terms.items()))
+            expected = sum(warmed[name] * flat_gradient(term, model) for name, term in terms.items())
             assert (flat_gradient(loss, model) - expected).norm() < 1e-5 * expected.norm()
         loss.backward()
         assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters()), "a parameter does not learn"
@@ -1474,7 +1475,7 @@ def _():
 def whole_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
 ) -> Float[Tensor, "batch channels height width slots dims"]:
-    "Every derivative of every number of each image by its own slots; as large as it sounds."
+    "Every derivative of each image by its own slots: channels x pixels x slots x dims numbers an image."
     return torch.stack([jacfwd(lambda s: image_of(decoder, s[None])[0])(each) for each in slots])
 
 

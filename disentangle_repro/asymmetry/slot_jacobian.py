@@ -112,7 +112,7 @@ def pixel_colours(
     tokens = decoder.query(waves)[:, None]
     for layer, each in zip(decoder.transformer.layers, offered, strict=True):
         key, value = (split_heads(part, layer.across.heads) for part in each.chunk(2, dim=2))
-        tokens = layer.among(tokens + layer.across.hear(layer.norm_asking(tokens), key, value))
+        tokens = layer.among(tokens + layer.across.attend(layer.norm_asking(tokens), key, value))
     return decoder.colour(decoder.transformer.norm(tokens))[:, 0]
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #14e198b8

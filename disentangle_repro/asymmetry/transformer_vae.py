@@ -31,7 +31,7 @@ HEADS = 4
 class TransformerSlots(nn.Module):
     """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
 
-    There is no attention to tell of: its weights sum to one over places, not over slots. `ValueError` where the heads
+    `attention` is None: the weights sum to one over positions, not over slots. `ValueError` where the heads
     do not divide `dim`.
     """
 
@@ -69,7 +69,7 @@ class SlotPosterior(nn.Module):
     """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
 
     `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
-    its deviations. Without a random stream the slots are the means. `ValueError` for an unknown protocol.
+    its deviations. Without a generator the slots are the means. `ValueError` for an unknown protocol.
     """
 
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
@@ -87,7 +87,7 @@ class SlotPosterior(nn.Module):
 class TransformerVAE(SlotAutoencoder):
     """A slot autoencoder with KL and interaction terms (asymmetry, equation 5.3).
 
-    Terms of the loss: `reconstruction`, `kl` where slots are drawn, and `interaction` where the decoder asks its slots.
+    Terms of the loss: `reconstruction`, `kl` where slots are drawn, and `interaction` where the decoder has attention.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class TransformerVAE(SlotAutoencoder):
         terms["reconstruction"] = (drawn.image - images).square().sum((1, 2, 3)).mean()
         if drawn.attention is not None:
             terms["interaction"] = interaction_loss(drawn.attention, self.protocol)
-        strengths = self.weights | {"interaction": self.warmth * self.weights["interaction"]}
-        return sum(strengths[name] * term for name, term in terms.items()), terms
+        weights = self.weights | {"interaction": self.warmth * self.weights["interaction"]}
+        return sum(weights[name] * term for name, term in terms.items()), terms
 
     def shares(self, slots: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch slots height width"]:
         "Each slot's share of each pixel: masks, or mean attention weights (figure 7); sums to one over slots."
@@ -180,6 +180,7 @@ def transformer_vae(
 ) -> TransformerVAE:
     """The model of asymmetry, section 5, and the other rows of table 1.
 
+    The defaults are no data set's: `PAPER.hyperparameters(model, dataset, protocol)["model"]` has the paper's values.
     `ValueError` for choices that are not there, an interaction loss without attention, and slots that four heads cannot
     share.
     """

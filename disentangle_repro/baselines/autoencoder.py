@@ -88,7 +88,7 @@ def parts_with_gradients(model: nn.Module, value: Float[Tensor, ""]) -> set[str]
     "The model's parts in which some parameter has a non-zero gradient of `value`."
     names, parameters = zip(*model.named_parameters(), strict=True)
     gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
-    moved = [name for name, g in zip(names, gradients, strict=True) if g is not None and g.abs().max() > 0]
+    moved = [name for name, g in zip(names, gradients, strict=True) if g is not None and (g != 0).any()]
     return {name.split(".")[0] for name in moved}
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #d8f4ff27

@@ -45,7 +45,7 @@ def discriminator_loss(
     of_joint: Float[Tensor, " batch"],  # logits of codes as they are
     of_permuted: Float[Tensor, " batch"],  # logits of permuted codes
 ) -> Float[Tensor, ""]:
-    "Mean cross-entropy of classifying codes and permuted codes (factorqvae, equation 8 with the sign of F7)."
+    "Mean cross-entropy of classifying codes and permuted codes (factorqvae, half of equation 8 with the sign of F7)."
     return (F.softplus(-of_joint).mean() + F.softplus(of_permuted).mean()) / 2
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e26b5873

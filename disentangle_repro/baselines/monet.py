@@ -105,7 +105,7 @@ class ComponentEncoder(nn.Sequential):
     def __init__(self, outputs: int, *, image_size: int, channels: int = 3, width: float = 1.0):
         counts = [channels + 1, *(scaled(c, width) for c in COMPONENT_CHANNELS)]
         layers = [nn.Conv2d(i, o, 3, 2, padding=1) for i, o in pairwise(counts)]
-        places = (image_size // 2 ** len(layers)) ** 2
+        places = (-(-image_size // 2 ** len(layers))) ** 2  # each convolution rounds up
         head = dense(counts[-1] * places, scaled(COMPONENT_HIDDEN, width), outputs, rectifier=nn.ReLU)
         rectified = (step for layer in layers for step in (layer, RELU()))
         super().__init__(*rectified, nn.Flatten(), *head)
@@ -189,6 +189,13 @@ class MONet(Autoencoder):
         "The means of the latents of each slot."
         _, encoded = self.described(to_network(images))
         return self.latent.code(encoded).unflatten(0, (-1, self.n_slots))
+
+    def sample(
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
+    ) -> Float[Tensor, "batch slots dim"]:
+        "A sample of the latents of each slot."
+        _, encoded = self.described(to_network(images))
+        return self.latent.sampled(encoded, generator).unflatten(0, (-1, self.n_slots))
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1], composed by the decoded masks."

@@ -58,7 +58,7 @@ def weighted_mean(
 class SampledQueries(nn.Module):
     """Slots sampled from one normal distribution with learned mean and scale (Locatello et al., section 2.1).
 
-    Without a generator, all images have the same fixed sample.
+    Without a generator, all images have the same fixed sample, on every device.
     """
 
     def __init__(self, n_slots: int, dim: int):
@@ -67,9 +67,11 @@ class SampledQueries(nn.Module):
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
 
     def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
-        size = (1 if generator is None else batch, self.n_slots, -1)
-        generator = make_generator(0, self.mean.device) if generator is None else generator
-        return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator).expand(batch, -1, -1)
+        if generator is None:  # on the CPU, since another device would have other random numbers
+            noise = torch.randn(1, self.n_slots, self.mean.shape[1], generator=make_generator(0)).to(self.mean)
+            return (self.mean + self.log_scale.exp() * noise).expand(batch, -1, -1)
+        size = (batch, self.n_slots, -1)
+        return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #ee4af9ba
 class LearnedQueries(nn.Module):
@@ -180,7 +182,7 @@ class SlotAutoencoder(Autoencoder):
     an object with its fields, and `decoder` maps slots to a `SlotImages`.
     """
 
-    discrete = False
+    discrete = categorical = False
 
     def __init__(
         self,
@@ -213,6 +215,12 @@ class SlotAutoencoder(Autoencoder):
         "The slots of images; without `generator` all images have the same initial slots."
         return self.slots(self.encoder(to_network(images)), generator).slots
 
+    def sample(
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
+    ) -> Float[Tensor, "batch slots dim"]:
+        "The slots of images, from initial slots sampled with `generator`."
+        return self.encode(images, generator)
+
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from slots, with values in [0, 1]."
         return from_network(self.decoder(latents).image.clamp(0, 1))
@@ -222,7 +230,7 @@ class SlotAutoencoder(Autoencoder):
     ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
         "The slot of each pixel; `ValueError` without masks and attention."
         made = self.slots(self.encoder(to_network(images)), generator)
-        masks = self.decoder(made.slots).masks
+        masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
             return masks.argmax(1)
         if made.attention is None:

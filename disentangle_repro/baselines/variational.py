@@ -164,10 +164,10 @@ def beta_tcvae(
     n_latents: int,
     *,
     beta: float = 1.0,  # of the total correlation against a reconstruction in nats (table 11)
-    kl: float = 1.0,  # of all three parts, where the reconstruction has fewer pixels than the weight is meant for
+    kl: float = 1.0,  # multiplies all three weights, for instance by a ratio of pixel counts
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-TCVAE (Chen et al., 2018) with the networks of qlae, appendix C.3."
-    strengths = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
-    weights = {name: kl * strength / pixel_values(**nets) for name, strength in strengths.items()}
+    coefficients = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
+    weights = {name: kl * coefficient / pixel_values(**nets) for name, coefficient in coefficients.items()}
     return Autoencoder(**make_networks(TotalCorrelationLatent(), n_latents, **nets), weights=weights)

@@ -77,8 +77,8 @@ class VectorQuantizer(PlainLatent):
         return continuous.unflatten(1, (-1, self.encoder_dims))
 
     def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
-        "Indices of the nearest vectors, as floats."
-        return nearest_vector(self.parts(continuous), self.codebooks).to(continuous.dtype)
+        "Indices of the nearest vectors, as float32: bf16 has no whole numbers between 256 and 258."
+        return nearest_vector(self.parts(continuous), self.codebooks).float()
 
     def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The vectors of indices; others are rounded and brought into range first."

@@ -96,7 +96,7 @@ def own_cluster(n: int) -> Iterator[str]:  # the scheduler's address
     workers = {i: {"cls": Nanny, "options": {**worker_options(i, n), **host}} for i in range(n)}
     scheduler = {"cls": Scheduler, "options": {"dashboard_address": "127.0.0.1:0", **host}}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": LIVES}),
+        dask.config.set({"distributed.scheduler.allowed-failures": LIVES - 1}),
         SpecCluster(workers, scheduler, silence_logs="ERROR") as cluster,
     ):
         yield cluster.scheduler_address

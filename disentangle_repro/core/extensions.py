@@ -105,7 +105,7 @@ def into(file: str, cell: str) -> None:
 
 # %% ../../nbs/core/07_extensions.ipynb #776dd4a6
 def remember(
-    *registries: dict[Any, Any] | list[Any],  # that extensions add to
+    *registries: dict[Any, Any] | list[Any] | set[Any],  # that extensions add to
 ) -> Callable[[], None]:
     "A function that restores registries, the environment and the working directory to their present state."
     contents, environment, here = [registry.copy() for registry in registries], dict(os.environ), Path.cwd()
@@ -113,7 +113,7 @@ def remember(
     def restore() -> None:
         for registry, content in zip(registries, contents, strict=True):
             registry.clear()
-            registry.update(content) if isinstance(registry, dict) else registry.extend(content)
+            registry.extend(content) if isinstance(registry, list) else registry.update(content)
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(here)

@@ -97,7 +97,7 @@ class Paper:
     seeds: int  # runs for each cell
     tables: tuple[Table, ...]  # the first is the one that compares its models
     scoring: Scoring = "latents"
-    protocols: tuple[str, ...] = ("paper", "code")  # its readings: without released code there is one
+    protocols: tuple[str, ...] = ("paper", "code")  # its readings; one where the released code is not implemented
     measurements: tuple[Measurement, ...] = ()
     metrics: Mapping[str, Metric] = field(default_factory=dict)  # that no other paper has
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for

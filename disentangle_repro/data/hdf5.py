@@ -78,7 +78,7 @@ def sources_from_labels(
     "Value indices of labels; `DataError` with column, row and value for a label that its source does not have."
     first, last = np.array(scene.ranges, dtype=float).T
     most = np.array(scene.sources.value_counts) - 1
-    steps = (labels - first) / (last - first) * most
+    steps = (labels - first) / np.where(last > first, last - first, 1) * most
     for row, column in np.argwhere(~(np.abs(steps - steps.round().clip(0, most)) < 1e-4))[:1]:
         raise DataError(
             path,

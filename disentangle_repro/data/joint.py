@@ -161,7 +161,7 @@ def allowed(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Boo
     "Whether combinations are on the side of the rectangle that is meant."
     pair = joint.held_out.sources
     real = tuple(not isinstance(domains[name], range) for name in pair)
-    inside = joint.held_out.inside(*(values[name].double() for name in pair), real)
+    inside = joint.held_out.inside(*(values[name] for name in pair), real)  # bounds are rounded to their precision
     return inside if joint.held_out.part == "test" else ~inside
 
 
@@ -185,6 +185,8 @@ def cell_probabilities(joint: Joint, sources: Sources) -> tuple[Sources, Float[T
     small = Sources(joint.names, tuple(counts[name] for name in joint.names))
     cells = small.factors(torch.arange(small.size))
     weight = weights(joint, dict(zip(small.names, cells.T, strict=True)), domains_of(sources))
+    if not weight.sum() > 0:
+        raise ValueError(f"correlation and held_out leave no combination a probability above zero: {joint.as_json()}.")
     return small, weight / weight.sum()
 
 

@@ -334,7 +334,8 @@ def without_second_wall(
     left = spanned(ground[:, :, :-1] & second[:, :, 1:], 1)
     right = spanned(ground[:, :, 1:] & second[:, :, :-1], 1)
     at_left, at_right = second[:, :, 0].any(1), second[:, :, -1].any(1)
-    return across | (left & right) | (right & ~at_left) | (left & ~at_right)
+    alone = masks.flatten(1).amax(1) == segments - 1
+    return alone | across | (left & right) | (right & ~at_left) | (left & ~at_right)
 
 
 def objects_moved_up(

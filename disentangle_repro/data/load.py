@@ -145,8 +145,10 @@ class Dataset:
     def object_features(self) -> Float[Tensor, "n objects features"]:
         """What is known of each object, apart from whether it is there; of a published file its latents as they are.
 
-        `ValueError` where the file has none, or they cannot be shared out among objects.
+        `ValueError` where there are no single objects, or the file has no latents that can be shared out among them.
         """
+        if self.masks is None or self.name == "gmm2d":
+            raise ValueError(f"{self.name} ({self.source}) has no single objects.")
         if self.scene is not None:
             return self.objects[..., 1:]
         objects, latents = PUBLISHED[self.name].reader_options["objects"], self.sources.shape[1]

@@ -72,7 +72,7 @@ def draw_multi_dsprites(
     image_size: int,
     samples: int = 1,  # no matter: a pixel is a share, not a mean of samples
 ) -> Float[Tensor, "n height width 3"]:
-    "Images as a function of their sources: differentiable in all but presence and shape."
+    "Images as a function of their sources: linear in presence, differentiable in all else but shape."
     return compose(sources, shares_of(sources, image_size))
 
 # %% ../../nbs/data/19_multi_dsprites.ipynb #cb27b501

@@ -50,12 +50,13 @@ def read_table(path: Path, folder: Path) -> tuple[tuple[Path, ...], dict[str, li
         raise DataError(path, "does not exist: `sources` is the table's name within the folder, or its path")
     with path.open(newline="", encoding="utf-8-sig") as table:
         reader = csv.DictReader(table)
-        rows, first = list(reader), list(reader.fieldnames or ())
+        numbered, first = [(reader.line_num, row) for row in reader], list(reader.fieldnames or ())
     names = [name for name in first if name != "file"]
+    rows = [row for _, row in numbered]
     if "file" not in first or not names or not rows:
         has = ", ".join(first) or "nothing"
         raise DataError(path, f"has {has} in its first line and {len(rows)} rows: needed are 'file' and the sources")
-    for number, row in enumerate(rows, start=2):
+    for number, row in numbered:
         if None in row or None in row.values():
             raise DataError(path, f"line {number} has not as many entries as the first line")
         if empty := [name for name in names if not row[name].strip()]:
@@ -137,7 +138,11 @@ def square_image(path: Path, image_size: int) -> UInt8[np.ndarray, "size size 3"
     "The middle of an image in red, green and blue; `DataError` for a file that is no image."
     try:
         with Image.open(path) as image:
+            if image.mode.startswith(("I", "F")):
+                raise DataError(path, f"has mode {image.mode} but must have 8 bits per channel: convert it first")
             upright = ImageOps.exif_transpose(image).convert("RGB")
+    except DataError:
+        raise
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(path, f"cannot be read as an image ({error})") from error
     return np.asarray(ImageOps.fit(upright, (image_size, image_size), Image.Resampling.LANCZOS))

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, UInt8
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from .joint import Domains, Joint, domains_of, joint_of, sample_accepted
+from .joint import Domains, Joint, domains_of, joint_of, joint_rows, sample_accepted
 from .sources import Sources
 
 # %% auto #0
@@ -44,7 +44,8 @@ class Scene:
     def values(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n sources"]:
         "What value indices stand for (hues, degrees, ...), in double precision."
         first, last = torch.tensor(self.ranges, dtype=torch.float64, device=sources.device).T
-        return first + (last - first) * sources / (torch.tensor(self.sources.value_counts, device=sources.device) - 1)
+        steps = (torch.tensor(self.sources.value_counts, device=sources.device) - 1).clamp(min=1)
+        return first + (last - first) * sources / steps
 
     def generate(
         self,
@@ -63,7 +64,6 @@ class Scene:
         "Images as files hold them."
         drawn = self.generate(sources)
         return to_bytes(drawn.round() if self.binary else drawn)
-
 
 # %% ../../nbs/data/03_scenes.ipynb #90f4276c
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ def pure_colour(hue: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 3"]:
 
 # %% ../../nbs/data/03_scenes.ipynb #01fe7d6b
 def to_bytes(images: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
-    "Numbers from 0 to 1 as levels from 0 to 255."
-    return (images * 255).round().to(torch.uint8)
+    "Numbers from 0 to 1 as levels from 0 to 255; what lies outside is clipped."
+    return (images.clamp(0, 1) * 255).round().to(torch.uint8)
 
 # %% ../../nbs/data/03_scenes.ipynb #50010f24
 def mosaic(
@@ -192,7 +192,9 @@ def contact_sheet(
 ) -> Figure:
     "Eight random images of a scene, then one row per source: its values while the others stay as in the first one."
     grid = isinstance(scene, Scene)
-    chosen = scene.sources.factors(scene.sources.subset(8, seed)) if grid else scene.sample(8, seed)
+    if grid:
+        rows = scene.sources.subset(8, seed) if scene.joint is None else joint_rows(scene.joint, scene.sources, 8, seed)
+    chosen = scene.sources.factors(rows) if grid else scene.scenes(8, seed)
     rows = {"random": chosen, **rows_of_values(scene, chosen[0])}
     images = scene.images(torch.cat(list(rows.values()))).split([len(row) for row in rows.values()])
     sheet = torch.full((len(rows), 8, *images[0].shape[1:]), 255, dtype=torch.uint8)
@@ -211,11 +213,13 @@ def changes(
     scene: Scene,
     n: int = 200,  # random images
     seed: int = 0,  # which
-) -> pd.DataFrame:  # one row per source
+) -> pd.DataFrame:  # one row per source of more than one value
     "How much of an image changes when one source moves by one step."
     sources, table = scene.sources.factors(scene.sources.subset(n, seed)), {}
     before = scene.images(sources).int()
     for i, (name, count) in enumerate(zip(scene.sources.names, scene.sources.value_counts, strict=True)):
+        if count == 1:
+            continue
         moved = sources.clone()
         moved[:, i] += torch.where(moved[:, i] < count - 1, 1, -1)
         change = (scene.images(moved).int() - before).abs().flatten(1)

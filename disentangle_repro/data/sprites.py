@@ -267,7 +267,7 @@ def draw_sprites(
     image_size: int,
     samples: int = 1,  # no matter: pixels are exact means, not means of samples
 ) -> Float[Tensor, "n height width 3"]:
-    "Images of sprites as a function of their sources: differentiable in all but presence and shape."
+    "Images of sprites as a function of their sources: linear in presence, differentiable in all else but shape."
     sprites = sources.unflatten(1, (MOST, len(FEATURES)))
     covered = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=image_size)).unflatten(0, (-1, MOST))
     alpha = (covered * sprites[..., 0, None, None])[..., None]

@@ -27,6 +27,7 @@ def exact_total_correlation(
     joint: Float[Tensor, "*values"],  # a table with an axis for each latent; two or more
 ) -> Float[Tensor, ""]:  # in nats
     "Total correlation of a table of probabilities (factorqvae, equation 6); `ValueError` for an invalid table."
-    if joint.ndim < 2 or joint.min() < 0 or abs(joint.sum() - 1) > 1e-4:
-        raise ValueError(f"joint has {joint.ndim} axes and sums to {joint.sum():.4f}: it needs 2 axes and a sum of 1.")
+    if joint.ndim < 2 or not (joint >= 0).all() or not abs(joint.sum() - 1) <= 1e-4:
+        has = f"joint has {joint.ndim} axes, sums to {joint.sum():.4f} and has {joint.min():.4f} as its least entry"
+        raise ValueError(f"{has}: needed are 2 axes, a sum of 1 and no negative entry.")
     return torch.special.entr(factorial(joint)).sum() - torch.special.entr(joint).sum()

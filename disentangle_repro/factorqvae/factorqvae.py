@@ -21,12 +21,14 @@ def qvae(
     n_values: int = 64,  # K, codes in the codebook (appendix A.3)
     dim: int = 1,  # dimensions per code; above one this is table 2's VQVAE
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
+    family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
     protocol: str = "paper",  # "paper" or "code": F1 and the networks' protocol
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "QVAE: logits are negative distances from the codes (factorqvae, equations 3 and 4)."
     layer = ScalarQuantizer(n_values, dim, protocol)
-    return Autoencoder(**make_networks(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
+    networks = make_networks(layer, n_latents, family=family, protocol=protocol, **nets)
+    return Autoencoder(**networks, weights={"kl": beta})
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #d7ec1165
 def dvae(
@@ -35,12 +37,14 @@ def dvae(
     n_values: int = 64,
     dim: int = 1,
     beta: float = 5e-3,  # table 3
+    family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
     protocol: str = "paper",
     **nets: Any,
 ) -> Autoencoder:
     "dVAE: the encoder outputs the logits of the codes (factorqvae, section 3.1); arguments as `qvae` takes them."
     layer = LogitQuantizer(n_values, dim, protocol)
-    return Autoencoder(**make_networks(layer, n_latents, protocol=protocol, **nets), weights={"kl": beta})
+    networks = make_networks(layer, n_latents, family=family, protocol=protocol, **nets)
+    return Autoencoder(**networks, weights={"kl": beta})
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #1c938f6c
 class FactorQVAE(Factorised):
@@ -60,12 +64,13 @@ class FactorQVAE(Factorised):
         dim: int = 1,  # dimensions per code
         beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
         gamma: float = 1e-4,  # of the total correlation, likewise
+        family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
         protocol: str = "paper",
         **nets: Any,  # as `make_networks` takes them; `width` is that of the discriminator, too
     ):
         layer = self.quantizer(n_values, dim, protocol)
         super().__init__(
-            **make_networks(layer, n_latents, protocol=protocol, **nets),
+            **make_networks(layer, n_latents, family=family, protocol=protocol, **nets),
             discriminator=Discriminator(n_latents * n_values, nets.get("width", 1.0), protocol),
             weights={"kl": beta, "total_correlation": gamma},
         )

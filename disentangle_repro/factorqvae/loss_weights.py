@@ -87,7 +87,7 @@ def sums_over_latents(
     z, terms = encoder_output, {}
     if isinstance(layer, CategoricalLatent):
         q = layer.logits(z).softmax(-1)
-        terms = {"kl": (q * (q * layer.n_values).log()).sum(-1)}
+        terms = {"kl": torch.special.xlogy(q, q * layer.n_values).sum(-1)}
     elif isinstance(layer, GaussianLatent):
         mean, scale = mean_and_scale(z, layer.deviation)
         terms = {"kl": (mean.square() + scale.square() - 1) / 2 - scale.log()}
@@ -105,7 +105,7 @@ def mean_reconstruction(
     decoder_output = model.decoder(model.latent(model.encoder(images), generator).latents)
     if model.pixels is PIXELS["bernoulli"]:
         p = decoder_output.sigmoid()
-        return -(images * p.log() + (1 - images) * (1 - p).log()).mean()
+        return -(torch.special.xlogy(images, p) + torch.special.xlogy(1 - images, 1 - p)).mean()
     return (decoder_output + 0.5 - images).square().mean()
 
 # %% ../../nbs/factorqvae/08_loss_weights.ipynb #1ca82a8d

@@ -54,7 +54,7 @@ class MultiHeadAttention(nn.Module):
         "Keys and values of each head."
         return [split_heads(part, self.heads) for part in self.key_and_value(asked).chunk(2, dim=2)]
 
-    def hear(
+    def attend(
         self,
         asking: Float[Tensor, "#b n size"],
         key: Float[Tensor, "b heads m part"],
@@ -68,7 +68,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
     ) -> Float[Tensor, "b n size"]:
-        return self.hear(asking, *self.keys_and_values(asked))
+        return self.attend(asking, *self.keys_and_values(asked))
 
     def weighed(
         self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]

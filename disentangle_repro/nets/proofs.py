@@ -88,13 +88,19 @@ def _():
         with seeded(0):
             layer = TransformerLayer(12, 5, hidden=9, heads=3, inner=12, self_attention=self_attention).double()
             tokens, asked = torch.randn(2, 7, 12).double(), torch.randn(2, 4, 5).double()
-        first, second = (part for part in layer.alone if isinstance(part, nn.Linear))
-        attended, weights = pytorchs(layer.across, F.layer_norm(tokens, (12,)), F.layer_norm(asked, (5,)))
+            for parameter in layer.parameters():  # also those of the norms, which would be 1 and 0
+                nn.init.normal_(parameter, std=0.5)
+
+        def normed(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+            return F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias)
+
+        norm, first, _, second = layer.alone
+        attended, weights = pytorchs(layer.across, normed(layer.norm_asking, tokens), normed(layer.norm_asked, asked))
         expected = tokens + attended
         if self_attention:
-            normed = F.layer_norm(expected, (12,))
-            expected = expected + pytorchs(layer.own, normed, normed)[0]
-        hidden = F.gelu(F.linear(F.layer_norm(expected, (12,)), first.weight, first.bias))
+            own = normed(layer.norm_own, expected)
+            expected = expected + pytorchs(layer.own, own, own)[0]
+        hidden = F.gelu(F.linear(normed(norm, expected), first.weight, first.bias))
         expected = expected + F.linear(hidden, second.weight, second.bias)
         found, their_weights = layer.weighed(tokens, asked)
         for ours, theirs in ((found, expected), (layer(tokens, asked), expected), (their_weights, weights)):

@@ -183,6 +183,8 @@ class ConvolutionalDecoder(nn.Module):
     `ValueError` for an image size that is not 8 times a power of two.
     """
 
+    masked = False  # does an image come with masks of its slots?
+
     def __init__(
         self,
         dim: int,  # of a slot
@@ -195,12 +197,12 @@ class ConvolutionalDecoder(nn.Module):
         super().__init__()
         wide = scaled(CHANNELS, width)
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
-        self.says = dense(dim, wide, wide, rectifier=rectifier)
+        self.slot_mlp = dense(dim, wide, wide, rectifier=rectifier)
         self.layers = nn.Sequential(rectifier(), *decoder_layers(wide, channels, image_size, width, rectifier))
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         placed = self.position(slots.flatten(0, 1)[:, :, None, None]).unflatten(0, slots.shape[:2])
-        features = self.says(placed.movedim(2, -1)).sum(1)
+        features = self.slot_mlp(placed.movedim(2, -1)).sum(1)
         return SlotImages(self.layers(features.movedim(-1, 1)))
 
 # %% ../../nbs/nets/03_slots.ipynb #b997a4c0
@@ -219,6 +221,8 @@ class TransformerDecoder(nn.Module):
 
     `ValueError` where the heads do not divide the sizes they share, and for an unknown protocol.
     """
+
+    masked = False  # does an image come with masks of its slots?
 
     def __init__(
         self,

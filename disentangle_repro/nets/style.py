@@ -175,7 +175,8 @@ class TransposedConvolution(nn.ConvTranspose2d):
     "`nn.ConvTranspose2d` whose bias is added afterwards: (b, c, h, w) to (b, d, i, j)."
 
     def forward(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d i j"]:
-        maps = F.conv_transpose2d(features, self.weight, None, self.stride, self.padding, self.output_padding)
+        how = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        maps = F.conv_transpose2d(features, self.weight, None, *how)
         return maps if self.bias is None else maps.add_(self.bias.to(maps.dtype)[:, None, None])
 
 # %% ../../nbs/nets/01_style.ipynb #ee25e2ac

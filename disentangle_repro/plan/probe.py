@@ -22,7 +22,7 @@ from ..baselines.autoencoder import Autoencoder
 from ..core.device import make_generator
 from ..core.hyperparameters import merged
 from ..core.run_spec import RunSpec
-from ..data.load import GRIDS, Dataset, describe
+from ..data.load import GRIDS, SCENES, Dataset, describe
 from ..metrics import choices
 from ..runs.assemble import assemble, images_needed, make_probe, probe_every, score
 from ..train.loop import CudaGraphStep, Training, run_updates, state_of
@@ -58,7 +58,7 @@ def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
         sources = grid.factors(torch.randint(grid.size, (n,), generator=generator)).to(device)
         return Dataset(name, spec.source, images, sources, grid.names, grid.value_counts, scene=GRIDS[name])
     masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=generator).to(device)
-    return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks)
+    return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks, scene=SCENES.get(name))
 
 # %% ../../nbs/plan/03_probe.ipynb #f82ed12c
 def warm_up(

@@ -33,7 +33,7 @@ class Request:
 
 # %% ../../nbs/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
-    "Those of some papers that can be read so: a paper without released code has one reading, `paper`."
+    "Those of some papers that can be read so: a paper whose released code is not implemented has one reading, `paper`."
     return [paper for paper in papers if protocol in PAPERS[paper].protocols]
 
 # %% ../../nbs/plan/01_request.ipynb #c8233d15
@@ -79,5 +79,5 @@ def asked_papers(options: argparse.Namespace) -> list[str]:
     papers = options.papers or list(PAPERS)
     having = with_protocol(papers, options.protocol)
     for paper in sorted(set(papers) - set(having), key=papers.index):
-        tqdm.write(f"{paper} has no protocol {options.protocol!r}: no code was released, so it is left out.")
+        tqdm.write(f"{paper} is left out: its released code is not implemented as protocol {options.protocol!r}.")
     return having

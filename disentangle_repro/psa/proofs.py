@@ -125,13 +125,15 @@ def responsibilities_as_printed(
     return (log_joint(features, mixture) - denominator).exp()
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #fbfe09c6
-@proof_check("psa", "equation 5", "responsibilities sum to one over slots; with the printed index they do not")
+@proof_check("psa", "equation 5", "responsibilities are Bayes' rule; with the printed index they do not sum to one")
 def _():
-    features = statistics(torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64))
+    z = torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64)
     mixture = random_mixture(1, 50, 5, 4)
-    sums = log_responsibilities(features, mixture).exp().sum(1)
-    torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-12)
-    off = (responsibilities_as_printed(features, mixture).sum(1) - 1).abs().amax(1)
+    normals = torch.distributions.Normal(mixture.mean[:, None], mixture.variance[:, None].sqrt())
+    terms = (mixture.log_weight[:, None] + normals.log_prob(z[:, :, None]).sum(3)).exp()  # batch, positions, slots
+    found = log_responsibilities(statistics(z), mixture).exp()
+    torch.testing.assert_close(found, (terms / terms.sum(2, keepdim=True)).mT, rtol=0, atol=1e-12)
+    off = (responsibilities_as_printed(statistics(z), mixture).sum(1) - 1).abs().amax(1)
     assert off.min() > 0.1, f"an image's printed sums are within {off.min():.3f} of one"
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #9bd72795

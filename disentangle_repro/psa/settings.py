@@ -20,7 +20,7 @@ PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints 
 IMAGE_SIZES = {"clevr6": 128, "objects_room": 64, "sprites": 64}  # pixels per side
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 SEEDS = 3  # ours
-PROTOCOLS = ("paper",)  # no code was released, so there is one reading
+PROTOCOLS = ("paper",)  # the released code of the image models is not implemented here
 
 # %% ../../nbs/psa/08_settings.ipynb #ab3bc02f
 TRAINING = {

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ..core.errors import check_choice
-from ..scores.inputs import check_sources_latents, to_numpy
+from ..scores.inputs import check_matrix, check_sources_latents, to_numpy
 from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
@@ -83,7 +83,9 @@ def active_latents(
     "range_eighth" is the rule of qlae's released training script: up to an eighth of the largest range is inactive.
     """
     width, least, share = PRUNING[check_choice("pruning", pruning, PRUNING)]
-    widths = width(to_numpy(latents).astype(np.float64), axis=0)  # narrow integers would overflow
+    latents = to_numpy(latents)
+    check_matrix("latents", latents)
+    widths = width(latents.astype(np.float64), axis=0)  # narrow integers would overflow
     return widths > (widths.max() / share if least is None or not discrete else least)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d6c90caa
@@ -93,7 +95,7 @@ def modularity(nmi: Float[np.ndarray, "sources latents"]) -> float:  # columns o
     if n_sources < 2 or n_latents == 0:
         return 0.0
     total = nmi.sum(axis=0)
-    ratio = np.divide(nmi.max(axis=0), total, out=np.full(n_latents, 1 / n_sources), where=total > 0)
+    ratio = np.divide(nmi.max(axis=0), total, out=np.full(n_latents, 1 / n_sources), where=total != 0)
     return float((ratio.mean() - 1 / n_sources) / (1 - 1 / n_sources))
 
 # %% ../../nbs/qlae/02_infomec.ipynb #91ff1b51

@@ -36,7 +36,10 @@ class LateDecay(Autoencoder):
 
 # %% ../../nbs/qlae/08_negative_results.ipynb #a1c40007
 class AnnealedWeights(Autoencoder):
-    "The weights of the penalties in `annealed` rise linearly from 0 over the training (qlae, appendix C.4)."
+    """The weights of the penalties in `annealed` rise linearly from 0 over the training (qlae, appendix C.4).
+
+    They are 0 until `anneal` is called with the fraction of training that is done, as the training loop does.
+    """
 
     def __init__(self, *given: Any, annealed: Collection[str] = (), **named: Any):
         super().__init__(*given, **named)

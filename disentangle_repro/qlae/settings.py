@@ -48,7 +48,7 @@ INFOGANS_RELEASED = merged(RELEASED, {"training": {"steps": 240_000}})
 # %% ../../nbs/qlae/03_settings.ipynb #009ffc57
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 SOURCES = {
-    "scoring": "section 5; Q1, Q3, Q13",
+    "scoring": "section 5; Q2, Q3, Q13",
     "optimizer": "table 9",
     "optimizer.beta2": "table 9; Q8",
     "optimizer.decay_biases": "Q8",

@@ -108,10 +108,10 @@ def judge_ours(
         if not numbers:
             return Judgement(judge_vignette(claim, checks), math.nan, None)
     judged = [Judgement(judge(claim, of), margin(claim, of), basis) for basis, of in numbers]
-    decided = [one for one in judged if one.verdict.word in (SUPPORTED, CONTRADICTED, EQUIVALENT)]
     begun = [one for one in judged if one.verdict != NOTHING]
+    enough = [one for one in begun if "fewer than" not in one.verdict.why]
     nothing = Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
-    chosen = next(iter(decided + begun), nothing)
+    chosen = next(iter(enough + begun), nothing)
     of = next((of for basis, of in numbers if basis == chosen.basis), None)
     if of is None:
         return chosen

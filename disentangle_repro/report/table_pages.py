@@ -47,10 +47,10 @@ def agreement(
         return ""
     halves = sum(half for half in (reported_ci95, ours_ci95) if not math.isnan(half))
     difference = round(ours - reported, 6)
-    if abs(difference) <= halves:
-        return "overlap"
     if abs(difference) <= 0.05 * max(1, abs(reported)):
         return "near"
+    if abs(difference) <= halves:
+        return "overlap"
     return "higher" if difference > 0 else "lower"
 
 # %% ../../nbs/report/03_table_pages.ipynb #46a24f50
@@ -63,8 +63,8 @@ class Sign(NamedTuple):
 
 
 SIGNS = {
-    "overlap": Sign("good", "=", "agrees: the intervals overlap"),
-    "near": Sign("near", "≈", "near: within 0.05, or 5% of a number above 1"),
+    "near": Sign("good", "≈", "near: within 0.05, or 5% of a number above 1"),
+    "overlap": Sign("near", "=", "cannot be told apart: further, but the intervals overlap"),
     "higher": Sign("bad", "▲", "higher than printed"),
     "lower": Sign("bad", "▼", "lower than printed"),
 }

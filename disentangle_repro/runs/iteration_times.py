@@ -32,9 +32,10 @@ def timed_training(
     width: float = 1.0,
     family: str = "residual",  # of networks
 ) -> Training:
-    "A model in training on noise, as on the paper's first data set."
+    "A model with one object per image in training on noise, as on the paper's first data set."
     own = {"training": {"batch_size": batch_size}, "model": {"width": width, "family": family}}
     how = merged(paper.hyperparameters(model, paper.datasets[0], protocol), own)
+    how.pop("scaling", None)  # is a scale's, and no part of a run
     noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0)).to(device)
     where = (paper.key, model, paper.datasets[0], "rendered", "paper", 0, protocol)
     return assemble(RunSpec(*where, how), noise)

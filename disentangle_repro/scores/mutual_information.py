@@ -131,7 +131,8 @@ def equal_width_bins(
 ) -> Int[np.ndarray, "samples latents"]:  # 0, ..., bins - 1
     "The bin of each value when a latent's range is divided into `bins` bins of equal width."
     low, high = latents.min(axis=0), latents.max(axis=0)
-    return np.minimum((latents - low) / (high - low) * bins, bins - 1).astype(np.int64)
+    width = np.where(high > low, high - low, 1)  # a constant latent is in one bin
+    return np.minimum((latents - low) / width * bins, bins - 1).astype(np.int64)
 
 # %% ../../nbs/scores/00_mutual_information.ipynb #99299ccc
 def source_entropy(sources: Int[np.ndarray, "samples sources"]) -> Float[np.ndarray, " sources"]:

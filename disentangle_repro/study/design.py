@@ -125,7 +125,7 @@ WEIGHTS_OF = (
 )  # fmt: skip
 OF_ALL, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg", "slots.jpg")
 WEIGHTS = ("model/model.safetensors", "model/card.json")
-LARGEST = 1_000_000  # bytes of a file
+LARGEST = 2_000_000  # bytes of a file
 
 
 def keep(spec: RunSpec, store: Store) -> None:

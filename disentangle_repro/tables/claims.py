@@ -308,6 +308,8 @@ def judge_spearman(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "Pairs of metrics whose ranks agree, nearly as much as printed."
     chosen = numbers[numbers.dataset.isin(claim["datasets"]) & numbers.model.isin(claim["models"])]
     wide = chosen.pivot(index=["model", "dataset"], columns="metric", values="value")
+    if len(chosen) and chosen.seeds.min() < FEWEST_SEEDS:
+        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds")
     low, high, words, tolerance = [], [], [], claim.get("tolerance", 0.25)
     level = 1 - 0.05 / len(claim["pairs"])
     for first, second, printed in claim["pairs"]:

@@ -29,6 +29,7 @@ from disentangle_repro.tables.claims import (
     WORDS,
     Verdict,
     closest,
+    compared,
     comparisons,
     judge,
     large_enough,
@@ -104,8 +105,11 @@ def could_decide(claim: dict[str, Any], numbers: pd.DataFrame, printed: pd.DataF
     how = {"needed": len(settings) // 2 + 1 if "in_most" in claim.get("kind", "") else len(settings)}
     how["tolerance"] = claim["tolerance"] if claim.get("op") == "~" else None
     enough = deciding_seeds(settings, **how)
+    whole = len(compared(at_hand(claim, numbers)))
+    part = "" if len(settings) == whole else f"for the {len(settings)} of {whole} comparisons that have numbers, "
     wanted = f"{enough} seeds for 80%" if enough else "not 80% with 100 seeds"
-    return f"power at the printed differences {claims_power(settings, seeds, **how):.0%} with {seeds} seeds, {wanted}"
+    found = claims_power(settings, seeds, **how)
+    return f"{part}power at the printed differences {found:.0%} with {seeds} seeds, {wanted}"
 
 # %% ../../nbs/tables/05_ledger.ipynb #f8805962
 @cache
@@ -240,7 +244,7 @@ def printed_page(papers: Iterable[str] = tuple(PAPERS)) -> str:
                 reasons = {"a figure": "a figure", LOST.why: "not printed", "the printed number": "the claim"}
                 why = next((said for start, said in reasons.items() if verdict.why.startswith(start)), "no interval")
                 open_ones.append((why, f"{name} ({way})" if way else name))
-    columns = "| claim | statement | verdict | means as claimed; the least | seeds |\n|---|---|---|---|---|"
+    columns = "| claim | statement | verdict | means as claimed; closest to failing | seeds |\n|---|---|---|---|---|"
     table = "\n".join([columns, *rows])
     parts = [f"- {said}: {', '.join(n for reason, n in open_ones if reason == why)}" for why, said in WHY_NOT.items()]
     of = len(rows) + len(open_ones)

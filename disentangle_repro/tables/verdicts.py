@@ -167,7 +167,12 @@ def hierarchical_probabilities(
     draws: int = 4_000,
     seed: int = 0,
 ) -> Probabilities:
-    "The three probabilities of the mean difference over data sets, by a bootstrap over data sets and seeds."
+    """The three probabilities of the mean difference over data sets, by a bootstrap over data sets and seeds.
+
+    `ValueError` for a difference whose spread is not known.
+    """
+    if not all(np.isfinite(difference.error) for difference in differences):
+        raise ValueError("differences has one without a spread over seeds: each needs two seeds or more.")
     generator = np.random.default_rng(seed)
     value, error, freedom = np.array([(float(d.value), float(d.error), float(d.freedom)) for d in differences]).T
     which = generator.integers(len(differences), size=(draws, len(differences)))
@@ -238,7 +243,7 @@ def of_spreads(
     spreads: tuple[Float[Array, "comparisons"], Float[Array, "comparisons"]],  # standard deviations over seeds
 ) -> list[list[tuple[Difference, float]]]:
     "Comparisons whose effects and spreads are known, of models with seeds of their own."
-    a, b = (np.square(spread) for spread in spreads)
+    a, b = (np.square(np.maximum(spread, TINY)) for spread in spreads)
     parts = zip(np.sqrt(a + b), (a + b) ** 2 / (a**2 + b**2), effect, strict=True)
     return [[(Difference(0.0, error / np.sqrt(2), freedom, 2), delta)] for error, freedom, delta in parts]
 

@@ -177,7 +177,11 @@ def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
 def restore(training: Training, state: dict[str, Any]) -> None:
     "Restore a training from a state that was read."
     training.model.load_state_dict(state["model"])
+    rates = [group["lr"] for group in training.optimizer.param_groups]
     training.optimizer.load_state_dict(state["optimizer"])
+    for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
+        if isinstance(rate, torch.Tensor):  # a recorded step reads this one; loading would replace it by one on the CPU
+            group["lr"] = rate.fill_(float(group["lr"]))
     lay_out_averages(training.optimizer)
     training.generator.set_state(state["generator"])
     training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..core.device import seeded
 
 # %% auto #0
-__all__ = ['Activations', 'Linear', 'Decoder', 'identity', 'layers', 'smooth_decoder', 'around', 'contrasts',
+__all__ = ['Activations', 'Linear', 'Decoder', 'identity', 'layers', 'smooth_decoder', 'both_sides', 'contrasts',
            'curvature_contrasts', 'curvature_variance', 'rademacher', 'hessian_penalty']
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #50aa91fa
@@ -44,7 +44,7 @@ def smooth_decoder(n_latents: int, n_activations: int, seed: int = 0, hidden: in
         return nn.Sequential(*stack).double().requires_grad_(False)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #aa9e1e10
-def around(
+def both_sides(
     latents: Float[Tensor, "batch latents"],
     steps: Float[Tensor, "*kinds perturbations batch latents"],  # the directions times epsilon
 ) -> Float[Tensor, "rows latents"]:  # 2 * perturbations * batch rows for each kind
@@ -66,7 +66,7 @@ def contrasts(
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #0c04a35c
 def curvature_contrasts(
-    activations: Activations,  # of the rows of `around`
+    activations: Activations,  # of the rows of `both_sides`
     n_perturbations: int,
     batch: int,  # samples
     epsilon: float,
@@ -115,10 +115,11 @@ def hessian_penalty(
 
     Unbiased but for the error of equation 9; mean over samples and over the activations k of a layer, sum over layers.
     `decoder` maps (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; called once, with
-    2 * n_perturbations * batch rows.
+    2 * n_perturbations * batch rows, each of which it must treat alone and alike: no dropout, no batch normalisation in
+    training. On CUDA its convolutions need single precision (`full_precision`).
     `ValueError` for fewer than two perturbations or a decoder that returns another number of rows.
     """
-    rows = around(latents, epsilon * rademacher(latents, n_perturbations, generator))
+    rows = both_sides(latents, epsilon * rademacher(latents, n_perturbations, generator))
     penalty = latents.new_zeros(())
     for activations, linear in layers(decoder(rows), last):
         made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)

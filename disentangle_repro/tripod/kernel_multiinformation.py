@@ -13,7 +13,7 @@ from ..baselines.variational import aggregate_log_densities
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['multiinformation_at', 'several', 'latent_scales', 'silverman', 'standardized', 'check_scales',
+__all__ = ['multiinformation_at', 'check_samples', 'latent_scales', 'silverman', 'standardized', 'check_scales',
            'kernel_multiinformation']
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c29ec2b2
@@ -28,7 +28,7 @@ def multiinformation_at(
     return (together - each.sum(1)).mean()
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #fd343ee6
-def several(latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
+def check_samples(latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
     "Returns `latents`; `ValueError` for fewer than two samples."
     if len(latents) < 2:
         raise ValueError(f"latents has {len(latents)} samples but at least 2 are needed to compare them.")
@@ -41,8 +41,8 @@ def latent_scales(
 ) -> Float[Tensor, "latents"]:
     "Standard deviation of each latent (tripod, Algorithm 1, line 7); `ValueError` for fewer than two samples."
     if check_choice("protocol", protocol, ("paper", "code")) == "paper":
-        return several(continuous).std(0)
-    return several(continuous).std(0, correction=0) + 1e-6
+        return check_samples(continuous).std(0)
+    return check_samples(continuous).std(0, correction=0) + 1e-6
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #1d7ccd8f
 def silverman(
@@ -88,6 +88,6 @@ def kernel_multiinformation(
     `ValueError` for fewer than two samples, another number of scales than of latents, or a negative one.
     """
     check_choice("protocol", protocol, ("paper", "code"))
-    scales = latent_scales(latents, protocol) if scales is None else check_scales(scales, several(latents))
+    scales = latent_scales(latents, protocol) if scales is None else check_scales(scales, check_samples(latents))
     ones = torch.ones_like(scales)
     return multiinformation_at(standardized(latents, scales), silverman(ones, len(latents)), ones)

@@ -14,7 +14,7 @@ from disentangle_repro.tripod.hessian_penalty import (
     Activations,
     Decoder,
     Linear,
-    around,
+    both_sides,
     curvature_contrasts,
     curvature_variance,
     identity,
@@ -32,8 +32,8 @@ def ratio(
     denominators: Float[Tensor, "*shape"],
     floor: Float[Tensor, "*shape"] | float = 0.0,  # a denominator not above it is treated as zero
 ) -> Float[Tensor, "*shape"]:
-    "The quotient; zero, with zero gradient, where the denominator is zero."
-    counts: Bool[Tensor, "*shape"] = denominators > floor
+    "The quotient; zero, with zero gradient, where the denominator is zero; NaN where it is NaN."
+    counts: Bool[Tensor, "*shape"] = ~(denominators <= floor)  # NaN is to be seen
     return torch.where(counts, numerators, 0) / torch.where(counts, denominators, 1)
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #207bf0b6
@@ -46,7 +46,7 @@ def aggregate_layers(
     "The normalised Hessian penalty of each sample, from the sums of each layer."
     if check_choice("protocol", protocol, ("paper", "code")) == "code":
         return ratio(numerators, denominators, floors).sum(0)
-    counts = denominators > floors
+    counts = ~(denominators <= floors)
     sums = (torch.where(counts, part, 0).sum(0) for part in (numerators, denominators))
     return ratio(*sums)
 
@@ -67,7 +67,7 @@ def directions(
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7c67aeb6
 @torch.no_grad()
 def rounding_floor(
-    activations: Activations,  # of the rows of `around`
+    activations: Activations,  # of the rows of `both_sides`
     batch: int,  # samples
     epsilon: float,
     linear: Linear = identity,  # still to be applied to the activations
@@ -92,12 +92,13 @@ def normalized_hessian_penalty(
 
     A quotient of sums over activations, chosen by `protocol`; its mean over samples. `decoder` maps
     (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; it is called once, with
-    4 * n_perturbations * batch rows. A layer whose denominator may be rounding alone counts as zero: in bfloat16 all
-    do. `ValueError` for fewer than two perturbations, `scales` of another shape, one row without `scales`, a decoder
-    that makes another number of rows, or an unknown protocol.
+    4 * n_perturbations * batch rows, each of which it must treat alone and alike: no dropout, no batch normalisation in
+    training. On CUDA its convolutions need single precision (`full_precision`). A layer whose denominator may be
+    rounding alone counts as zero: in bfloat16 all do. `ValueError` for fewer than two perturbations, `scales` of
+    another shape, one row without `scales`, a decoder that makes another number of rows, or an unknown protocol.
     """
     scales = latent_scales(latents, protocol) if scales is None else scales
-    rows, sums = around(latents, epsilon * directions(latents, scales, n_perturbations, generator)), []
+    rows, sums = both_sides(latents, epsilon * directions(latents, scales, n_perturbations, generator)), []
     for activations, linear in layers(decoder(rows), last):
         made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
         floor = rounding_floor(activations, len(latents), epsilon, linear)

@@ -25,7 +25,7 @@ from .finite_scalar_quantization import FiniteScalarQuantizer, quantize
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
     Decoder,
-    around,
+    both_sides,
     contrasts,
     curvature_contrasts,
     curvature_variance,
@@ -357,7 +357,7 @@ def central_difference(
     epsilon: float,
 ) -> Float[Tensor, "perturbations batch *shape"]:
     "Second derivative of each activation along each direction (tripod, equation 9)."
-    plus, minus = decoder(around(latents, epsilon * directions)).unflatten(0, (2, *directions.shape[:2]))
+    plus, minus = decoder(both_sides(latents, epsilon * directions)).unflatten(0, (2, *directions.shape[:2]))
     return (plus - 2 * decoder(latents) + minus) / epsilon**2
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #6afcd74d
@@ -449,7 +449,7 @@ def _():
     for n in (2, 3, 7):
         directions = random_latents(n * 8, 4, seed=n).unflatten(0, (n, 8))
         printed = central_difference(decoder, latents, directions, epsilon).var(0).sum(1)
-        activations = decoder(around(latents, epsilon * directions))
+        activations = decoder(both_sides(latents, epsilon * directions))
         made = curvature_variance(curvature_contrasts(activations, n, 8, epsilon))
         torch.testing.assert_close(made, printed[None], rtol=1e-9, atol=0)
 
@@ -471,7 +471,7 @@ def _():
         H = random_latents(5 * n, n).unflatten(0, (5, n))
         H, draws, epsilon = H + H.mT, all_draws(n, n_perturbations), 0.1
         latents = random_latents(draws.shape[1], n, seed=1)
-        activations = quadratic_decoder(H)(around(latents, epsilon * draws))
+        activations = quadratic_decoder(H)(both_sides(latents, epsilon * draws))
         made = curvature_variance(curvature_contrasts(activations, n_perturbations, len(latents), epsilon))
         torch.testing.assert_close(made.mean(), 2 * off_diagonal_sum(H).sum())
         released = variance(quadratic_form(H, draws[:, :, None])).sum(1).mean()

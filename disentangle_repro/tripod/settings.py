@@ -54,7 +54,7 @@ SOURCES = {
     "model.hessian": "table 5; T7",
     "model.quantize": "qlae, table 8",
     "model.commit": "qlae, table 8",
-    "optimizer.weight_decay": "table 5",
+    "optimizer.weight_decay": "table 5 (QLAE); else T1",
 }
 
 # %% ../../nbs/tripod/07_settings.ipynb #2af1d582

@@ -27,14 +27,16 @@ __all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'normalised', 'NaiveTripod
 
 # %% ../../nbs/tripod/06_tripod.ipynb #eca478ba
 @contextmanager
-def full_precision() -> Iterator[None]:
-    "Convolutions on a CUDA device compute in single precision, without TF32."
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
+def full_precision(device_type: str) -> Iterator[None]:
+    "Forward passes in single precision: outside of autocast, and on a CUDA device without TF32 in convolutions."
+    convolutions = torch.backends.cudnn.conv
+    before = convolutions.fp32_precision
+    convolutions.fp32_precision = "ieee"
     try:
-        yield
+        with torch.autocast(device_type, enabled=False):
+            yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        convolutions.fp32_precision = before
 
 # %% ../../nbs/tripod/06_tripod.ipynb #f42e7cd4
 class Tripod(Autoencoder):
@@ -83,11 +85,13 @@ class Tripod(Autoencoder):
         generator: torch.Generator | None,
     ) -> dict[str, Float[Tensor, ""]]:
         "The two penalties, without those whose weight is zero."
-        scales, penalties = self.scales(continuous), {}
-        if self.weights["multiinformation"]:
-            penalties["multiinformation"] = kernel_multiinformation(latents, scales)
-        if self.weights["hessian"]:
-            with full_precision():
+        dtype = next(self.decoder.parameters()).dtype
+        continuous, latents = continuous.to(dtype), latents.to(dtype)
+        with full_precision(latents.device.type):
+            scales, penalties = self.scales(continuous), {}
+            if self.weights["multiinformation"]:
+                penalties["multiinformation"] = kernel_multiinformation(latents, scales)
+            if self.weights["hessian"]:
                 penalties["hessian"] = self.curvature(latents, scales, generator)
         return penalties
 

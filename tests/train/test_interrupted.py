@@ -10,7 +10,7 @@ from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.factorqvae import FactorQVAE
 from disentangle_repro.qlae import QLAE
 from disentangle_repro.train import Store, Training, fit, make_optimizer
-from disentangle_repro.train.loop import CudaGraphStep
+from disentangle_repro.train.loop import CudaGraphStep, load, save
 from disentangle_repro.train.optimizer import SCHEDULES
 
 SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"training": {"steps": 300}})
@@ -60,3 +60,21 @@ def test_a_store_survives_a_folder_it_cannot_trust(tmp_path):
     assert store.record(SPEC) is None
     store.finish(SPEC, {"scores": {"infom": 0.5}})
     assert store.record(SPEC)["scores"]["infom"] == 0.5
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: replays recorded updates")
+def test_a_resumed_training_is_replayed_with_the_learning_rate_of_each_update(tmp_path):
+    whole, stopped, resumed = (new_training("cuda") for _ in range(3))
+    whole.total = stopped.total = resumed.total = 40
+    for training in (whole, stopped):
+        step = CudaGraphStep(training)
+        for _ in range(10):
+            step()
+    save(stopped, tmp_path / "checkpoint.pt")
+    load(resumed, tmp_path / "checkpoint.pt")
+    steps = CudaGraphStep(whole), CudaGraphStep(resumed)
+    for _ in range(30):
+        losses = [step()["loss"].clone() for step in steps]
+        torch.testing.assert_close(*losses, rtol=1e-3, atol=1e-5)
+    rates = [float(training.optimizer.param_groups[0]["lr"]) for training in (whole, resumed)]
+    assert rates[0] == pytest.approx(rates[1], rel=1e-6)

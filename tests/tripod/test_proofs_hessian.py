@@ -51,7 +51,7 @@ def biased(contrasts):
 HESSIAN_PENALTY = [
     ("equation 7", "", "off_diagonal_sum", with_the_diagonal),
     ("equation 7", "", "hessians", lambda decoder, z: [2 * H for H in ORIGINAL["hessians"](decoder, z)]),
-    ("equation 9", "exact for quadratics", "around", one_side_only),
+    ("equation 9", "exact for quadratics", "both_sides", one_side_only),
     ("equation 9", "exact for quadratics", "quadratic_form", halved_form),
     ("equation 9", "epsilon squared", "central_difference", forward_difference),
     ("equation 8", "n up to 6", "off_diagonal_sum", with_the_diagonal),
@@ -144,7 +144,7 @@ NORMALIZED = [
     ("Proposition 3.2", "by symbol", "scaled_signs", unscaled_signs),
     ("Proposition 3.2", "by simulation", "directions", unscaled_directions),
     ("Proposition 3.2", "by simulation", "directions", signs_for_both),
-    ("Algorithm 1, lines 14 to 24", "", "around", one_side_only),
+    ("Algorithm 1, lines 14 to 24", "", "both_sides", one_side_only),
     ("Algorithm 1, lines 14 to 24", "", "curvature_variance", largest_activation),
     ("Algorithm 1, lines 14 to 24", "", "aggregate_layers", a_ratio_for_each_layer),
     ("Algorithm 1, lines 14 to 24", "", "aggregate_layers", one_ratio_for_all_layers),
