@@ -19,8 +19,8 @@ from ..nets.residual import ResidualDecoder, ResidualEncoder
 from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, to_network
 
 # %% auto #0
-__all__ = ['PIXELS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_with_gradients',
-           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Pixels', 'Step', 'Autoencoder', 'encode_all',
+__all__ = ['LIKELIHOODS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_with_gradients',
+           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Likelihood', 'Step', 'Autoencoder', 'encode_all',
            'decode_all', 'pixel_values', 'Family', 'make_networks', 'plain_autoencoder']
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
@@ -115,16 +115,16 @@ def squared_error(
     return F.mse_loss(gaussian_mean(encoded), images)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #a6a882b7
-class Pixels(NamedTuple):
+class Likelihood(NamedTuple):
     "A likelihood: how decoder output becomes a loss and an image."
 
     loss: Callable[[Tensor, Tensor], Float[Tensor, ""]]  # of images with values in [0, 1]
     image: Callable[[Tensor], Tensor]  # with values in [0, 1]
 
 
-PIXELS = {
-    "bernoulli": Pixels(reconstruction_loss, torch.sigmoid),
-    "gaussian": Pixels(squared_error, lambda encoded: gaussian_mean(encoded).clamp(0, 1)),
+LIKELIHOODS = {
+    "bernoulli": Likelihood(reconstruction_loss, torch.sigmoid),
+    "gaussian": Likelihood(squared_error, lambda encoded: gaussian_mean(encoded).clamp(0, 1)),
 }
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #16d5f86c
@@ -148,10 +148,10 @@ class Autoencoder(nn.Module):
         decoder: nn.Module,
         latent: nn.Module | None = None,  # left out: the plain autoencoder
         weights: Mapping[str, float] | None = None,  # of the penalties, by name
-        pixels: str = "bernoulli",  # the likelihood, one of `PIXELS`
+        likelihood: str = "bernoulli",  # of pixels, one of `LIKELIHOODS`
     ):
         super().__init__()
-        self.pixels = PIXELS[check_choice("pixels", pixels, PIXELS)]
+        self.likelihood = LIKELIHOODS[check_choice("likelihood", likelihood, LIKELIHOODS)]
         self.encoder, self.decoder = encoder, decoder
         self.latent = PlainLatent() if latent is None else latent
         self.weights = dict(weights or {})
@@ -192,8 +192,8 @@ class Autoencoder(nn.Module):
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
         images = to_network(images)
-        heard, penalties = self.latent(self.encoder(images), generator)
-        reconstruction = self.pixels.loss(self.decoder(heard), images)
+        decoder_input, penalties = self.latent(self.encoder(images), generator)
+        reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
     def weighted(self, loss: Float[Tensor, ""], penalties: dict[str, Float[Tensor, ""]]) -> Float[Tensor, ""]:
@@ -212,7 +212,7 @@ class Autoencoder(nn.Module):
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
-        return from_network(self.pixels.image(self.decoder(self.latent.embed(latents))))
+        return from_network(self.likelihood.image(self.decoder(self.latent.embed(latents))))
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #7d487f4a
 @torch.no_grad()
@@ -250,7 +250,7 @@ class Family(NamedTuple):
 
     encoder: type[nn.Module]
     decoder: type[nn.Module]
-    pixels: str = "bernoulli"  # one of `PIXELS`
+    likelihood: str = "bernoulli"  # one of `LIKELIHOODS`
 
 
 FAMILIES = {
@@ -269,15 +269,15 @@ def make_networks(
     image_size: int = IMAGE_SIZE,  # pixels per side
     width: float = 1.0,  # of the networks; one is the paper's
     protocol: str = "paper",  # "paper" or "code"
-) -> dict[str, Any]:  # `encoder`, `decoder`, `latent` and `pixels` for an `Autoencoder`
+) -> dict[str, Any]:  # `encoder`, `decoder`, `latent` and `likelihood` for an `Autoencoder`
     "An encoder and a decoder for a latent layer; `ValueError` for an unknown family."
-    encoder, decoder, pixels = FAMILIES[check_choice("family", family, FAMILIES)]
+    encoder, decoder, likelihood = FAMILIES[check_choice("family", family, FAMILIES)]
     nets = {"channels": channels, "image_size": image_size, "width": width, "protocol": protocol}
     return {
         "encoder": encoder(n_latents * latent.encoder_dims, **nets),
         "decoder": decoder(n_latents * latent.decoder_dims, **nets),
         "latent": latent,
-        "pixels": pixels,
+        "likelihood": likelihood,
     }
 
 

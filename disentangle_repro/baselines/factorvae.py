@@ -85,9 +85,9 @@ class Discriminator(nn.Module):
 class Factorised(Autoencoder):
     """An autoencoder with a discriminator between its latents and independent ones (factorqvae, Algorithm 1).
 
-    `encoder`, `decoder`, `latent` and `pixels` are as in `Autoencoder`; `discriminator` maps codes of `latent.coded`
-    to (batch,) logits. The penalty `total_correlation`, in nats, joins those of `latent`; `ValueError` where
-    it has no weight.
+    `encoder`, `decoder`, `latent` and `likelihood` are as in `Autoencoder`; `discriminator` maps codes of
+    `latent.coded` to (batch,) logits. The penalty `total_correlation`, in nats, joins those of `latent`; `ValueError`
+    where it has no weight.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class Factorised(Autoencoder):
         latent: PlainLatent,
         discriminator: nn.Module,
         weights: Mapping[str, float],  # of the penalties, by name
-        pixels: str = "bernoulli",  # as `Autoencoder` takes it
+        likelihood: str = "bernoulli",  # as `Autoencoder` takes it
     ):
-        super().__init__(encoder, decoder, latent, weights, pixels)
+        super().__init__(encoder, decoder, latent, weights, likelihood)
         if "total_correlation" not in self.weights:
             raise ValueError(f"weights has {', '.join(self.weights) or 'none'}: total_correlation is needed too.")
         self.discriminator = discriminator
@@ -114,8 +114,8 @@ class Factorised(Autoencoder):
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The model's loss, and its terms before weighting (factorqvae, equation 5)."
         images = to_network(images)
-        codes, (heard, penalties) = self.latent.coded(self.encoder(images), generator)
-        reconstruction = self.pixels.loss(self.decoder(heard), images)
+        codes, (decoder_input, penalties) = self.latent.coded(self.encoder(images), generator)
+        reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         penalties = {**penalties, "total_correlation": total_correlation(self.discriminator(codes))}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 

@@ -103,11 +103,11 @@ class InfoGAN(Autoencoder):
         latent: nn.Module,
         weights: Mapping[str, float] | None = None,
         critic_steps: int = 5,  # n_{e:g}, steps of encoder and critic per step of the generator
-        pixels: str = "bernoulli",  # as `Autoencoder` takes it
+        likelihood: str = "bernoulli",  # as `Autoencoder` takes it
     ):
         if critic_steps < 1:
             raise ValueError(f"critic_steps is {critic_steps} but the critic needs at least 1 step per round.")
-        super().__init__(encoder, decoder, latent, WEIGHTS | dict(weights or {}), pixels)
+        super().__init__(encoder, decoder, latent, WEIGHTS | dict(weights or {}), likelihood)
         self.critic, self.critic_steps = critic, critic_steps
 
     @property
@@ -125,7 +125,7 @@ class InfoGAN(Autoencoder):
     ) -> tuple[Float[Tensor, "n latents"], Float[Tensor, "n channels height width"]]:
         "Sampled latents and the generator's output (lines 6 and 7)."
         latents = self.latent.sample(n, generator).to(device)
-        return latents, self.pixels.image(self.decoder(self.latent.embed(latents)))
+        return latents, self.likelihood.image(self.decoder(self.latent.embed(latents)))
 
     def read_back(
         self, fake: Tensor, latents: Float[Tensor, "n latents"], generator: torch.Generator | None

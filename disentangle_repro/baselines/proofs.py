@@ -268,12 +268,12 @@ def _():
         quantizer, encoded = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
     assert torch.equal(quantizer.embed(quantizer.code(encoded)), quantizer(encoded).latents)
     every = torch.cartesian_prod(*torch.arange(5.0).repeat(2, 1))
-    heard = quantizer.embed(every)
-    assert len(heard.unique(dim=0)) == 5**2
-    assert torch.equal(quantizer.code(heard), every)
+    decoder_input = quantizer.embed(every)
+    assert len(decoder_input.unique(dim=0)) == 5**2
+    assert torch.equal(quantizer.code(decoder_input), every)
     other = every.clone()
     other[:, 1] = (other[:, 1] + 1) % 5
-    changed = quantizer.parts(quantizer.embed(other) - heard).abs().sum(2) > 0
+    changed = quantizer.parts(quantizer.embed(other) - decoder_input).abs().sum(2) > 0
     assert changed.any(0).tolist() == [False, True] and changed[:, 1].all()
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #eb7c7ef9

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from ..baselines.autoencoder import PIXEL_VALUES, PIXELS, Autoencoder, PlainLatent
+from ..baselines.autoencoder import LIKELIHOODS, PIXEL_VALUES, Autoencoder, PlainLatent
 from ..baselines.bioae import BiologicalLatent
 from ..baselines.infogan import InfoGAN
 from ..baselines.variational import GaussianLatent, mean_and_scale
@@ -103,7 +103,7 @@ def mean_reconstruction(
 ) -> Float[Tensor, ""]:
     "Cross-entropy or squared error per value of an image, written out."
     decoder_output = model.decoder(model.latent(model.encoder(images), generator).latents)
-    if model.pixels is PIXELS["bernoulli"]:
+    if model.likelihood is LIKELIHOODS["bernoulli"]:
         p = decoder_output.sigmoid()
         return -(torch.special.xlogy(images, p) + torch.special.xlogy(1 - images, 1 - p)).mean()
     return (decoder_output + 0.5 - images).square().mean()

@@ -74,7 +74,7 @@ class Tripod(Autoencoder):
         images = to_network(images)
         encoded = self.encoder(images)
         latents, penalties = self.latent(encoded, generator)
-        reconstruction = self.pixels.loss(self.decoder(latents), images)
+        reconstruction = self.likelihood.loss(self.decoder(latents), images)
         penalties = {**penalties, **self.penalties(self.latent.bounded(encoded), latents, generator)}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 

@@ -86,8 +86,8 @@ def test_one_number_a_vector_is_qlaes_global_codebook():
     shared, vectors = LatentQuantizer(4, 10, shared=True), VectorQuantizer(dim=1, n_values=10)
     with torch.no_grad():
         vectors.codebooks.copy_(shared.codebooks.T)
-    (heard, terms), (code, penalties) = vectors(encoded), shared(encoded)
-    assert heard.equal(code)
+    (decoder_input, terms), (code, penalties) = vectors(encoded), shared(encoded)
+    assert decoder_input.equal(code)
     for name in terms:
         torch.testing.assert_close(terms[name], penalties[name])
 

@@ -158,8 +158,8 @@ class PrintedSign(factorqvae.FactorQVAE):
 class FaintReconstruction(factorqvae.FactorQVAE):
     def __init__(self, *sizes, **how):
         super().__init__(*sizes, **how)
-        whole = self.pixels.loss
-        self.pixels = self.pixels._replace(loss=lambda encoded, images: 0.001 * whole(encoded, images))
+        whole = self.likelihood.loss
+        self.likelihood = self.likelihood._replace(loss=lambda encoded, images: 0.001 * whole(encoded, images))
 
 
 def summed_over(cls):
@@ -205,8 +205,8 @@ def codebook_cut(cls):
             coded = self.latent.coded
 
             def cut(continuous, generator=None):
-                codes, (heard, penalties) = coded(continuous, generator)
-                return codes, LatentOutput(heard, {"kl": penalties["kl"].detach().requires_grad_()})
+                codes, (decoder_input, penalties) = coded(continuous, generator)
+                return codes, LatentOutput(decoder_input, {"kl": penalties["kl"].detach().requires_grad_()})
 
             self.latent.coded = cut
 

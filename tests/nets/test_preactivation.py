@@ -261,7 +261,7 @@ def test_one_optimiser_step_is_the_same_fused_or_not():
     def stepped(fused):
         with seeded(0):
             encoder, decoder = (network(4, width=0.1) for network in BOTH)
-            model = Autoencoder(encoder, decoder, pixels="gaussian")
+            model = Autoencoder(encoder, decoder, likelihood="gaussian")
             images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-3, fused=fused)
         for _ in range(2):
