@@ -60,10 +60,23 @@ class RootOfAllHeads(attention.MultiHeadAttention):
         super().__init__(*sizes, inner=inner, **settings, scale=inner**-0.5)
 
 
+class NoNorm(torch.nn.LayerNorm):
+    def forward(self, tokens):
+        return tokens
+
+
 class WithoutNorm(attention.TransformerLayer):
     def __init__(self, *sizes, **settings):
         super().__init__(*sizes, **settings)
-        self.alone[0] = torch.nn.Identity()
+        self.alone[0] = NoNorm(self.alone[0].normalized_shape)
+
+
+class OneNormForTwo(attention.TransformerLayer):
+    def among(self, tokens):
+        if self.own is not None:
+            normed = self.norm_asking(tokens)
+            tokens = tokens + self.own(normed, normed)
+        return tokens + self.alone(tokens)
 
 
 class Replaces(attention.TransformerLayer):
@@ -85,6 +98,7 @@ BROKEN_ATTENTION = [
     (HEADS, "", "MultiHeadAttention", WithoutBias),
     (LAYER, "", "MultiHeadAttention", KeysAsValues),
     (LAYER, "", "TransformerLayer", WithoutNorm),
+    (LAYER, "", "TransformerLayer", OneNormForTwo),
     (LAYER, "", "TransformerLayer", Replaces),
     (LAYER, "", "dense", with_relu),
     (APPENDIX_F, "", "MultiHeadAttention", Unscaled),

@@ -116,7 +116,7 @@ def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(check
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     assert make.main("--scale smoke --protocol code".split()) == 0
-    assert "psa has no protocol 'code'" in capsys.readouterr().out
+    assert "psa is left out: its released code is not implemented" in capsys.readouterr().out
     assert {spec.paper for spec in asked} == {*PAPERS} - {"psa"}
     assert {spec.protocol for spec in asked if spec.model not in ("iteration_times", "truth")} == {"code"}
 
