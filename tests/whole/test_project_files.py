@@ -1,5 +1,6 @@
-"No file of the project names a folder of the machine on which it was made."
+"No file of the project names a folder of the machine on which it was made, and no notebook stores what a terminal shows."
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -22,3 +23,10 @@ def test_no_folder_of_a_machine_is_committed():
     texts = [PROJECT / name for name in listed.split("\0") if name.endswith((".ipynb", ".json", ".md", ".yaml"))]
     found = {path.name: OF_A_MACHINE.search(path.read_text("utf-8")) for path in texts if path.exists()}
     assert len(found) > 100 and not {name: match[0] for name, match in found.items() if match}
+
+
+@pytest.mark.parametrize("notebook", sorted((PROJECT / "nbs").rglob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_progress_bar_or_warning_is_stored(notebook):
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    noisy = [cell["id"] for cell in cells for out in cell.get("outputs", ()) if out.get("name") == "stderr"]
+    assert not noisy, "outputs on the standard error are for no reader: take them out"
