@@ -1,4 +1,4 @@
-"No file of the project names a folder of the machine on which it was made, and no notebook stores what a terminal shows."
+"No file names a folder of the machine on which it was made, and no notebook stores what only a terminal shows."
 
 import json
 import re
