@@ -30,8 +30,8 @@ from disentangle_repro.tables.claims import (
     sweep_numbers,
 )
 from ..tables.layout import printed_as
-from ..tables.ledger import beside, on_printed, rests_upon, summary
-from ..tables.verdicts import CONTRADICTED, EQUIVALENT, SUPPORTED, UNDECIDED
+from ..tables.ledger import beside, on_printed, rests_upon, summary, used_numbers
+from ..tables.verdicts import CONTRADICTED, FEWEST_SEEDS, SUPPORTED, UNDECIDED
 
 # %% auto #0
 __all__ = ['judged_cells', 'as_claims_name', 'judged_numbers', 'with_sweeps', 'is_vignette', 'margin', 'judge_vignette',
@@ -102,19 +102,17 @@ def judge_ours(
     numbers: Sequence[tuple[Basis, pd.DataFrame]],  # from `judged_numbers`
     checks: pd.DataFrame,  # paper, proposition, statement, state, message: outcomes of proof checks
 ) -> Judgement:
-    "A claim on the first basis that it can be judged on."
+    "A claim on the first basis, the largest scale, that has three seeds of its models; else on the first with numbers."
     if is_vignette(claim):
         numbers = [(basis, of) for basis, of in numbers if "left" in claim and cells_there(claim, of)]
         if not numbers:
             return Judgement(judge_vignette(claim, checks), math.nan, None)
-    judged = [Judgement(judge(claim, of), margin(claim, of), basis) for basis, of in numbers]
-    begun = [one for one in judged if one.verdict != NOTHING]
-    enough = [one for one in begun if "fewer than" not in one.verdict.why]
-    nothing = Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
-    chosen = next(iter(enough + begun), nothing)
-    of = next((of for basis, of in numbers if basis == chosen.basis), None)
-    if of is None:
-        return chosen
+    judged = [(Judgement(judge(claim, of), margin(claim, of), basis), of) for basis, of in numbers]
+    begun = [(one, of) for one, of in judged if one.verdict != NOTHING]
+    enough = [(one, of) for one, of in begun if used_numbers(claim, of).seeds.max() >= FEWEST_SEEDS]
+    if not begun:
+        return Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
+    chosen, of = (enough + begun)[0]
     return chosen._replace(rests_on=rests_upon(claim, of), beside=beside(claim, of, printed_numbers(claim["paper"])))
 
 # %% ../../nbs/report/02_overview.ipynb #ee47edb2

@@ -45,8 +45,8 @@ from .verdicts import Difference, claims_power, deciding_seeds, hierarchical_pro
 
 # %% auto #0
 __all__ = ['COMPARING', 'LOST', 'NO_NUMBERS', 'WHY_NOT', 'at_hand', 'how_sure', 'oriented', 'could_decide', 'paper_steps',
-           'tuned', 'rests_upon', 'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary', 'in_short',
-           'printed_page', 'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched']
+           'tuned', 'used_numbers', 'rests_upon', 'ledger', 'beside', 'on_printed', 'sentence', 'readable', 'summary',
+           'in_short', 'printed_page', 'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched']
 
 # %% ../../nbs/tables/05_ledger.ipynb #14f89d78
 COMPARING = ("comparison", "in_most", "best_in_most")
@@ -127,14 +127,19 @@ def tuned(paper: str, models: Iterable[str], scale: str) -> str:
     return f"rivals tuned{few}" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
 
 
-def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
-    "What a verdict on our numbers rests on; empty for printed numbers, or where there are none."
+def used_numbers(claim: dict[str, Any], numbers: pd.DataFrame) -> pd.DataFrame:
+    "Our numbers of a claim's models, metrics and data sets."
     about = {model for side in ("left", "right", "models") if side in claim for model in names(claim, side)}
     about |= {model for pair in claim.get("pairs", ()) for model in pair[:2] if "metric" in claim}  # of ratios
     used = numbers[numbers.model.isin(about) & ~numbers.printed.astype(bool)]
     used = used[used.metric.isin(claim["metrics"])] if "metrics" in claim else used
-    if AGGREGATED not in claim.get("datasets", [AGGREGATED]):
-        used = used[used.dataset.isin(claim["datasets"])]
+    everywhere = AGGREGATED in claim.get("datasets", [AGGREGATED])
+    return used if everywhere else used[used.dataset.isin(claim["datasets"])]
+
+
+def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
+    "What a verdict on our numbers rests on; empty for printed numbers, or where there are none."
+    used = used_numbers(claim, numbers)
     if used.empty:
         return ""
     if not (made := used[used.updates > 0]).shape[0]:
