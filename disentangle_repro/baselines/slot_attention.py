@@ -65,11 +65,12 @@ class SampledQueries(nn.Module):
         super().__init__()
         self.n_slots = n_slots
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
+        noise = torch.randn(1, n_slots, dim, generator=make_generator(0))  # another device would have other numbers
+        self.register_buffer("noise", noise, persistent=False)
 
     def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
-        if generator is None:  # on the CPU, since another device would have other random numbers
-            noise = torch.randn(1, self.n_slots, self.mean.shape[1], generator=make_generator(0)).to(self.mean)
-            return (self.mean + self.log_scale.exp() * noise).expand(batch, -1, -1)
+        if generator is None:
+            return (self.mean + self.log_scale.exp() * self.noise).expand(batch, -1, -1)
         size = (batch, self.n_slots, -1)
         return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -33,7 +33,8 @@ def full_precision(device_type: str) -> Iterator[None]:
     before = convolutions.fp32_precision
     convolutions.fp32_precision = "ieee"
     try:
-        with torch.autocast(device_type, enabled=False):
+        lowered = torch.amp.is_autocast_available(device_type)
+        with torch.autocast(device_type, enabled=False) if lowered else nullcontext():
             yield
     finally:
         convolutions.fp32_precision = before

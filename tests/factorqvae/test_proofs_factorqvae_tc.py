@@ -218,9 +218,12 @@ class AlwaysPressed(factorqvae.FactorQVAE):
         super().__init__(*sizes, **how | {"gamma": 0.1})
 
 
+FAMILY = {"family": "preactivation"}
+
+
 def other_price(*sizes, beta, **how):
     return factorqvae.Autoencoder(
-        **factorqvae.make_networks(factorqvae.LogitQuantizer(how.pop("n_values")), *sizes, **how),
+        **factorqvae.make_networks(factorqvae.LogitQuantizer(how.pop("n_values")), *sizes, **FAMILY | how),
         weights={"kl": beta / 2},
     )
 
