@@ -35,8 +35,8 @@ from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'listed_hyperparameters', 'noting_hyperparameters',
-           'create_model', 'add_model']
+__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'model_for', 'listed_hyperparameters',
+           'noting_hyperparameters', 'create_model', 'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
 def of_codebook(ablation: str) -> Callable[..., Autoencoder]:
@@ -95,6 +95,17 @@ def slots_for(scene: ObjectScene) -> int:
     "The largest number of slots that a scene needs."
     return scene.objects[1] + scene.segments
 
+# %% ../nbs/models.ipynb #26b2af3b
+def model_for(name: str, dataset: str) -> Callable[..., Autoencoder]:
+    "What builds a model; `ValueError` for an unknown name or data set, or where one has several objects and one not."
+    kinds = {"one object": MODELS, "several objects": SLOT_MODELS}
+    has = "one object" if check_choice("dataset", dataset, SCENES | GRIDS) in GRIDS else "several objects"
+    needed = next((kind for kind, known in kinds.items() if name in known), has)
+    if name not in kinds[has] and needed != has:
+        fits = ", ".join(map(repr, kinds[has]))
+        raise ValueError(f"{name} is for images of {needed} but {dataset} has {has}: name must be one of {fits}.")
+    return kinds[has][check_choice("name", name, kinds[has])]
+
 # %% ../nbs/models.ipynb #de04e89c
 def listed_hyperparameters(make: Callable[..., Autoencoder]) -> list[str]:
     "What a model takes besides what `create_model` sets, as its signature has it: `name=default`, and `**nets`."
@@ -127,28 +138,29 @@ def create_model(
 ) -> Autoencoder:
     """A newly initialised model.
 
-    `ValueError` for an unknown name, data set or variant, or a model that is not for it; `TypeError` for an unknown
+    `ValueError` for an unknown name, data set or variant, a model that is not for it, a `width` that is not above 0,
+    `n_latents` below 1, or a negative weight of the loss; `TypeError` for an unknown
     hyperparameter, with a note of the model's own.
     """
-    several = check_choice("dataset", dataset, SCENES | GRIDS) not in GRIDS
-    make = check_choice("name", name, SLOT_MODELS if several else MODELS)
-    with seeded(seed), noting_hyperparameters(name, SLOT_MODELS[make] if several else MODELS[make]):
+    make, several = model_for(name, dataset), dataset not in GRIDS
+    check_choice("net", net, ("paper",) if several and name not in TABLE_1 else ("paper", "code"))
+    with seeded(seed), noting_hyperparameters(name, make):
         if several:
             if n_latents is not None:
                 raise ValueError(f"n_latents is {n_latents} but {name} on {dataset} has slots: give n_slots and dim.")
-            check_choice("net", net, ("paper", "code") if name in TABLE_1 else ("paper",))
             scene = cast(ObjectScene, SCENES[dataset])
             sizes = {"n_slots": slots_for(scene), "image_size": image_size or scene.image_size}
             reading = {"protocol": net} if name in TABLE_1 else {}
-            return SLOT_MODELS[make](**sizes | reading | hyperparameters, width=width)
+            return make(**sizes | reading | hyperparameters, width=width)
         grid = GRIDS[dataset]
         n_latents = 2 * len(grid.sources.names) if n_latents is None else n_latents
         if n_latents < 1:
-            raise ValueError(f"n_latents is {n_latents} but must be at least 1; {dataset} has no sources to count.")
+            uncounted = "" if grid.sources.names else f"; {dataset} has no sources to count"
+            raise ValueError(f"n_latents is {n_latents} but must be at least 1{uncounted}.")
         if isinstance(grid, OwnImages):
             image_size = image_size or grid.image_size
         sized = {} if image_size is None else {"image_size": image_size}
-        return MODELS[make](n_latents, **sized, width=width, protocol=net, **hyperparameters)
+        return make(n_latents, **sized, width=width, protocol=net, **hyperparameters)
 
 # %% ../nbs/models.ipynb #21bfb365
 def add_model(

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from .baselines.autoencoder import Autoencoder
 from .core.errors import DataError, check_choice
@@ -21,18 +22,24 @@ from .data.load import NAMES
 from .models import create_model, list_models
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'OPTIONAL', 'check_hyperparameters', 'differences', 'save_model', 'read_card',
-           'read_weights', 'load_files', 'load_model', 'Pretrained', 'list_pretrained', 'not_kept', 'load_pretrained']
+__all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'OPTIONAL', 'restored', 'check_hyperparameters', 'differences', 'held_values',
+           'other_values', 'save_model', 'read_card', 'read_weights', 'load_files', 'load_model', 'Pretrained',
+           'list_pretrained', 'not_kept', 'load_pretrained']
 
 # %% ../nbs/saved_models.ipynb #9d8da0b3
 WEIGHTS, CARD = "model.safetensors", "card.json"
+
+
+def restored(value: Any) -> Any:
+    "A value as JSON gives it back, tuples as lists; `TypeError` for what JSON does not hold."
+    return json.loads(json.dumps(value))
 
 
 def check_hyperparameters(hyperparameters: dict[str, Any]) -> None:
     "`ValueError` for a hyperparameter that JSON does not restore exactly."
     for name, value in hyperparameters.items():
         try:
-            same = json.loads(json.dumps(value)) == value
+            same = restored(value) == value
         except TypeError:
             same = False
         if not same:
@@ -51,6 +58,29 @@ def differences(expected: dict[str, Tensor], given: dict[str, Tensor]) -> list[s
     ]
     return sorted(missing + foreign + wrong)
 
+# %% ../nbs/saved_models.ipynb #87f74e19
+def held_values(module: nn.Module) -> dict[str, Any]:
+    "A module's class and its attributes that JSON holds: numbers, strings, lists and dictionaries of them."
+    found = {"class": type(module).__name__}
+    for name, value in vars(module).items():
+        if name == "training" or name.startswith("_"):
+            continue
+        with suppress(TypeError):
+            found[name] = restored(value)
+    return found
+
+
+def other_values(expected: nn.Module, given: nn.Module) -> list[str]:
+    "In words, which values that `expected` and its parts hold are others in `given`."
+    parts = dict(given.named_modules())
+    wrong = []
+    for path, module in expected.named_modules():
+        theirs = held_values(parts[path]) if path in parts else {}
+        for name, value in held_values(module).items():
+            if theirs.get(name) != value:
+                wrong.append(f"{path}.{name} is {theirs.get(name)!r} but must be {value!r}".removeprefix("."))
+    return wrong
+
 # %% ../nbs/saved_models.ipynb #630171d5
 def save_model(
     model: Autoencoder,
@@ -66,14 +96,16 @@ def save_model(
 ) -> None:
     """Write a model's weights and card into a folder.
 
-    `ValueError` where `create_model` builds another model from these arguments, or JSON does not restore a
-    hyperparameter. The state of schedules, such as an annealed temperature, is not saved.
+    `ValueError` where `create_model` builds another model from these arguments, with other tensors or other values such
+    as weights of the loss, or JSON does not restore a hyperparameter. The state of schedules, such as an annealed
+    temperature, is not saved.
     """
     check_hyperparameters(hyperparameters)
     card: dict[str, Any] = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
     card |= {} if image_size is None else {"image_size": image_size}
     state = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in model.state_dict().items()}
-    wrong = differences(create_model(**card, **hyperparameters).state_dict(), state)
+    built = create_model(**card, **hyperparameters)
+    wrong = differences(built.state_dict(), state) or other_values(built, model)
     if wrong:
         raise ValueError(f"model is not the {name} that these arguments make: {'; '.join(wrong[:3])}.")
     with written_whole(Path(path) / WEIGHTS) as part:

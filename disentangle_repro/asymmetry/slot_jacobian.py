@@ -159,8 +159,11 @@ def slot_jacobian(
     """Dependence of each pixel on each slot: the L1 norm over slot dims and colours (asymmetry, section 6 and A4).
 
     `decoder` maps slots (batch, slots, dims) to images (batch, channels, height, width), or to an output with such
-    an `image`, each from its own slots. `ValueError` for slots or images of another shape, and a `chunk` below 1.
+    an `image`, each from its own slots. `ValueError` for slots that are no tensor (they are differentiated), slots or
+    images of another shape, and a `chunk` below 1.
     """
+    if not isinstance(slots, Tensor):
+        raise ValueError(f"slots is of type {type(slots).__name__}, but must be a tensor that the decoder takes.")
     if slots.ndim != 3 or slots.numel() == 0:
         raise ValueError(f"slots has shape {tuple(slots.shape)}: needed are images, slots and dims.")
     if chunk < 1:

@@ -5,7 +5,9 @@
 # %% ../../nbs/baselines/01_autoencoder.ipynb #4b5bae61
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import torch
@@ -20,8 +22,8 @@ from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, t
 
 # %% auto #0
 __all__ = ['LIKELIHOODS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_with_gradients',
-           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Likelihood', 'Step', 'Autoencoder', 'encode_all',
-           'decode_all', 'pixel_values', 'Family', 'make_networks', 'plain_autoencoder']
+           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Likelihood', 'Step', 'checked_weights',
+           'Autoencoder', 'encode_all', 'decode_all', 'pixel_values', 'Family', 'make_networks', 'plain_autoencoder']
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):
@@ -134,12 +136,25 @@ class Step(NamedTuple):
     parameters: list[nn.Parameter]
     loss: Callable[..., tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]]  # from images and a generator
 
+    def __repr__(self) -> str:
+        loss = getattr(self.loss, "__qualname__", self.loss)
+        return f"Step({sum(p.numel() for p in self.parameters):,} parameters, {loss})"
+
+# %% ../../nbs/baselines/01_autoencoder.ipynb #ee4c76de
+def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
+    "A copy of weights by name; `ValueError` for one that is not a finite number, at least 0."
+    for name, weight in weights.items():
+        if not (isinstance(weight, Real) and 0 <= weight < math.inf):
+            raise ValueError(f"the weight of {name} is {weight!r} but must be a finite number, at least 0.")
+    return dict(weights)
+
 # %% ../../nbs/baselines/01_autoencoder.ipynb #e5928b47
 class Autoencoder(nn.Module):
     """Encoder, latent layer and decoder, with a weight for each penalty of the latent layer.
 
     `encoder` maps (batch, channels, height, width) to the input of `latent`, which returns a `LatentOutput`;
-    `decoder` maps its latents to logits or means of pixels.
+    `decoder` maps its latents to logits or means of pixels. A call reconstructs images, by `decode(encode(images))`;
+    training takes the losses of `steps`. `ValueError` for an unknown likelihood, or a weight that is not 0 or more.
     """
 
     def __init__(
@@ -154,7 +169,7 @@ class Autoencoder(nn.Module):
         self.likelihood = LIKELIHOODS[check_choice("likelihood", likelihood, LIKELIHOODS)]
         self.encoder, self.decoder = encoder, decoder
         self.latent = PlainLatent() if latent is None else latent
-        self.weights = dict(weights or {})
+        self.weights = checked_weights(weights or {})
 
     @property
     def discrete(self) -> bool:
@@ -185,12 +200,21 @@ class Autoencoder(nn.Module):
         "The factor of the optimiser's weight decay at this fraction of the training."
         return 1.0
 
+    def forward(
+        self, images: UInt8[Tensor, "batch height width channels"]
+    ) -> Float[Tensor, "batch height width channels"]:
+        "Reconstructions of images, with values in [0, 1]; the loss is that of `steps`."
+        return self.decode(self.encode(images))
+
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
         generator: torch.Generator | None = None,  # for stochastic latent layers
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
+        """The loss of the step that trains encoder, latent layer and decoder, and its terms before weighting.
+
+        Not all that some models train: `steps` has the whole round. `KeyError` for a penalty that has no weight.
+        """
         images = to_network(images)
         decoder_input, penalties = self.latent(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)

@@ -112,7 +112,10 @@ class Factorised(Autoencoder):
     def loss(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        "The model's loss, and its terms before weighting (factorqvae, equation 5)."
+        """The loss of the model's step, and its terms before weighting (factorqvae, equation 5).
+
+        Gradients reach the discriminator as well, which would learn the opposite of its own loss: train by `steps`.
+        """
         images = to_network(images)
         codes, (decoder_input, penalties) = self.latent.coded(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)

@@ -92,7 +92,8 @@ class InfoGAN(Autoencoder):
 
     `encoder` and `critic` map images (batch, channels, height, width) to the input of `latent` and to one
     number; `decoder` maps latents to logits; `latent` is a latent layer with a method `sample`. `weights` of
-    the terms replace or extend `WEIGHTS`. `ValueError` for fewer than one critic step.
+    the terms replace or extend `WEIGHTS`. There is no `loss`, only those of `steps`. `ValueError` for fewer than one
+    critic step.
     """
 
     def __init__(
@@ -119,6 +120,12 @@ class InfoGAN(Autoencoder):
         judging = dict.fromkeys([*self.encoder.parameters(), *self.critic.parameters()])  # shared ones once
         generating = [*self.decoder.parameters(), *self.latent.parameters()]
         return [Step(list(judging), self.critic_loss)] * self.critic_steps + [Step(generating, self.generator_loss)]
+
+    def loss(
+        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+        "`NotImplementedError`: each of the model's `steps` has its own."
+        raise NotImplementedError(f"{type(self).__name__} has no single loss: train by steps(), each with its own.")
 
     def generate(
         self, n: int, generator: torch.Generator | None, device: torch.device

@@ -152,7 +152,7 @@ class MONet(Autoencoder):
         encoder = ComponentEncoder(dim * latent.encoder_dims, **nets)
         decoder = SpatialBroadcastDecoder(dim, rectifier=RELU, squashed=True, **nets)
         super().__init__(encoder, decoder, latent, {"kl": beta, "mask_kl": gamma})
-        self.attention, self.n_slots = AttentionNet(**nets), n_slots
+        self.attention, self.n_slots, self.deviations = AttentionNet(**nets), n_slots, scales
         self.register_buffer("scales", torch.tensor([scales[0], *[scales[1]] * (n_slots - 1)]), persistent=False)
 
     @property

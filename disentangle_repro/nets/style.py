@@ -31,7 +31,7 @@ def to_network(
     channels = (1, 3)
     batch = isinstance(images, Tensor) and images.dim() == 4
     if not batch or (images.shape[1] in channels and images.shape[3] not in channels):
-        given = f"of shape {tuple(images.shape)}" if hasattr(images, "shape") else f"a {type(images).__name__}"
+        given = f"of shape {tuple(images.shape)}" if isinstance(images, Tensor) else f"of type {type(images).__name__}"
         raise ValueError(f"images is {given}, but must be a tensor (batch, height, width, channels), channels last.")
     if images.is_floating_point():
         low, high = images.aminmax()
@@ -84,7 +84,9 @@ def halvings(image_size: int) -> int:
 
 
 def scaled(channels: int, width: float) -> int:
-    "A number of channels times the width multiplier, at least one."
+    "A number of channels times the width multiplier, at least one; `ValueError` for a multiplier that is not above 0."
+    if not width > 0:
+        raise ValueError(f"width is {width} but must be above 0.")
     return max(1, round(channels * width))
 
 # %% ../../nbs/nets/01_style.ipynb #c836f450

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..baselines.autoencoder import Autoencoder, Step
+from ..baselines.autoencoder import Autoencoder, Step, checked_weights
 from ..baselines.infogan import InfoGAN
 from ..core.errors import check_choice
 from .latent_quantization import QLAE
@@ -60,7 +60,7 @@ class ParameterNorm(Autoencoder):
 
     def __init__(self, *given: Any, l1: float = 0.0, **named: Any):
         super().__init__(*given, **named)
-        self.l1 = l1
+        self.l1 = checked_weights({"l1": l1})["l1"]
 
     def norm(self) -> Float[Tensor, ""]:
         "Sum of the absolute values of all parameters but the codebooks."

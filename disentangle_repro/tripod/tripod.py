@@ -14,7 +14,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..baselines.autoencoder import Autoencoder, PlainLatent, make_networks
+from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
@@ -140,7 +140,7 @@ class NaiveTripod(Tripod):
     ):
         quantizer = LatentQuantizer(n_latents, n_values)
         super().__init__(n_latents, latent=quantizer, protocol=protocol, **rest)
-        self.weights |= {"quantize": quantize, "commit": commit}
+        self.weights |= checked_weights({"quantize": quantize, "commit": commit})
 
     def scales(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, " latents"]:
         return torch.full_like(continuous[0], FIXED_SCALE)
@@ -174,5 +174,5 @@ def qlae_klm(
     quantizer = LatentQuantizer(n_latents, n_values)
     penalties = {"multiinformation": multiinformation, "hessian": hessian}
     model = Tripod(n_latents, latent=quantizer, protocol=protocol, **penalties, **rest)
-    model.weights |= {"quantize": quantize, "commit": commit}
+    model.weights |= checked_weights({"quantize": quantize, "commit": commit})
     return model
