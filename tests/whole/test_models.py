@@ -145,6 +145,31 @@ def test_latents_and_images_have_their_shapes(name, images):
     assert reconstructions.shape == images.shape and reconstructions.isfinite().all()
 
 
+@pytest.mark.parametrize(("name", "dataset"), [("qlae", "shapes3d"), ("infowgan_gp", "shapes3d"), ("monet", "sprites")])
+def test_a_model_that_is_called_reconstructs(name, dataset, images):
+    model = create_model(name, dataset=dataset, width=0.125)
+    with torch.no_grad():
+        assert model(images).equal(model.decode(model.encode(images)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_latents": 0}, r"n_latents is 0 but must be at least 1\."),
+        ({"net": "x"}, "net is 'x' but must be one of 'paper', 'code'"),
+        ({"width": 0}, "width is 0 but must be above 0"),
+        ({"name": "monet"}, "monet is for images of several objects but shapes3d has one object: name must be one of"),
+        ({"dataset": "sprites", "name": "psa", "width": -1.0}, "width is -1.0 but must be above 0"),
+        ({"commit": -1.0}, "the weight of commit is -1.0 but must be a finite number, at least 0"),
+        ({"name": "qlae_klm", "quantize": "a"}, "the weight of quantize is 'a'"),
+        ({"name": "qlae_l1", "l1": float("nan")}, "the weight of l1 is nan"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        create_model(**{"name": "qlae", "dataset": "shapes3d", "width": 0.125} | arguments)
+
+
 @pytest.mark.parametrize("name", SLOT_MODELS)
 def test_a_model_of_slots_learns_from_every_term_and_segments(name, images):
     model = create_model(name, dataset="sprites", width=0.25)

@@ -64,6 +64,8 @@ def test_saving_again_replaces(folder):
     [
         ({"n_values": 9}, "model is not the qlae that these arguments make"),
         ({"width": 0.25}, "model is not the qlae"),
+        ({"commit": 5.0}, "weights is {.*'commit': 0.01} but must be {.*'commit': 5.0}"),
+        ({"name": "qlae_late_decay"}, "class is 'QLAE' but must be 'VariedQLAE'"),
         ({"name": "qlea"}, "name is 'qlea' but must be one of"),
         ({"n_values": (7,)}, r"n_values is \(7,\): needed is what JSON gives back"),
         ({"n_values": torch.tensor(7)}, "n_values is tensor"),
@@ -73,6 +75,31 @@ def test_what_would_not_come_back_is_not_written(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         save_model(trained(QLAE), tmp_path / "new", **QLAE | change)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lost", "message"),
+    [
+        ({"name": "monet", "dataset": "sprites"}, {"scales": [0.2, 0.3]}, r"deviations is \[0.2, 0.3\]"),
+        ({"name": "psa", "dataset": "sprites", "dim": 16}, {"iterations": 4}, "latent.iterations is 4 but must be"),
+        ({"name": "tripod", "dataset": "shapes3d"}, {"epsilon": 0.2}, "epsilon is 0.2 but must be 0.1"),
+    ],
+)
+def test_a_hyperparameter_that_no_tensor_shows_is_not_lost(tmp_path, arguments, lost, message):
+    arguments = arguments | {"width": 0.125}
+    with pytest.raises(ValueError, match=message):
+        save_model(create_model(**arguments, **lost), tmp_path, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [("factorqvae", "shapes3d"), ("qlae_annealed_both", "shapes3d"), ("transformer-transformer-rec_kl", "sprites")],
+)
+def test_a_model_is_saved_wherever_its_schedules_are(tmp_path, name, dataset):
+    model = create_model(name, dataset=dataset, width=0.125).eval()
+    model.anneal(0.03)
+    save_model(model, tmp_path, name=name, dataset=dataset, width=0.125)
+    assert type(load_model(tmp_path)) is type(model)
 
 
 class Loud:
