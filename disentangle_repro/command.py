@@ -8,14 +8,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Bool, Int, Num
 
+from . import __version__
 from .core.errors import DataError
 from .core.extensions import load_extensions
 from .core.files import written_whole
@@ -27,11 +30,12 @@ if TYPE_CHECKING:
     from disentangle_repro.scores.dci import DCI
 
 # %% auto #0
-__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'CHECKS', 'read_numpy', 'read_csv', 'read_parquet',
-           'by_prefix', 'read_arrays', 'pick', 'read_pair', 'Other', 'Scored', 'score', 'histogram_scores',
-           'predictor_scores', 'intervention_scores', 'label_free_scores', 'score_rows', 'doubt', 'heat_map', 'page',
-           'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
-           'verify_tables', 'parser', 'score_file', 'main']
+__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'CHECKS', 'read_numpy', 'read_hdf5', 'separator',
+           'read_csv', 'read_parquet', 'by_prefix', 'as_numbers', 'read_arrays', 'unnamed', 'pick', 'read_pair',
+           'Other', 'Scored', 'score', 'tried', 'histogram_scores', 'predictor_scores', 'intervention_scores',
+           'label_free_scores', 'score_rows', 'left_out', 'doubt', 'heat_map', 'page', 'models_table', 'datasets_table',
+           'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables', 'parser', 'score_file',
+           'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -39,7 +43,21 @@ def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an 
     arrays = np.load(path, allow_pickle=False)
     return dict(arrays) if isinstance(arrays, np.lib.npyio.NpzFile) else {"": arrays}
 
+# %% ../nbs/command.ipynb #f903a8c7
+def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
+    "Data sets of an hdf5 file, those in groups left out."
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return {name: part[()] for name, part in file.items() if isinstance(part, h5py.Dataset)}
+
 # %% ../nbs/command.ipynb #e6314b1e
+def separator(path: Path) -> str:
+    "What separates columns: a comma, semicolon or tab, by the first line."
+    with path.open(encoding="utf-8") as file:
+        return max(",;\t", key=file.readline().count)
+
+
 def read_csv(path: Path) -> pd.DataFrame:
     """A table without pandas' row numbers; the first row is data where it holds nothing but numbers.
 
@@ -47,14 +65,14 @@ def read_csv(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    first = pd.read_csv(path, header=None, nrows=1)
+    first = pd.read_csv(path, sep=separator(path), header=None, nrows=1)
     row = first.iloc[0].tolist()
     indexed = pd.isna(row[0])
     counted = row[indexed:] == list(range(len(row) - indexed))
     if counted and not indexed and len(row) > 2:
         raise ValueError("its first row is 0, 1, 2, ...: if these are names, write none (header=False) or others.")
     named = (counted and indexed) or any(kind.kind not in "if" for kind in first.dtypes)
-    table = pd.read_csv(path, header=0 if named else None)
+    table = pd.read_csv(path, sep=separator(path), header=0 if named else None)
     return table.iloc[:, 1:] if indexed and (table.iloc[:, 0] == table.index).all() else table
 
 
@@ -64,23 +82,35 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
     return pd.read_parquet(path)
 
+# %% ../nbs/command.ipynb #7dd7f6f2
+def by_prefix(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    "Columns that begin with `latent` and `source`, then each of the others; or all, without a name, where none does."
+    begins = np.array([str(name).lower()[:6] for name in table])
+    found = {f"{kind}s": table.loc[:, begins == kind] for kind in ("latent", "source") if (begins == kind).any()}
+    others = {str(name): table[[name]] for name in table.columns[~np.isin(begins, ["latent", "source"])]}
+    return found | others if found else {"": table}
 
-def by_prefix(table: pd.DataFrame) -> dict[str, Num[np.ndarray, "rows columns"]]:
-    "Columns that begin with `latent` and `source`, or all, without a name, where none does."
-    found = {f"{kind}s": table.loc[:, [str(c).startswith(kind) for c in table]] for kind in ("latent", "source")}
-    found = {name: part for name, part in found.items() if part.shape[1]} or {"": table}
-    return {name: part.to_numpy() for name, part in found.items()}
+
+def as_numbers(path: Path, table: pd.DataFrame) -> Num[np.ndarray, "rows columns"]:
+    "The columns of a table side by side; `DataError` for the first that does not hold numbers."
+    for name, column in table.items():
+        if column.dtype.kind not in "biuf":
+            found = f"column {name!r} holds {column.iloc[0]!r}" if len(column) else f"column {name!r} is empty"
+            raise DataError(path, f"{found}: needed are numbers, words as value indices (as pandas.factorize gives).")
+    return np.column_stack([column.to_numpy() for _, column in table.items()])
 
 # %% ../nbs/command.ipynb #694017ca
-READERS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
+READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray | pd.DataFrame]]] = {
     ".npz": read_numpy,
     ".npy": read_numpy,
+    ".h5": read_hdf5,
     ".csv": lambda path: by_prefix(read_csv(path)),
+    ".tsv": lambda path: by_prefix(read_csv(path)),
     ".parquet": lambda path: by_prefix(read_parquet(path)),
 }
 
 
-def read_arrays(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
+def read_arrays(path: Path) -> Mapping[str, Num[np.ndarray, "..."] | pd.DataFrame]:
     "The arrays of a file; `DataError` for a file that is not there, of an unknown kind, or faulty."
     if path.is_dir():
         raise DataError(path, f"is a folder: needed is a file that ends in {', '.join(READERS)}.")
@@ -96,14 +126,18 @@ def read_arrays(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
         raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
 
 # %% ../nbs/command.ipynb #7c1763ac
+def unnamed(part: np.ndarray | pd.DataFrame) -> str:
+    "What an error says of a file that holds neither latents nor sources by name."
+    return "an array without a name" if isinstance(part, np.ndarray) else f"columns {', '.join(map(repr, part))}"
+
+
 def pick(path: Path, name: str, alone: bool) -> Num[np.ndarray, "rows columns"]:
     "The array `name` of a file; `alone` says that the file may hold nothing else, and then it needs no name."
     arrays = read_arrays(path)
-    if name in arrays:
-        return arrays[name]
-    if alone and "" in arrays:
-        return arrays[""]
-    there = ", ".join(repr(key) if key else "an array without a name" for key in arrays) or "nothing"
+    found = arrays.get(name, arrays.get("") if alone else None)
+    if found is not None:
+        return found if isinstance(found, np.ndarray) else as_numbers(path, found)
+    there = shorten(", ".join(repr(key) if key else unnamed(part) for key, part in arrays.items()), 300) or "nothing"
     in_tables = f"{name} (in a table, columns whose names begin with {name[:-1]!r})"
     elsewhere = "" if alone else ", or latents alone and --sources FILE"
     raise DataError(path, f"holds {there}: needed are {in_tables}{elsewhere}.")
@@ -123,15 +157,16 @@ class Other(NamedTuple):
 
     name: str
     meaning: str
-    value: float
+    value: float | None  # `None`: the input does not allow it
     samples: int  # 0: drawn as needed
+    reason: str = ""  # why there is no value
 
 
 class Scored(NamedTuple):
     "The scores of a representation."
 
     infomec: InfoMEC
-    dci: DCI
+    dci: DCI | None
     samples: int
     dci_samples: int
     others: tuple[Other, ...] = ()  # scores beside these
@@ -148,9 +183,9 @@ def score(
     seed: int = 0,  # of the metrics, and of the samples for DCI
     models: Sequence[Num[np.ndarray, "samples latents"]] = (),  # latents of other trained models, of the same images
 ) -> Scored:
-    """InfoMEC of all samples, DCI of some, and every other score that the input allows.
+    """InfoMEC of all samples, DCI of some, and every other score that the input allows; of the rest the reasons.
 
-    `ValueError` as `infomec`, `dci` and `udr` raise it.
+    `ValueError` as `infomec` and `udr` raise it.
     """
     from disentangle_repro.qlae.infomec import infomec
     from disentangle_repro.scores.dci import dci
@@ -158,8 +193,13 @@ def score(
     kind = {"discrete": discrete, "categorical": categorical}
     info = infomec(sources, latents, **kind, protocol=protocol, seed=seed)
     rows = np.sort(np.random.default_rng(seed).permutation(len(sources))[: dci_samples or None])
-    trees = dci(sources[rows], latents[rows], protocol=protocol, seed=seed)
+    trees, no_trees = None, []
+    try:
+        trees = dci(sources[rows], latents[rows], protocol=protocol, seed=seed)
+    except ValueError as error:
+        no_trees = [Other("DCI", "", None, len(rows), str(error))]
     others = (
+        *no_trees,
         *histogram_scores(sources, latents, categorical),
         *(() if categorical else predictor_scores(sources[rows], latents[rows], protocol, seed)),
         *(() if categorical else intervention_scores(sources, latents, seed)),
@@ -168,6 +208,14 @@ def score(
     return Scored(info, trees, len(sources), len(rows), others)
 
 # %% ../nbs/command.ipynb #a3c15e02
+def tried(name: str, meaning: str, samples: int, function: Callable[[], float]) -> Other:
+    "A score, or why the input does not allow it."
+    try:
+        return Other(name, meaning, float(function()), samples)
+    except ValueError as error:
+        return Other(name, meaning, None, samples, str(error))
+
+
 def histogram_scores(sources: np.ndarray, latents: np.ndarray, categorical: bool) -> list[Other]:
     "Scores of mutual information, in 20 bins or, of indices, in one for each."
     from disentangle_repro.scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
@@ -183,38 +231,37 @@ def histogram_scores(sources: np.ndarray, latents: np.ndarray, categorical: bool
         "DCIMIG": ("a latent of its own", dcimig),
         "JEMMIG": ("and nothing beside", jemmig),
     }
-    return [Other(name, meaning, f(sources, latents, bins), len(sources)) for name, (meaning, f) in functions.items()]
+    return [
+        tried(name, meaning, len(sources), partial(f, sources, latents, bins))
+        for name, (meaning, f) in functions.items()
+    ]
 
 
 def predictor_scores(sources: np.ndarray, latents: np.ndarray, protocol: str, seed: int) -> list[Other]:
     "SAP, explicitness, and what DCI-ES adds to DCI."
     from disentangle_repro.scores.predictability import dci_es, explicitness_score, sap
 
-    extended = dci_es(sources, latents, seed=seed)
-    found = {
-        "SAP": ("predicted by one latent", sap(sources, latents, seed=seed)),
-        "explicitness": ("predicted by lines", explicitness_score(sources, latents, protocol=protocol, seed=seed)),
-        "E": ("by small trees (DCI-ES)", extended.e),
-        "S": ("sources / latents (DCI-ES)", extended.s),
-    }
-    return [Other(name, meaning, value, len(sources)) for name, (meaning, value) in found.items()]
+    extended = cache(partial(dci_es, sources, latents, seed=seed))
+    explicit = partial(explicitness_score, sources, latents, protocol=protocol, seed=seed)
+    n = len(sources)
+    return [
+        tried("SAP", "predicted by one latent", n, partial(sap, sources, latents, seed=seed)),
+        tried("explicitness", "predicted by lines", n, explicit),
+        tried("E", "by small trees (DCI-ES)", n, lambda: extended().e),
+        tried("S", "sources / latents (DCI-ES)", n, lambda: extended().s),
+    ]
 
 
 def intervention_scores(sources: np.ndarray, latents: np.ndarray, seed: int) -> list[Other]:
-    "IRS, and those of a generator where the sources are a complete grid."
+    "IRS, and those of a generator, which need the sources to be a complete grid."
     from disentangle_repro.scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 
-    found = [Other("IRS", "unmoved by other sources", irs(sources, latents), len(sources))]
-    try:
-        generator, counts = lookup_generator(sources, latents)
-    except ValueError:
-        return found
-    for name, meaning, f in (
-        ("beta-VAE", "held source is classified", beta_vae_score),
-        ("FactorVAE", "held source stills a latent", factor_vae_score),
-    ):
-        found.append(Other(name, meaning, f(generator, counts, seed=seed), 0))
-    return found
+    grid = cache(partial(lookup_generator, sources, latents))
+    return [
+        tried("IRS", "unmoved by other sources", len(sources), partial(irs, sources, latents)),
+        tried("beta-VAE", "held source is classified", 0, lambda: beta_vae_score(*grid(), seed=seed)),
+        tried("FactorVAE", "held source stills a latent", 0, lambda: factor_vae_score(*grid(), seed=seed)),
+    ]
 
 
 def label_free_scores(models: Sequence[np.ndarray]) -> list[Other]:
@@ -239,8 +286,17 @@ def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
         (name, meaning, f"{getattr(getattr(scored, metric), name.lower()):.3f}", samples[metric])
         for metric, meanings in MEANINGS.items()
         for name, meaning in meanings.items()
+        if getattr(scored, metric) is not None
     ]
-    return rows + [(o.name, o.meaning, f"{o.value:.3f}", f"{o.samples:,}" if o.samples else "") for o in scored.others]
+    found = [other for other in scored.others if other.value is not None]
+    return rows + [(o.name, o.meaning, f"{o.value:.3f}", f"{o.samples:,}" if o.samples else "") for o in found]
+
+
+def left_out(scored: Scored) -> list[str]:
+    "A line for each reason, with the scores that it leaves out."
+    missing = [other for other in scored.others if other.value is None]
+    names = {o.reason: ", ".join(other.name for other in missing if other.reason == o.reason) for o in missing}
+    return [f"Left out: {those}. {reason}" for reason, those in names.items()]
 
 
 HEADERS = ("score", "meaning", "value", "samples")
@@ -382,18 +438,19 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(prog="disentangle-repro", description=(
         "Score a representation, check the study's scores and tables, or list what there is to train, load and prove."
     ))
+    command.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
     of.add_argument("latents", type=Path, metavar="LATENTS", help=(
-        "npz, npy, csv or parquet (with pyarrow), a row a sample: arrays named latents and sources, or columns whose"
-        " names begin with latent and source"
+        "npz, npy, h5, csv, tsv or parquet (with pyarrow), a row a sample: arrays named latents and sources, or columns"
+        " whose names begin with latent and source"
     ))
     of.add_argument("--sources", type=Path, metavar="FILE", help="where the sources are, if not beside the latents")
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
     of.add_argument("--categorical", action="store_true", help="latents are indices, in no order (and so discrete)")
     of.add_argument("--protocol", choices=("paper", "code"), default="paper", help="the text or its released code")
     of.add_argument("--dci-samples", type=int, default=DCI_SAMPLES, metavar="N", help=(
-        "samples that DCI is measured on, 0 for all (%(default)s)"
+        "samples that DCI is measured on, at least 10, or 0 for all (%(default)s)"
     ))
     of.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
         "latents of other trained models, of the same images in the same order, for UDR"
@@ -417,8 +474,8 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     "Read, score, and write the page if one is asked for; `DataError` for what cannot be scored."
     from tabulate import tabulate
 
-    if given.dci_samples < 0:
-        raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or more.")
+    if given.dci_samples != 0 and given.dci_samples < 10:
+        raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
     sources, latents = read_pair(given.latents, given.sources)
     given.discrete = given.discrete or given.categorical
     choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
@@ -431,7 +488,7 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
     active = scored.infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
-    summary = f"{counts}; {given.protocol} protocol"
+    summary = "\n".join([f"{counts}; {given.protocol} protocol", *left_out(scored)])
     if given.html:
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.latents.name, summary), encoding="utf-8")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .core.errors import extra
 from .metrics import ProcedureName, infomec, j_ari, jis, smcc
+from .qlae.infomec import is_one_hot
 from .scores.dci import dci
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import irs
@@ -22,8 +23,8 @@ from .scores.label_free import udr
 from .scores.predictability import dci_es, explicitness_score, sap
 
 # %% auto #0
-__all__ = ['WholeSample', 'keep', 'InfoMEC', 'DCI', 'OfLatents', 'Binned', 'MIG', 'MIGSup', 'Modularity', 'DCIMIG', 'JEMMIG',
-           'SAP', 'Explicitness', 'IRS', 'DCIES', 'UDR', 'SMCC', 'JARI', 'JIS']
+__all__ = ['WholeSample', 'try_choices', 'to_tensor', 'keep', 'InfoMEC', 'DCI', 'OfLatents', 'Binned', 'MIG', 'MIGSup',
+           'Modularity', 'DCIMIG', 'JEMMIG', 'SAP', 'Explicitness', 'IRS', 'DCIES', 'UDR', 'SMCC', 'JARI', 'JIS']
 
 # %% ../nbs/torchmetrics.ipynb #114761e7
 with extra("torchmetrics"):
@@ -34,18 +35,20 @@ with extra("torchmetrics"):
 class WholeSample(Metric):
     """A metric of all samples at once, which stores batches until `compute` and gathers them over processes.
 
-    A subclass names its `arguments` and implements `score`. `options` are those of
-    `torchmetrics.Metric`.
+    A subclass names its `arguments` and implements `score`. `choices` are arguments of its function, `options` those of
+    `torchmetrics.Metric`. `ValueError` for a choice that the function refuses before it looks at samples.
     """
 
     arguments: tuple[str, ...]  # in the order of `update`
-    choices: dict[str, Any] = {}  # arguments of the function, from the constructor
     is_differentiable, higher_is_better, full_state_update = False, True, False
 
-    def __init__(self, **options: Any):
+    def __init__(self, choices: Mapping[str, Any] | None = None, **options: Any):
         super().__init__(**options)
+        self.choices = dict(choices or {})
         for name in self.arguments:
             self.add_state(name, default=[], dist_reduce_fx="cat")
+        if self.choices:
+            try_choices(self)
 
     def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
         "The score of all samples."
@@ -58,19 +61,41 @@ class WholeSample(Metric):
             return {name: torch.tensor(value, dtype=torch.float64) for name, value in found.items()}
         return torch.tensor(found, dtype=torch.float64)
 
+# %% ../nbs/torchmetrics.ipynb #6a4389b0
+def try_choices(metric: WholeSample) -> None:
+    "`ValueError` that the metric's function raises for a choice."
+    try:
+        metric.score(*(torch.empty(0, 2) for _ in metric.arguments))
+    except ValueError as error:
+        if str(error).split()[0] in metric.choices:
+            raise
+
 # %% ../nbs/torchmetrics.ipynb #a9584321
+def to_tensor(array: Any) -> Tensor:
+    "A tensor without gradients, of what the functions take or of a list of tensors."
+    if isinstance(array, (list, tuple)) and array and isinstance(array[0], Tensor):
+        array = torch.stack(list(array))
+    return torch.as_tensor(array if isinstance(array, Tensor) else np.array(array)).detach()
+
+
 def keep(
     metric: WholeSample,
-    *batch: Any,  # numpy or torch, one row per sample, in the order of the metric's arguments
+    *batch: Any,  # as for `to_tensor`, one row per sample, in the order of the metric's arguments
 ) -> None:
-    "Add a batch to a metric's states, on its device; `ValueError` where arguments differ in their number of rows."
-    tensors = [torch.as_tensor(array).detach().to(metric.device) for array in batch]
+    """Add a batch to a metric's states, on its device.
+
+    `ValueError` where arguments differ in their number of rows, or one in its other dimensions from batches before.
+    """
+    tensors = [to_tensor(array).to(metric.device) for array in batch]
+    first = metric.arguments[0]
     for name, tensor in zip(metric.arguments, tensors, strict=True):
-        if tensor.ndim == 0 or len(tensor) != len(tensors[0]):
-            raise ValueError(
-                f"{name} has shape {tuple(tensor.shape)} but {metric.arguments[0]} has {tuple(tensors[0].shape)}: both"
-                " need one row per sample."
-            )
+        shape, kept = tuple(tensor.shape), getattr(metric, name)
+        if not shape or len(tensor) != len(tensors[0]):
+            other = tuple(tensors[0].shape)
+            raise ValueError(f"{name} has shape {shape} but {first} has {other}: both need one row per sample.")
+        if kept and shape[1:] != kept[0].shape[1:]:
+            before = tuple(kept[0].shape)
+            raise ValueError(f"{name} has shape {shape} but had {before} before: batches differ in their rows alone.")
     for name, tensor in zip(metric.arguments, tensors, strict=True):
         getattr(metric, name).append(tensor)
 
@@ -93,9 +118,10 @@ class InfoMEC(WholeSample):
         seed: int = 0,
         **options: Any,
     ):
-        super().__init__(**options)
-        self.choices = {"discrete": discrete, "categorical": categorical, "protocol": protocol, "neighbors": neighbors}
-        self.choices |= {"pruning": pruning, "encoding": encoding, "iterations": iterations, "seed": seed}
+        is_one_hot(discrete, categorical, "values")  # which `infomec` finds out later than the other choices
+        choices: dict[str, Any] = {"discrete": discrete, "categorical": categorical, "protocol": protocol}
+        choices |= {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
+        super().__init__({**choices, "seed": seed}, **options)
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."
@@ -121,9 +147,8 @@ class DCI(WholeSample):
         n_trees: int = 100,
         **options: Any,
     ):
-        super().__init__(**options)
-        self.choices = {"predictor": predictor, "max_depth": max_depth, "protocol": protocol, "seed": seed}
-        self.choices["n_trees"] = n_trees
+        choices = {"predictor": predictor, "max_depth": max_depth, "protocol": protocol, "seed": seed}
+        super().__init__({**choices, "n_trees": n_trees}, **options)
 
     def update(self, sources: Int[Tensor, "batch sources"], latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch."
@@ -135,7 +160,7 @@ class DCI(WholeSample):
 
 # %% ../nbs/torchmetrics.ipynb #7d2a91c5
 class OfLatents(WholeSample):
-    "A metric of sources and latents; a class made of it names its `function`, and puts options into `choices`."
+    "A metric of sources and latents; a class made of it names its `function`, and has its `choices`."
 
     arguments = ("sources", "latents")
     function: Callable[..., float]
@@ -154,8 +179,7 @@ class Binned(OfLatents):
     "A metric of binned latents."
 
     def __init__(self, *, bins: int = 20, **options: Any):
-        super().__init__(**options)
-        self.choices = {"bins": bins}
+        super().__init__({"bins": bins}, **options)
 
 # %% ../nbs/torchmetrics.ipynb #7d2a91c7
 class MIG(Binned):
@@ -194,8 +218,7 @@ class SAP(OfLatents):
     function = staticmethod(sap)
 
     def __init__(self, *, continuous: bool = False, held_out: float = 1 / 3, seed: int = 0, **options: Any):
-        super().__init__(**options)
-        self.choices = {"continuous": continuous, "held_out": held_out, "seed": seed}
+        super().__init__({"continuous": continuous, "held_out": held_out, "seed": seed}, **options)
 
 
 class Explicitness(OfLatents):
@@ -211,8 +234,7 @@ class Explicitness(OfLatents):
         seed: int = 0,
         **options: Any,
     ):
-        super().__init__(**options)
-        self.choices = {"protocol": protocol, "held_out": held_out, "seed": seed}
+        super().__init__({"protocol": protocol, "held_out": held_out, "seed": seed}, **options)
 
 
 class IRS(OfLatents):
@@ -221,16 +243,14 @@ class IRS(OfLatents):
     function = staticmethod(irs)
 
     def __init__(self, *, quantile: float = 0.99, bins: int | None = 20, **options: Any):
-        super().__init__(**options)
-        self.choices = {"quantile": quantile, "bins": bins}
+        super().__init__({"quantile": quantile, "bins": bins}, **options)
 
 
 class DCIES(OfLatents):
     "`dci_es` of all batches: a dictionary of `d`, `c`, `i`, `e` and `s` (Eastwood et al. 2023)."
 
     def __init__(self, *, max_depth: int = 20, seed: int = 0, **options: Any):
-        super().__init__(**options)
-        self.choices = {"max_depth": max_depth, "seed": seed}
+        super().__init__({"max_depth": max_depth, "seed": seed}, **options)
 
     def score(self, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]) -> dict[str, float]:
         found = dci_es(sources, latents, **self.choices)
@@ -248,9 +268,10 @@ class UDR(WholeSample):
         protocol: Literal["paper", "code"] = "paper",
         **options: Any,
     ):
+        if models < 2:
+            raise ValueError(f"models is {models} but must be at least 2: they are compared.")
         self.arguments = tuple(f"latents_{i}" for i in range(models))
-        super().__init__(**options)
-        self.choices = {"correlation": correlation, "protocol": protocol}
+        super().__init__({"correlation": correlation, "protocol": protocol}, **options)
 
     def update(self, *latents: Float[Tensor, "batch latents"]) -> None:
         "Keep a batch: the latents of each model; `ValueError` for another number of them."
@@ -276,8 +297,8 @@ class SMCC(WholeSample):
         seed: int = 0,
         **options: Any,
     ):
-        super().__init__(**options)
-        self.choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
+        choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
+        super().__init__(choices, **options)
 
     def update(self, slots_a: Float[Tensor, "batch slots dims"], slots_b: Float[Tensor, "batch slots dims"]) -> None:
         "Keep a batch."
@@ -293,8 +314,7 @@ class JARI(WholeSample):
     arguments = ("jacobian", "masks")
 
     def __init__(self, *, background: int | tuple[int, ...] = 0, **options: Any):
-        super().__init__(**options)
-        self.background = background
+        super().__init__({"background": background}, **options)
 
     def update(
         self, jacobian: Float[Tensor, "batch slots height width"], masks: Int[Tensor, "batch height width"]
@@ -303,7 +323,7 @@ class JARI(WholeSample):
         keep(self, jacobian, masks)
 
     def score(self, jacobian: Float[Tensor, "n slots height width"], masks: Int[Tensor, "n height width"]) -> float:
-        return j_ari(jacobian, masks, self.background)
+        return j_ari(jacobian, masks, **self.choices)
 
 # %% ../nbs/torchmetrics.ipynb #45ba29ae
 class JIS(WholeSample):
@@ -312,8 +332,7 @@ class JIS(WholeSample):
     arguments = ("jacobian", "foreground")
 
     def __init__(self, *, rescale: bool = True, **options: Any):
-        super().__init__(**options)
-        self.rescale = rescale
+        super().__init__({"rescale": rescale}, **options)
 
     def update(
         self,
@@ -321,11 +340,11 @@ class JIS(WholeSample):
         foreground: Bool[Tensor, "batch height width"] | None = None,  # pixels that count; left out: all
     ) -> None:
         "Keep a batch."
-        jacobian = torch.as_tensor(jacobian)
+        jacobian = to_tensor(jacobian)
         everywhere = torch.ones_like(jacobian[:, 0], dtype=torch.bool)
         keep(self, jacobian, everywhere if foreground is None else foreground)
 
     def score(
         self, jacobian: Float[Tensor, "n slots height width"], foreground: Bool[Tensor, "n height width"]
     ) -> float:
-        return jis(jacobian, foreground, self.rescale)
+        return jis(jacobian, foreground, **self.choices)

@@ -10,9 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import psutil
 import torch
@@ -102,7 +104,7 @@ def list_datasets() -> pd.DataFrame:
 # %% ../../nbs/data/16_load.ipynb #51ed8076
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    "Images and the sources they were made from."
+    "Images and the sources they were made from; a map-style data set of torch, of pairs of an image and its sources."
 
     name: str
     source: str  # "rendered" by this package, "official", the published file, or "own", a folder
@@ -114,6 +116,19 @@ class Dataset:
     splits: dict[str, range] = field(default_factory=dict)  # rows for training, validation and test; of a grid none
     scene: Scene | ObjectScene | None = None  # that the sources belong to
     grid: UInt8[Tensor, "size height width 3"] | OnDisk | None = None  # all images of a grid in order, if they exist
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, row: int | slice | Int[Tensor, "m"]) -> tuple[Tensor, Tensor]:
+        "An image and its sources, or several; without masks."
+        return self.images[row], self.sources[row]
+
+    def __repr__(self) -> str:
+        parts = {"images": self.images, "sources": self.sources, "masks": self.masks}
+        shown = [f"{name} {tuple(part.shape)}" for name, part in parts.items() if part is not None]
+        shown += [f"{len(rows)} {name}" for name, rows in self.splits.items()]
+        return f"Dataset({', '.join([self.name, self.source, *shown])})"
 
     def split(self, name: str) -> Dataset:
         "The images of one split; `ValueError` for one that there is not."
@@ -176,9 +191,10 @@ class Dataset:
         seen = [labels_seen(self.masks[rows.start : rows.stop]) for rows in in_steps(len(self.masks))]
         return torch.cat([torch.stack([some[:, :background].sum(1), some[:, background:].sum(1)], 1) for some in seen])
 
-    def at(self, sources: Int[Tensor, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
+    def at(self, sources: Int[Tensor | np.ndarray, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
         "The images of any sources of a grid, whether they are among `images` or not."
-        rows = self._of_grid("at").sources.index(sources := sources.to(self.images.device))
+        sources = torch.as_tensor(sources, device=self.images.device)
+        rows = self._of_grid("at").sources.index(sources)
         images = self.scene.images(sources) if self.grid is None else self.grid[rows]
         return averaged(images, self.image_size)
 
@@ -188,7 +204,11 @@ class Dataset:
         differing: int = 1,  # how many sources are not the same
         seed: int = 0,
     ) -> tuple[Int[Tensor, "n sources"], Int[Tensor, "n sources"]]:
-        "Sources of pairs that agree in all but exactly `differing` sources; distribution as below."
+        """Sources of pairs that agree in all but exactly `differing` sources; `at` has their images.
+
+        The first is uniform over the grid. Which sources differ is uniform over all choices of so many, and each takes
+        one of its other values, all equally likely. `ValueError` where so many cannot differ, or there is no grid.
+        """
         return sample_pairs(self._of_grid("sample_pairs"), n, differing, seed, self.images.device)
 
     def _of_grid(self, method: str) -> Scene:
@@ -298,21 +318,31 @@ def published_rows(splits: dict[str, int], n: int, seed: int) -> Int[Tensor, "n"
 def load_dataset(
     name: str,  # one of `list_datasets()`
     source: Literal["rendered", "official"] = "rendered",
-    n: int | None = None,  # a random subset of a grid, or so many scenes; all, in their order, when left out
+    n: int | None = None,  # a random subset of a grid, or so many scenes; `None`: all, a grid's in their order
     seed: int = 0,  # which subset; of several objects drawn here, which scenes
     device: torch.device | str | None = None,  # where images and sources are put; the CPU when left out
     image_size: int | None = None,  # pixels a side that images are averaged down to; as they are when left out
     correlation: dict[str, Any] | None = None,  # of two sources: `{"sources": [a, b], "sigma": 0.2}`, perhaps "alpha"
     held_out: dict[str, Any] | None = None,  # `{"sources": [a, b], "values": [[0, 1], [2]], "part": "train"}` or "test"
 ) -> Dataset:
-    "A data set; `ValueError` for an argument that cannot be, `DataError` for a faulty file."
+    """A data set, drawn first and kept in the data folder where it is rendered and not there yet.
+
+    `images` are `uint8` from 0 to 255, (n, height, width, 3), channels last: for a network of torch,
+    `images.movedim(-1, 1) / 255`; of gmm2d points. `sources` are (n, sources), value indices of a grid, numbers of
+    several objects. With `n=None` the whole set is drawn, which takes minutes and gigabytes.
+
+    `ValueError` for an argument that cannot be, `DataError` for a faulty file.
+    """
     check_choice("name", name, NAMES)
+    if n is not None and not isinstance(n, Integral):
+        raise ValueError(f"n is {n!r} but must be an integer, or None for all.")
     if isinstance(own := GRIDS.get(name), OwnImages):
         refuse_joint(name, "is a folder and no generator", correlation=correlation, held_out=held_out)
         return load_own(own, n, seed, device or "cpu", image_size)
     known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
     if name not in known:
-        raise ValueError(f"source is {source!r} but {name} is only {'published' if name in PUBLISHED else 'rendered'}.")
+        only, other = ("published", "official") if name in PUBLISHED else ("rendered", "rendered")
+        raise ValueError(f'source is {source!r} but {name} is only {only}: pass source="{other}".')
     if name == "gmm2d" and image_size is not None:
         raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
     joint = {"correlation": correlation, "held_out": held_out}

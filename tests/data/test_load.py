@@ -8,6 +8,7 @@ import h5py
 import pytest
 import torch
 from small_scenes import SMALL, SPOTS
+from torch.utils.data import DataLoader
 
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import list_datasets, load, load_dataset, official
@@ -121,6 +122,24 @@ def test_what_a_grid_does_not_have(small):
     assert grid.splits == {} and spots.value_counts == ()
 
 
+# -- as a data set of torch
+
+
+@pytest.mark.parametrize("memory", [10**9, 0])
+def test_a_loader_of_torch_takes_it(small, monkeypatch, memory):
+    monkeypatch.setattr(load, "free_memory", lambda device: memory)
+    loaded = load_dataset("shapes3d", n=7)
+    batches = list(DataLoader(loaded, batch_size=4))
+    for part, expected in enumerate((loaded.images[:], loaded.sources)):
+        assert torch.cat([batch[part] for batch in batches]).equal(expected)
+    assert len(loaded) == len(list(loaded)) == 7 and loaded[-1][1].equal(loaded.sources[6])
+
+
+def test_it_is_printed_without_its_pixels(small):
+    assert repr(load_dataset("shapes3d", n=7)) == "Dataset(shapes3d, rendered, images (7, 64, 64, 3), sources (7, 6))"
+    assert repr(load_dataset("sprites", n=70)).endswith("masks (70, 16, 16), 60 train, 3 validation, 7 test)")
+
+
 # -- random access and pairs
 
 
@@ -129,7 +148,7 @@ def test_what_a_grid_does_not_have(small):
 def test_images_of_any_sources(small, source, n):
     loaded = load_dataset("shapes3d", source, n=n)
     sources = SMALL.sources.factors(torch.tensor([127, 0, 64, 64]))
-    assert loaded.at(sources).equal(SMALL.images(sources))
+    assert loaded.at(sources).equal(SMALL.images(sources)) and loaded.at(sources.numpy()).equal(loaded.at(sources))
     with pytest.raises(ValueError, match="shape that are not among 0 to 3"):
         loaded.at(torch.tensor([[0, 0, 0, 0, 4, 0]]))
 
@@ -213,8 +232,9 @@ def test_free_memory_is_a_number_of_bytes():
     [
         ({"name": "shapes4d"}, "name is 'shapes4d' but must be one of 'shapes3d', 'mpi3d'"),
         ({"name": "shapes3d", "source": "paper"}, "source is 'paper' but must be one of 'rendered', 'official'"),
-        ({"name": "mpi3d_toy"}, "source is 'rendered' but mpi3d_toy is only published"),
-        ({"name": "gmm2d", "source": "official"}, "source is 'official' but gmm2d is only rendered"),
+        ({"name": "mpi3d_toy"}, "source is 'rendered' but mpi3d_toy is only published: pass source=\"official\""),
+        ({"name": "gmm2d", "source": "official"}, "is only rendered: pass source=\"rendered\""),
+        ({"name": "shapes3d", "n": 10.0}, "n is 10.0 but must be an integer"),
         ({"name": "shapes3d", "n": 0}, "n is 0 but must be from 1 to 480000"),
         ({"name": "shapes3d", "n": 480_001}, "n is 480001 but must be from 1 to 480000"),
         ({"name": "mpi3d", "source": "official", "n": 460_801}, "n is 460801 but must be from 1 to 460800"),

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
-from disentangle_repro import command, metrics
+from disentangle_repro import __version__, command, metrics
 from disentangle_repro.command import DCI_SAMPLES, LISTINGS, intervention_scores, main, read_arrays, read_pair, score
 from disentangle_repro.metrics import dci, infomec
 
@@ -38,6 +39,10 @@ def files(tmp_path, both, monkeypatch):
     pd.DataFrame(sources, columns=["shape", "hue"]).to_csv("sources.csv", index=False)
     named = {f"latent_{j}": z for j, z in enumerate(latents.T)} | {f"source_{i}": s for i, s in enumerate(sources.T)}
     pd.DataFrame(named).to_csv("both.csv", index=False)
+    pd.DataFrame(named).rename(columns=str.upper).to_csv("semicolons.csv", index=False, sep=";")
+    pd.DataFrame(named).to_csv("both.tsv", index=False, sep="\t")
+    with h5py.File("both.h5", "w") as file:
+        file["latents"], file["sources"] = latents, sources
     return tmp_path
 
 
@@ -57,6 +62,9 @@ def refused(capsys, *arguments):
     [
         ("both.npz", None),
         ("both.csv", None),
+        ("semicolons.csv", None),
+        ("both.tsv", None),
+        ("both.h5", None),
         ("latents.npy", "sources.npy"),
         ("latents.csv", "sources.csv"),
         ("both.npz", "sources.csv"),
@@ -131,7 +139,27 @@ def test_scores_of_generators_need_a_complete_grid(both):
     sources, latents = both
     assert [o.name for o in intervention_scores(sources, latents, 0)] == ["IRS", "beta-VAE", "FactorVAE"]
     some = sources.any(axis=1)
-    assert [o.name for o in intervention_scores(sources[some], latents[some], 0)] == ["IRS"]
+    values = {o.name: o.value for o in intervention_scores(sources[some], latents[some], 0)}
+    assert values["IRS"] is not None and values["beta-VAE"] is None and values["FactorVAE"] is None
+
+
+def test_what_one_source_or_one_latent_does_not_allow_is_left_out_with_its_reason(files, both, capsys):
+    np.savez("one.npz", sources=both[0][:, :1], latents=both[1])
+    main(["score", "one.npz", "--html", "one.html", *SMALL])
+    printed = capsys.readouterr().out
+    assert re.search("MIG +one latent", printed) and re.search("SAP +predicted", printed)
+    assert "Left out: DCI, E, S. sources has 1 columns and latents has 3" in printed
+    assert "Left out: MIG-sup. sources has 1 column" in printed and "Left out: MIG-sup" in Path("one.html").read_text()
+    np.savez("one.npz", sources=both[0], latents=both[1][:, :1])
+    main(["score", "one.npz", *SMALL])
+    assert "Left out: MIG. latents has 1 column" in capsys.readouterr().out
+
+
+def test_columns_of_words_are_named_and_those_of_truth_values_taken(files, capsys):
+    table = pd.DataFrame({"latent_0": [0.5, 1.5], "latent_1": [True, False], "source_0": ["round", "flat"]})
+    table.to_csv("mixed.csv", index=False)
+    np.testing.assert_array_equal(command.pick(Path("mixed.csv"), "latents", False), [[0.5, 1], [1.5, 0]])
+    assert "mixed.csv: column 'source_0' holds 'round': needed are numbers" in refused(capsys, "score", "mixed.csv")
 
 
 def test_indices_in_no_order_have_the_scores_of_counts_alone(both):
@@ -190,19 +218,21 @@ def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both):
     ("arguments", "message"),
     [
         (["none.npz"], "none.npz: there is no such file"),
-        (["."], "is a folder: needed is a file that ends in .npz, .npy, .csv, .parquet"),
-        (["latents.txt"], "latents.txt: ends in '.txt' but must be one of .npz, .npy, .csv, .parquet"),
+        (["."], "is a folder: needed is a file that ends in .npz, .npy, .h5, .csv, .tsv, .parquet"),
+        (["latents.txt"], "latents.txt: ends in '.txt' but must be one of .npz, .npy, .h5, .csv, .tsv, .parquet"),
         (["latents.npy"], "latents.npy: holds an array without a name: needed are sources (in a table"),
         (["both.npz", "--sources", "none.csv"], "none.csv: there is no such file"),
         (["both.npz", "--sources", "other.npz"], "other.npz: holds 'labels': needed are sources"),
         (["other.npz"], "other.npz: holds 'labels': needed are sources"),
         (["latents.npy", "--sources", "latents.csv"], "latents.csv: sources[0, 0] is"),
         (["nan.npy", "--sources", "sources.npy"], "nan.npy: latents[7, 1] is nan: every entry must be finite"),
-        (["words.csv", "--sources", "sources.npy"], "words.csv: latents holds object: needed are real numbers"),
+        (["words.csv", "--sources", "sources.npy"], "words.csv: column 'a' holds 'x': needed are numbers"),
+        (["words.csv"], "words.csv: holds columns 'a', 'b': needed are sources"),
+        (["both.npz", "--sources", "partial.csv"], "partial.csv: holds 'latents', 'hue', 'shape': needed are sources"),
         (["short.npy", "--sources", "sources.npy"], "short.npy: latents has 9 rows but sources has 200"),
         (["both.npz", "--protocol", "papers"], "invalid choice: 'papers'"),
-        (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or more"),
-        (["both.npz", "--dci-samples", "5"], "both.npz: sources has 5 rows: needed are at least 10"),
+        (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or at least 10"),
+        (["both.npz", "--dci-samples", "5"], "--dci-samples is 5 but must be 0, for all, or at least 10"),
     ],
 )
 def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message):
@@ -211,6 +241,7 @@ def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message)
     np.save("nan.npy", np.where(np.arange(600).reshape(200, 3) == 22, np.nan, latents))
     np.save("short.npy", latents[:9])
     pd.DataFrame({"a": ["x", "y"] * 100, "b": 1.0}).to_csv("words.csv", index=False)
+    pd.DataFrame({"latent": [0.5], "hue": [1], "shape": [2]}).to_csv("partial.csv", index=False)
     assert message in refused(capsys, "score", *arguments)
 
 
@@ -238,6 +269,12 @@ def test_a_truncated_file_is_named(files, capsys):
 
 
 # listing
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"disentangle-repro {__version__}\n"
 
 
 @pytest.mark.parametrize(

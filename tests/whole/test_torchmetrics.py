@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -136,6 +137,49 @@ def test_rows_that_do_not_correspond_are_refused_with_the_batch():
     with pytest.raises(ValueError, match=r"sources has shape \(\)"):
         keep(metric, 1, 2)
     assert metric.sources == [] and metric.latents == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "choices", "message"),
+    [
+        ("InfoMEC", {"discrete": False, "protocol": "x"}, "protocol is 'x'"),
+        ("InfoMEC", {"discrete": False, "categorical": True}, "categorical is True"),
+        ("DCI", {"max_depth": 0}, "max_depth is 0"),
+        ("MIG", {"bins": 1}, "bins is 1"),
+        ("Explicitness", {"protocol": "x"}, "protocol is 'x'"),
+        ("IRS", {"quantile": 2.0}, "quantile is 2.0"),
+        ("UDR", {"models": 1}, "models is 1"),
+        ("UDR", {"models": 2, "correlation": "x"}, "correlation is 'x'"),
+        ("SMCC", {"matching": "x"}, "matching is 'x'"),
+    ],
+)
+def test_a_choice_that_the_function_refuses_is_refused_before_the_first_batch(metric, choices, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(torchmetrics, metric)(**choices)
+
+
+KINDS = {
+    "frames": pd.DataFrame,
+    "lists of tensors": lambda array: [torch.tensor(row, requires_grad=row.dtype.kind == "f") for row in array],
+    "bfloat16": lambda array: torch.tensor(array).bfloat16() if array.dtype.kind == "f" else torch.tensor(array),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_other_kinds(kind):
+    sources, latents = representation()
+    metric = torchmetrics.MIG()
+    metric.update(KINDS[kind](sources), KINDS[kind](latents))
+    expected = torch.tensor(latents).bfloat16() if kind == "bfloat16" else latents
+    assert values(metric.compute()) == metrics.mig(sources, expected)
+
+
+def test_another_number_of_latents_is_refused_with_the_batch():
+    sources, latents = representation()
+    metric = fed(InfoMEC(discrete=False), sources, latents)
+    with pytest.raises(ValueError, match=r"latents has shape \(600, 4\) but had \(30, 5\) before"):
+        metric.update(sources, latents[:, :4])
+    assert len(metric.sources) == len(metric.latents) == BATCHES
 
 
 def test_what_the_function_refuses_is_refused():
