@@ -275,7 +275,7 @@ WRONG = {
     "held_out is 2 but must be a fraction": lambda s, z: metrics.sap(s, z, held_out=2),
     "kl is 0.1: needed is a sequence": lambda s, z: metrics.udr([z, z], kl=0.1),
     "background is None: needed is a label": lambda s, z: metrics.fg_ari(s[None], s[None], background=None),
-    "is it transposed": lambda s, z: metrics.mig(s.T, z.T),
+    "is it transposed": lambda s, z: metrics.mig(s.T, s.T),
     r"must be at most 3\.4e38": lambda s, z: metrics.infomec(s, 1e200 * z, discrete=False),
     r"\(300, 3, 300\) and no axis of channels": lambda s, z: metrics.psnr(grey(s), grey(s)),
 }
