@@ -201,8 +201,10 @@ def j_ari(
 ) -> float:  # at most 1
     """Adjusted Rand index of the slots that change each pixel most, a mean over images (asymmetry, section 6 and A5).
 
-    Pixels of the background do not count, nor those that change with no slot. numpy or torch. `ValueError` where masks
-    are not integers, their shape is not that of the Jacobians, these are no norms, or no image has a pixel that counts.
+    At most 1, higher is better; 0 on average by chance. `jacobian` is (images, slots, height, width), `masks` (images,
+    height, width) integers. Pixels with a label in `background` do not count, nor those that change with no slot. numpy
+    or torch. `ValueError` where masks are not integers, their shape is not that of the Jacobians, these are no norms,
+    or no image has a pixel that counts.
     """
     jacobian, masks = to_jacobian(jacobian), to_mask("masks", masks)
     check_pixels("masks", masks, jacobian)
@@ -226,9 +228,10 @@ def jis(
 ) -> float:  # 1 if every pixel changes with one slot only
     """Jacobian interaction score: the largest share that a slot has in a pixel's change, a mean over pixels.
 
-    asymmetry, section 6 and A3. Pixels that change with no slot do not count. numpy or torch. `ValueError` where the
-    Jacobians hold anything but norms, `foreground` anything but booleans of their pixels, no pixel is left to count, or
-    one slot is to be rescaled.
+    asymmetry, section 6 and A3. From 0 to 1, higher is better: 1 if every pixel changes with one slot only, 0 if with
+    all equally (`rescale=False`: 1 / slots). Pixels that change with no slot do not count, nor those outside
+    `foreground`. numpy or torch. `ValueError` where the Jacobians hold anything but norms, `foreground` anything but
+    booleans of their pixels, no pixel is left to count, or one slot is to be rescaled.
     """
     jacobian = to_jacobian(jacobian)
     largest, k = shares(jacobian).amax(1), jacobian.shape[1]

@@ -38,6 +38,7 @@ from disentangle_repro.psa.slot_alignment import (
     reorder,
     squared_distances,
     to_slot_pair,
+    to_slots,
 )
 
 # %% auto #0
@@ -89,10 +90,14 @@ def smcc(
     held_out: bool = True,
     seed: int = 0,
 ) -> float:  # at most 1
-    """Slot mean correlation coefficient: 1 for slots equal up to order and one affine map (psa, section 6).
+    """Slot mean correlation coefficient, of one affine map of all slots (psa, section 6).
 
-    Arguments and errors are those of `slot_agreement`. Not symmetric: it measures how well `slots_a` predict `slots_b`.
-    What unrelated slots score is in `smcc_by_chance`.
+    At most 1, higher is better. Slots are (images, slots, dims). `matching="first"` compares slots as they are: 1 for
+    slots that differ in their order only, and far less (0.35, say) where an affine map comes on top. "alternating" fits
+    order and map in turn: 1 for slots equal up to both. `held_out=False` scores on the images of the fit.
+    `protocol="pooled"` correlates all slots of all images together. Not symmetric: it measures how well `slots_a`
+    predict `slots_b`. Above 0 for unrelated slots, as they are matched too: for comparison, score `slots_b` with its
+    images in another order. Errors are those of `slot_agreement`.
     """
     choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).smcc
@@ -109,7 +114,8 @@ def slot_r2(
 ) -> float:  # at most 1; negative where the mean would predict better
     """Coefficient of determination of SMCC's affine map, averaged over slots and dims (psa, section 6).
 
-    Arguments and errors are those of `slot_agreement`, images and map the same as in `smcc`.
+    At most 1, higher is better; negative where the mean would predict better. Arguments and errors are those of `smcc`,
+    images and map the same.
     """
     choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).r2
@@ -189,8 +195,10 @@ def sis(
 ) -> float:  # from -1 to 1
     """Slot identifiability score (Brady et al., 2023): R² from an object's own slot less the best R² from another.
 
-    Slots and latents are (images, slots, dims), numpy or torch, with as many slots as objects or more; all images have
-    the same number of objects. `ValueError` as in `slot_agreement`, and for an unknown predictor.
+    From -1 to 1, higher is better; about 0 by chance. Slots and latents are (images, slots, dims), numpy or torch, with
+    as many slots as objects or more; all images have the same number of objects. `predictor="mlp"` needs several
+    hundred images: with 100 its networks may not learn, and seeds differ by tenths or more, with 400 by hundredths.
+    "kernel" is steadier, and lower. `ValueError` as in `slot_agreement`, and for an unknown predictor.
     """
     check_choice("predictor", predictor, PREDICTORS)
     a, b = to_slot_pair(slots, latents, ("slots", "latents"))
@@ -258,11 +266,12 @@ def compositional_contrast(
 ) -> float:  # not negative; 0 if no output depends on two slots
     """Compositional contrast of a decoder, a mean over images (Brady et al., 2023; psa, figures 5 and 8).
 
-    `decoder` takes slots (batch, slots, dims) to images (batch, ...), each from its own slots. `ValueError` unless
-    slots have three dimensions, and for an unknown protocol.
+    Not negative, lower is better; 0 if no output depends on two slots. `decoder` takes slots (batch, slots, dims) to
+    images (batch, ...), each from its own slots. `protocol="paper"` sums over the image and so depends on the scale of
+    its derivatives, "code" is relative to them. `ValueError` unless slots have three dimensions and finite numbers,
+    and for an unknown protocol.
     """
+    to_slots("slots", slots)  # only a check: the decoder has its own precision
     slots = torch.as_tensor(slots)
-    if slots.ndim != 3:
-        raise ValueError(f"slots has shape {tuple(slots.shape)}: needed are images, slots and dims.")
     parts = [contrast(derivative_norms(decoder, part, chunk), protocol) for part in slots.split(batch)]
     return torch.cat(parts).mean().item()

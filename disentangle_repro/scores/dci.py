@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
-from .inputs import check_sources_latents
+from .inputs import check_numbers, check_sources_latents
 
 # %% auto #0
 __all__ = ['HELD_OUT', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest', 'fit_boosting',
@@ -128,7 +128,9 @@ def split_rows(
     held_out: float,  # the fraction that is held out
     seed: int,
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " rest"]]:
-    "Row numbers to train on and to hold out; `ValueError` for fewer than 10."
+    "Row numbers to train on and to hold out; `ValueError` for fewer than 10 and for a part that is not a fraction."
+    if not (isinstance(held_out, Real) and 0 < held_out < 1):
+        raise ValueError(f"held_out is {held_out!r} but must be a fraction of the rows, between 0 and 1.")
     if len(sources) < 10:
         raise ValueError(f"sources has {len(sources)} rows: needed are at least 10, since some are held out.")
     train, rest = train_test_split(np.arange(len(sources)), test_size=held_out, random_state=seed)
@@ -183,14 +185,16 @@ def dci(
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
-    Forest: trees that split by information gain, a tenth held out, depth tuned for each source on held-out accuracy
-    (qlae, appendix C.5). Boosting: scikit-learn's gradient boosted trees, a third held out. I is held-out accuracy.
-    Scores of the two predictors are not comparable. At least 10 samples, two sources and two latents; `ValueError`
+    Each from 0 to 1, higher is better; I of noise is the accuracy of guessing. Forest: trees that split by information
+    gain, a tenth held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5); boosting:
+    scikit-learn's gradient boosted trees, a third held out. The two are not comparable. A forest's D and C stay below 1
+    for perfect latents too, and of equally accurate depths the smallest is selected: where few splits predict a
+    source without error, D and C depend on `seed` and may be as low as 0.2. `max_depth=None` (no limit) or
+    `predictor="boosting"` have no such ties. At least 10 samples, two sources and two latents; `ValueError`
     otherwise, and where `check_sources_latents` or `depth_rule` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
-    if n_trees < 1:
-        raise ValueError(f"n_trees is {n_trees} but must be at least 1.")
+    check_numbers(1, n_trees=n_trees)
     max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, ("paper", "code")))
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]

@@ -52,8 +52,9 @@ def disentanglement(
 ) -> float:  # from 0 to 1
     """D of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
-    1 if each latent predicts one source only, 0 if each predicts all sources equally, or if all entries are zero.
-    `ValueError` for negative entries and for fewer than two latents or sources.
+    `importance` is (latents, sources), not negative. From 0 to 1, higher is better: 1 if each latent predicts one
+    source only, 0 if each predicts all sources equally, or if all entries are zero. Not 0 by chance: unequal entries
+    suffice. `ValueError` for negative entries and for fewer than two latents or sources.
     """
     importance = check_importance(importance)
     relevance = shares(importance.sum(axis=1), axis=0, empty=1 / len(importance))
@@ -65,7 +66,8 @@ def completeness(
 ) -> float:  # from 0 to 1
     """C of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
-    1 if each source is predicted from one latent only, 0 if each is predicted from all latents equally; a source with
-    zero importances counts 0. `ValueError` for negative entries and for fewer than two latents or sources.
+    `importance` is (latents, sources), not negative. From 0 to 1, higher is better: 1 if each source is predicted from
+    one latent only, 0 if each is predicted from all latents equally; a source with zero importances counts 0.
+    `ValueError` for negative entries and for fewer than two latents or sources.
     """
     return float(1 - spread(check_importance(importance), axis=0).mean())

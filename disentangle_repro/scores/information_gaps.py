@@ -5,25 +5,17 @@
 # %% ../../nbs/scores/05_information_gaps.ipynb #26c361b8
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from jaxtyping import Float, Int, Num
 from scipy.special import entr
 from torch import Tensor
 
-from .inputs import check_sources_latents, to_numpy
+from .inputs import check_numbers, check_sources_latents, to_numpy
 
 # %% auto #0
-__all__ = ['check_bins', 'bin_column', 'bin_latents', 'number_values', 'joint_counts', 'information_terms', 'binned_totals',
+__all__ = ['bin_column', 'bin_latents', 'number_values', 'joint_counts', 'information_terms', 'binned_totals',
            'binned_information', 'entropies', 'information_matrix', 'gaps', 'mig', 'mig_sup', 'modularity_score',
            'modularity_of', 'dcimig', 'jemmig']
-
-# %% ../../nbs/scores/05_information_gaps.ipynb #26f30957
-def check_bins(bins: int) -> None:
-    "`ValueError` unless there are at least two."
-    if not isinstance(bins, Integral) or bins < 2:
-        raise ValueError(f"bins is {bins!r} but must be an integer of at least 2.")
 
 # %% ../../nbs/scores/05_information_gaps.ipynb #58c43515
 def bin_column(
@@ -46,7 +38,7 @@ def bin_latents(
     bins: int = 20,
 ) -> Int[np.ndarray, "samples latents"]:  # from 0 to bins - 1
     "Bin numbers of each latent over its own range, in its own precision, as disentanglement_lib has them."
-    check_bins(bins)
+    check_numbers(2, bins=bins)
     latents = to_numpy(latents)
     latents = latents.astype(np.uint8) if latents.dtype == bool else latents
     return np.stack([bin_column(column, bins) for column in latents.T], axis=1)
@@ -119,7 +111,7 @@ def information_matrix(
     at_least: tuple[int, int] = (1, 1),  # sources, latents
 ) -> tuple[Float[np.ndarray, "sources latents"], np.ndarray, np.ndarray]:  # nats; sources, binned latents
     "Mutual information, and what it is of, as integers; `ValueError` for fewer columns than are needed."
-    check_bins(bins)
+    check_numbers(2, bins=bins)
     checked, _ = check_sources_latents(sources, latents)
     binned = bin_latents(latents, bins)
     for argument, array, needed in zip(("sources", "latents"), (checked, binned), at_least, strict=True):
@@ -141,8 +133,10 @@ def mig(
 ) -> float:  # from 0 to 1
     """Mutual information gap (Chen et al. 2018, equation 6), with the histogram of disentanglement_lib.
 
-    1 if each source is held whole by one latent and by no other. At least two latents; `ValueError` otherwise, for
-    fewer than two bins, and where `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if each source is held whole by one latent and by no other.
+    Each latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays below 1
+    (40 values in 20 bins: 0.8). At least two latents; `ValueError` otherwise, for fewer than two bins, and where
+    `check_sources_latents` raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "MIG", (1, 2))
     return float(np.mean(gaps(information, axis=1) / entropies(sources)))
@@ -155,8 +149,10 @@ def mig_sup(
 ) -> float:  # from 0 to 1
     """MIG-sup (Li et al. 2020, section 4): the gap between sources, of each latent, averaged over all latents.
 
-    1 if each latent holds one source whole and nothing of the others. At least two sources; `ValueError` otherwise,
-    for fewer than two bins, and where `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if each latent holds one source whole and nothing of the
+    others; an unused latent counts 0. Each latent is cut into `bins` bins of equal width, integers too: a source of
+    more values than bins stays below 1. At least two sources; `ValueError` otherwise, for fewer than two bins, and
+    where `check_sources_latents` raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "MIG-sup", (2, 1))
     return float(gaps(information / entropies(sources)[:, None], axis=0).mean())
@@ -169,8 +165,10 @@ def modularity_score(
 ) -> float:  # from 0 to 1
     """Modularity (Ridgeway & Mozer 2018, section 3), with the histogram of disentanglement_lib; a dead latent counts 0.
 
-    1 if each latent is informative about one source only, however little. At least two sources; `ValueError`
-    otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
+    From 0 to 1, higher is better. 1 if each latent is informative about one source only, however little: noise scores
+    well above 0 (0.65 with the sources of Shapes3D), so read it beside MIG. Each latent is cut into `bins` bins of
+    equal width. At least two sources; `ValueError` otherwise, for fewer than two bins, and where
+    `check_sources_latents` raises it.
     """
     information, _, _ = information_matrix(sources, latents, bins, "modularity", (2, 1))
     return modularity_of(information)
@@ -191,8 +189,10 @@ def dcimig(
 ) -> float:  # from 0 to 1
     """DCIMIG (Sepliarskaia et al. 2019): the best gap of the latents of each source, as a share of all entropy.
 
-    1 if for each source some latent holds it whole, and nothing else. At least two sources; `ValueError` otherwise,
-    for fewer than two bins, and where `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if for each source some latent holds it whole, and nothing
+    else. Each latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays
+    below 1. At least two sources; `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents`
+    raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "DCIMIG", (2, 1))
     own = np.arange(len(information))[:, None] == information.argmax(axis=0)
@@ -206,7 +206,9 @@ def jemmig(
 ) -> float:  # from 0 to 1, higher is better
     """Normalised JEMMIG (Do & Tran 2020, section 4.3): 1 minus joint entropy less gap, as a share of its bound.
 
-    1 if each source has a latent that it determines and is determined by, and that no other latent knows of. At
+    From 0 to 1, higher is better. 1 if each source has a latent that it determines and is determined by, and that no
+    other latent knows of. It rewards low entropy: constant latents score high (log(bins) / (H(s) + log(bins)), 0.7 for
+    sources of four values), noise 0.1, so read it beside MIG. Each latent is cut into `bins` bins of equal width. At
     least two latents; `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
     """
     information, sources, binned = information_matrix(sources, latents, bins, "JEMMIG", (1, 2))

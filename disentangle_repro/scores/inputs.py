@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/00_inputs.ipynb #8409bbcd
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,56 @@ from jaxtyping import Float, Int, Num, Shaped
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['to_numpy', 'check_matrix', 'check_sources', 'check_continuous_sources', 'check_sources_latents']
+__all__ = ['LARGEST', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
+           'check_sources_latents', 'check_flags', 'check_numbers']
 
 # %% ../../nbs/scores/00_inputs.ipynb #46c00009
+def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
+    "Objects as numbers where all are (pandas: `Int64`, or `bool` beside `int`); any other array as it is."
+    numbers = array.dtype == object and all(isinstance(each, (Real, np.bool_)) for each in array.flat)
+    return np.array(array.tolist()) if numbers else array
+
+
 def to_numpy(
-    array: Any,  # an array, a tensor, or anything that `np.asarray` accepts
+    array: Any,  # an array, a tensor, a list of tensors, or anything that `np.asarray` accepts
 ) -> Shaped[np.ndarray, "*shape"]:  # the same numbers
     "A tensor of any device as a numpy array; `bfloat16` becomes `float32`."
-    if not isinstance(array, Tensor):
-        return np.asarray(array)
-    return (array.float() if array.dtype == torch.bfloat16 else array).numpy(force=True)
+    if isinstance(array, Tensor):
+        return (array.float() if array.dtype == torch.bfloat16 else array).numpy(force=True)
+    if isinstance(array, (list, tuple)):
+        array = [to_numpy(each) if isinstance(each, Tensor) else each for each in array]
+    return plain(np.asarray(array))
 
 # %% ../../nbs/scores/00_inputs.ipynb #889cba20
+LARGEST = np.float64(np.finfo(np.float32).max)  # about 3.4e38
+
+
 def check_matrix(
     argument: str,  # the argument's name
     array: Shaped[np.ndarray, "*shape"],
 ) -> None:
-    "`ValueError` unless `array` is a matrix with at least one column and holds finite numbers."
+    "`ValueError` unless `array` is a matrix, not empty, of finite numbers that fit into `float32`."
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{argument} has shape {array.shape}: needed are two dimensions, samples and columns.")
+    if not len(array):
+        raise ValueError(f"{argument} has 0 rows: needed is a row for each sample.")
     if array.dtype.kind not in "biuf":
-        words = ", words as value indices (such as pandas.factorize gives)" if array.dtype.kind in "OSU" else ""
-        raise ValueError(f"{argument} holds {array.dtype}: needed are real numbers{words}.")
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{argument}[{row}, {column}] is {array[row, column]}: every entry must be finite.")
+        raise ValueError(f"{argument} holds {array.dtype}{found_in(array)}.")
+    wrong = ~(np.abs(array) <= LARGEST)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        needed = "at most 3.4e38 in size" if np.isfinite(array[row, column]) else "finite"
+        raise ValueError(f"{argument}[{row}, {column}] is {array[row, column]}: every entry must be {needed}.")
+
+
+def found_in(array: Shaped[np.ndarray, "rows columns"]) -> str:
+    "The first column that holds something else than numbers, what that is, and what is needed."
+    for column, values in enumerate(array.T.tolist()):
+        for value in values:
+            if not isinstance(value, Real):
+                words = ", words as value indices (such as pandas.factorize gives)" if isinstance(value, str) else ""
+                return f", in column {column} {value!r}: needed are real numbers{words}"
+    return ": needed are real numbers"
 
 # %% ../../nbs/scores/00_inputs.ipynb #f870ffdc
 def check_sources(
@@ -75,7 +101,7 @@ def check_sources_latents(
     """Both arrays in one form, one row per sample; continuous sources as `float64`.
 
     `ValueError` when either is not a matrix of finite numbers, when the numbers of rows differ, when a source has a
-    single value, or when one that is not continuous is not integer-coded.
+    single value, when one that is not continuous is not integer-coded, or when there are more sources than rows.
     """
     sources, latents = to_numpy(sources), to_numpy(latents)
     check_matrix("latents", latents)
@@ -83,5 +109,21 @@ def check_sources_latents(
         raise ValueError(
             f"latents has {len(latents)} rows but sources has {len(sources)}: both need one row per sample."
         )
+    if sources.ndim == 2 and sources.shape[1] > len(sources):
+        raise ValueError(f"sources has shape {sources.shape}: rows are samples and columns sources, is it transposed?")
     checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
     return checked, latents.astype(np.float64)
+
+# %% ../../nbs/scores/00_inputs.ipynb #c8f52fa1
+def check_flags(**flags: bool) -> None:
+    "`ValueError` for the first of `flags` that is neither True nor False."
+    for name, flag in flags.items():
+        if not isinstance(flag, (bool, np.bool_)):
+            raise ValueError(f"{name} is {flag!r} but must be True or False.")
+
+
+def check_numbers(least: int, **numbers: int) -> None:
+    "`ValueError` for the first of `numbers` that is not an integer, or less than `least`."
+    for name, number in numbers.items():
+        if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
+            raise ValueError(f"{name} is {number!r} but must be an integer of at least {least}.")

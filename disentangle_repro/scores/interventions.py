@@ -12,14 +12,14 @@ from jaxtyping import Float, Int, Num
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from .information_gaps import bin_latents, check_bins, number_values
-from .inputs import check_matrix, check_sources_latents, to_numpy
+from .information_gaps import bin_latents, number_values
+from .inputs import check_matrix, check_numbers, check_sources_latents, to_numpy
 
 Generator = Callable[[Int[np.ndarray, "n sources"]], Num[np.ndarray | Tensor, "n latents"]]
 
 # %% auto #0
-__all__ = ['Generator', 'ROWS', 'check_value_counts', 'generated', 'lookup_generator', 'groups', 'check_numbers',
-           'absolute_differences', 'beta_vae_score', 'stillest', 'votes', 'factor_vae_score', 'robustness', 'irs']
+__all__ = ['Generator', 'ROWS', 'check_value_counts', 'generated', 'lookup_generator', 'groups', 'absolute_differences',
+           'beta_vae_score', 'stillest', 'votes', 'factor_vae_score', 'robustness', 'irs']
 
 # %% ../../nbs/scores/07_interventions.ipynb #740e5e91
 def check_value_counts(value_counts: Sequence[int] | np.ndarray) -> Int[np.ndarray, " sources"]:
@@ -43,7 +43,10 @@ def lookup_generator(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded, every combination of their values
     latents: Num[np.ndarray | Tensor, "samples latents"],
 ) -> tuple[Generator, Int[np.ndarray, " sources"]]:  # the generator and the number of values of each source
-    "A generator that looks latents up in a complete grid; `ValueError` if a combination of source values is missing."
+    """A generator that looks latents up in a complete grid, and the number of values of each source.
+
+    For `beta_vae_score` and `factor_vae_score`, which take both. `ValueError` if a combination of values is missing.
+    """
     sources, latents = check_sources_latents(sources, latents)
     numbered, counts = number_values(sources)
     size = np.prod(counts, dtype=object)
@@ -79,13 +82,6 @@ def groups(
         np.put_along_axis(sources, fixed[:, None, None], held, axis=2)
         yield fixed, generated(generator, sources.reshape(-1, shape[2])).reshape(*shape[:2], -1)
 
-# %% ../../nbs/scores/07_interventions.ipynb #6e943527
-def check_numbers(least: int, **numbers: int) -> None:
-    "`ValueError` for the first of `numbers` that is less than `least`."
-    for name, number in numbers.items():
-        if number < least:
-            raise ValueError(f"{name} is {number} but must be at least {least}.")
-
 # %% ../../nbs/scores/07_interventions.ipynb #20e1c78d
 def absolute_differences(
     pairs: Float[np.ndarray, "groups twice latents"],  # first halves of the pairs, then second halves
@@ -106,9 +102,11 @@ def beta_vae_score(
 ) -> float:  # from chance, 1 / n_sources, to 1
     """Accuracy of a linear classifier of which source was held fixed (Higgins et al. 2017, section 3).
 
-    Numbers and classifier are disentanglement_lib's. The generator is asked for `2 * pairs * (train + test)` rows in
-    all. `ValueError` unless there are two sources of two values, for counts below 1, and where the generator does not
-    return finite rows, one for each.
+    From chance, 1 / n_sources, to 1; higher is better. `generator` takes sources (n, n_sources), each from 0 to its
+    number of values less one, to latents (n, n_latents). Numbers and classifier are disentanglement_lib's; `pairs` are
+    averaged for each of the `train` and `test` groups, so the generator is asked for `2 * pairs * (train + test)` rows
+    in all. `ValueError` unless there are two sources of two values, for counts below 1, and where the generator does
+    not return finite rows, one for each.
     """
     counts, rng = check_value_counts(value_counts), np.random.default_rng(seed)
     check_numbers(1, pairs=pairs, train=train, test=test)
@@ -159,9 +157,11 @@ def factor_vae_score(
 ) -> float:  # from 0, where all latents are left out, to 1
     """Accuracy of the majority vote of the stillest latent (Kim & Mnih 2018, section 4), as disentanglement_lib has it.
 
-    The generator is asked for `size * (train + test) + variance_samples` rows in all. `ValueError` unless there are
-    two sources of two values, for counts below 1 (2 for `size` and `variance_samples`), and where the generator does
-    not return finite rows, one for each.
+    From 0 to 1, higher is better; chance is about 1 / n_sources. `generator` is as in `beta_vae_score`, and asked for
+    `size * (train + test) + variance_samples` rows in all. Latents whose standard deviation is below `threshold` are
+    inactive and left out, and with none left the score is 0: the threshold is in the latents' own units, so
+    standardise those of small scale, or lower it. `ValueError` unless there are two sources of two values, for counts
+    below 1 (2 for `size` and `variance_samples`), and where the generator does not return finite rows, one for each.
     """
     counts, rng = check_value_counts(value_counts), np.random.default_rng(seed)
     check_numbers(1, train=train, test=test)
@@ -198,13 +198,15 @@ def irs(
 ) -> float:  # from about 0 to 1
     """Interventional robustness score (Suter et al. 2019, section 4), with disentanglement_lib's quantile and bins.
 
-    1 if each latent is a function of one source; 0 if all latents are constant. `ValueError` for a quantile outside
+    From about 0 to 1, higher is better. 1 if each latent is a function of one source; 0 if all latents are constant;
+    noise scores above 0, more with fewer samples. `quantile` of the deviations within a value counts (1: the largest,
+    as in the paper), and sources of more than `bins` values are merged into bins. `ValueError` for a quantile outside
     (0, 1], for fewer than two bins, and where `check_sources_latents` raises it.
     """
     if not 0 < quantile <= 1:
         raise ValueError(f"quantile is {quantile} but must be above 0 and at most 1.")
     if bins is not None:
-        check_bins(bins)
+        check_numbers(2, bins=bins)
     sources, latents = check_sources_latents(sources, latents)
     latents = latents[:, np.ptp(latents, axis=0) > 0]
     if not latents.shape[1]:

@@ -100,13 +100,17 @@ def udr(
 ) -> Float[np.ndarray, " models"]:  # from 0 to about 1, higher is better
     """Unsupervised disentanglement ranking (Duan et al. 2020, section 4): each model's median over the others.
 
-    1 if the latents of a model are those of the others up to order and sign (lasso: 0.9, since its penalty shrinks
-    weights by 0.1). Models may differ in their number of latents. `ValueError` for fewer than two, for rows that do
-    not correspond, for numbers that are not finite, and for `kl` of other lengths.
+    From 0 to about 1, higher is better. 1 if the latents of a model are those of the others up to order and sign
+    (lasso: 0.9, since its penalty shrinks weights by 0.1). Representations are (samples, latents) of the same samples,
+    and may differ in their number of latents. `correlation` is of "lasso" weights or "spearman" ranks; with `kl`,
+    latents of at most `threshold` nats are left out. `ValueError` for fewer than two, for rows that do not correspond,
+    for numbers that are not finite, and for `kl` of other lengths.
     """
     correlate = CORRELATIONS[check_choice("correlation", correlation, CORRELATIONS)]
     check_choice("protocol", protocol, ("paper", "code"))
     arrays = check_representations(representations)
+    if kl is not None and not isinstance(kl, (Sequence, np.ndarray, Tensor)):
+        raise ValueError(f"kl is {kl!r}: needed is a sequence, for each model its latents' mean KL divergence.")
     if kl is not None and len(kl) != len(arrays):
         raise ValueError(f"kl has {len(kl)} entries but there are {len(arrays)} models: one for each.")
     of_models = zip(arrays, [None] * len(arrays) if kl is None else kl, strict=True)

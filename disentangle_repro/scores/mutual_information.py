@@ -12,7 +12,7 @@ from scipy.special import digamma
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from .inputs import check_sources_latents
+from .inputs import check_flags, check_numbers, check_sources_latents
 
 # %% auto #0
 __all__ = ['indicators', 'discrete_mutual_information', 'nearest_on_left', 'ball_counts', 'ross_estimate', 'without_ties',
@@ -111,8 +111,7 @@ def ksg_mutual_information(
     `ValueError` for no neighbour, not more samples than neighbours, or a source whose values all occur once.
     """
     sources, latents = check_sources_latents(sources, latents)
-    if k < 1:
-        raise ValueError(f"k is {k}: at least 1 neighbour is needed.")
+    check_numbers(1, k=k)
     if len(latents) <= k:
         raise ValueError(f"latents has {len(latents)} samples but k = {k} neighbours need at least {k + 1}.")
     labels = [np.unique(source, return_inverse=True)[1] for source in sources.T]
@@ -150,10 +149,17 @@ def nmi_matrix(
     neighbors: int = 3,  # of the estimate for continuous latents; the text's value (qlae, section 4.1)
     seed: int = 0,  # of the noise that breaks ties in continuous latents
 ) -> Float[np.ndarray, "sources latents"]:  # in [0, 1]
-    "Fraction of each source's entropy that each latent explains (qlae, equation 7); errors as the estimators'."
+    """Fraction of each source's entropy that each latent explains (qlae, equation 7).
+
+    (sources, latents), each from 0 to 1; higher is more informative, about 0 for noise. `discrete=True` counts equal
+    values, for quantised latents; continuous ones have an estimate by `neighbors` nearest neighbours. `ValueError` as
+    in `check_sources_latents`, for fewer samples than neighbours, and for a source whose values all occur once.
+    """
+    check_flags(discrete=discrete)
     sources, latents = check_sources_latents(sources, latents)
     if discrete:
         information = discrete_mutual_information(sources, latents)
     else:
+        check_numbers(1, neighbors=neighbors)
         information = ksg_mutual_information(sources, latents, k=neighbors, seed=seed)
     return np.clip(information / source_entropy(sources)[:, None], 0, 1)

@@ -22,7 +22,7 @@ from ..core.errors import check_choice
 from .dci import HELD_OUT, check_training_rows, forest_by_depth, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from .inputs import check_sources_latents
+from .inputs import check_flags, check_numbers, check_sources_latents
 
 # %% auto #0
 __all__ = ['squared_correlations', 'machine_accuracy', 'single_accuracies', 'sap', 'area_under_curve', 'source_areas',
@@ -69,14 +69,19 @@ def sap(
     latents: Num[np.ndarray | Tensor, "samples latents"],
     continuous: bool = False,  # are the sources numbers, whose order and distance count?
     *,
-    held_out: float = 1 / 3,  # the part that machines are tested on; continuous sources need none
+    held_out: float = 1 / 3,  # the fraction that machines are tested on; continuous sources need none
     seed: int = 0,  # of the split
 ) -> float:  # from 0 to 1
     """Separated attribute predictability (Kumar et al. 2018, section 3), with disentanglement_lib's machines.
 
-    1 if each source is read off one latent without error, and the others are of no use at all. At least two latents,
-    and 10 rows unless continuous; `ValueError` otherwise, and where `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if each source is read off one latent without error, and the
+    others are of no use at all. Accuracies never get there: any latent is as good as a guess, and a linear machine
+    misses middle values (perfect latents of 4, 3 and 5 values: 0.36). `continuous=True` takes squared correlations
+    instead; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows
+    unless continuous; `ValueError` otherwise, for a fraction outside (0, 1), and where `check_sources_latents`
+    raises it.
     """
+    check_flags(continuous=continuous)
     sources, latents = check_sources_latents(sources, latents, continuous_sources=continuous)
     if latents.shape[1] < 2:
         raise ValueError("latents has 1 column: SAP needs at least 2.")
@@ -127,13 +132,16 @@ def explicitness_score(
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     protocol: Literal["paper", "code"] = "paper",  # "code": one softmax a source, sources count the same
-    held_out: float = 1 / 3,  # the part that areas are measured on
+    held_out: float = 1 / 3,  # the fraction that areas are measured on
     seed: int = 0,  # of the split
 ) -> float:  # from 0.5, for chance, to 1
     """Explicitness (Ridgeway & Mozer 2018, section 3): mean area under the ROC curve of logistic regressions, held out.
 
-    Values that occur on one side of the split only are left out. At least 10 rows; `ValueError` otherwise, for a
-    protocol that is neither "paper" nor "code", and where `check_sources_latents` raises it.
+    From 0.5, for chance, to 1; higher is better. `protocol="paper"` separates each value from all others and averages
+    over values, "code" fits one softmax per source and averages over sources; `held_out` is the fraction of rows that
+    areas are measured on. Values that occur on one side of the split only are left out. At least 10 rows;
+    `ValueError` otherwise, for another protocol, a fraction outside (0, 1), and where `check_sources_latents` raises
+    it.
     """
     check_choice("protocol", protocol, ("paper", "code"))
     sources, latents = check_sources_latents(sources, latents)
@@ -193,16 +201,16 @@ def dci_es(
 ) -> DCIES:
     """Disentanglement, completeness, informativeness, explicitness and size (Eastwood et al. 2023), by random forests.
 
-    D, C and I are those of `dci` with the depth tuned up to `max_depth`; E is of the error by depth from 1 to
-    `max_depth`. At least two sources, two latents, 10 rows and a depth of 2; `ValueError` otherwise, and where
-    `check_sources_latents` raises it.
+    Higher is better for all but size. D, C and I, from 0 to 1, are those of `dci` with the depth tuned up to
+    `max_depth`; E, from -1 to 1, is of the error by depth from 1 to `max_depth`: 1 if the first depth suffices, 0 if
+    nothing is learned. The returned `DCIES` has d, c, i, e, s, importance and losses. At least two sources, two
+    latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
     """
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    if max_depth < 2:
-        raise ValueError(f"max_depth is {max_depth} but must be at least 2: a curve needs two capacities.")
+    check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
     train, rest = split_rows(sources, HELD_OUT["forest"], seed)
     check_training_rows(sources[train])
     part = [((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed) for s in sources.T]

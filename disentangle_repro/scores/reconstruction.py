@@ -36,13 +36,16 @@ def check_images(
     images: Shaped[np.ndarray, "*batch a b c"],
     reconstructions: Shaped[np.ndarray, "*batch a b c"],
 ) -> float:  # the value of white, of both
-    "`ValueError` unless both are of one shape, one kind and, if floating-point, in [0, 1]."
+    "`ValueError` unless both are images of one shape, one kind and, if floating-point, in [0, 1]."
     if images.shape != reconstructions.shape:
         raise ValueError(
             f"reconstructions has shape {reconstructions.shape} but images has {images.shape}: both must be the same."
         )
     if images.ndim < 3 or images.size == 0:
         raise ValueError(f"images has shape {images.shape}: needed are the three axes of at least one image.")
+    if images.ndim == 3 and min(images.shape[0], images.shape[2]) > 4:
+        needed = "three axes are one image with channels first or last (grey images: images[..., None])"
+        raise ValueError(f"images has shape {images.shape} and no axis of channels: {needed}.")
     white = full_scale("images", images)
     if white != full_scale("reconstructions", reconstructions):
         raise ValueError(
@@ -82,8 +85,10 @@ def psnr(
 ) -> float:  # in dB; infinite as soon as one image is reproduced exactly
     """Peak signal-to-noise ratio of each image, averaged over images (qlae, tables 12 to 15; tripod, table 2).
 
-    Both arrays are uint8, or floating-point in [0, 1], with channels first or last. `ValueError` when they differ in
-    shape or kind, or leave their range.
+    In dB, higher is better: 20 for an error of a tenth of full scale, infinite as soon as one image is reproduced
+    exactly. The last three axes are one image, channels first or last, and all before them count images: (images,
+    height, width, channels), and (images, height, width, 1) for grey ones. Both arrays are uint8, or floating-point in
+    [0, 1]. `ValueError` when they differ in shape or kind, leave their range, or have three axes and none of channels.
     """
     with np.errstate(divide="ignore"):
         return float(np.mean(-10 * np.log10(squared_errors(images, reconstructions))))

@@ -101,8 +101,8 @@ def ari(
 ) -> float:  # at most 1
     """Adjusted Rand index over all pixels, background included, averaged over images.
 
-    Masks are (images, height, width) integers, numpy or torch; labels need not correspond. `ValueError` where they are
-    not integers or their shapes differ.
+    At most 1, higher is better; 0 on average by chance. Masks are (images, height, width) integers, numpy or torch;
+    labels need not correspond. `ValueError` where they are not integers or their shapes differ.
     """
     _, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(adjusted_rand(tables))
@@ -112,9 +112,11 @@ def foreground(
     labels: Int[Tensor, " labels"],
     background: int | Collection[int],  # one label or several; none of them has to occur
 ) -> Bool[Tensor, " labels"]:
-    "Which labels are objects."
-    background = [background] if isinstance(background, Integral) else list(background)
-    return ~torch.isin(labels, torch.tensor(background, dtype=labels.dtype, device=labels.device))
+    "Which labels are objects; `ValueError` for a background that is neither an integer nor several."
+    several = [background] if isinstance(background, Integral) else background
+    if not isinstance(several, Collection) or not all(isinstance(label, (Integral, Tensor)) for label in several):
+        raise ValueError(f"background is {background!r}: needed is a label of true_masks, or several.")
+    return ~torch.isin(labels, torch.tensor(list(several), dtype=labels.dtype, device=labels.device))
 
 # %% ../../nbs/scores/04_segmentation.ipynb #bd4fb0f4
 def fg_ari(
@@ -124,7 +126,8 @@ def fg_ari(
 ) -> float:  # at most 1
     """Adjusted Rand index over the pixels of objects, averaged over the images that have objects (psa, table 4).
 
-    Masks are (images, height, width) integers, numpy or torch; labels need not correspond. `ValueError` where they are
+    At most 1, higher is better; 0 on average by chance. Masks are (images, height, width) integers, numpy or torch;
+    labels need not correspond. Pixels whose true label is in `background` do not count. `ValueError` where masks are
     not integers, their shapes differ, or no image has a foreground.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
@@ -150,8 +153,10 @@ def mbo(
 ) -> float:  # from 0 to 1
     """Mean best overlap: over objects, then over the images that have objects (psa, table 3).
 
-    Masks are (images, height, width) integers, numpy or torch; labels need not correspond. `ValueError` where they are
-    not integers, their shapes differ, or no image has a foreground.
+    From 0 to 1, higher is better; above 0 by chance. An object's best overlap is its largest intersection over union
+    with any predicted segment. Masks are (images, height, width) integers, numpy or torch; labels need not correspond,
+    and those of `true_masks` in `background` are no objects. `ValueError` where masks are not integers, their shapes
+    differ, or no image has a foreground.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(best_overlaps(tables, foreground(labels, background)))

@@ -201,7 +201,7 @@ def test_what_every_score_refuses(name, sources, latents, message):
         (lambda s, z: sap(s[:8], z[:8]), "sources has 8 rows: needed are at least 10"),
         (lambda s, z: irs(s, z, quantile=1.5), "quantile is 1.5 but must be above 0 and at most 1"),
         (lambda s, z: irs(s, z, bins=1), "bins is 1 but must be an integer of at least 2"),
-        (lambda s, z: dci_es(s, z, max_depth=1), "max_depth is 1 but must be at least 2"),
+        (lambda s, z: dci_es(s, z, max_depth=1), "max_depth is 1 but must be an integer of at least 2"),
         (lambda s, z: dci_es(s, z[:, :1]), "sources has 3 columns and latents has 1: both need at least two"),
     ],
 )

@@ -91,7 +91,7 @@ def test_dead_latents_are_pruned_and_a_table_is_a_generator():
     [
         ({"value_counts": [5]}, "value_counts is \\[5\\] but must be two integers or more"),
         ({"value_counts": [5, 1]}, "each at least 2"),
-        ({"train": 0}, "train is 0 but must be at least 1"),
+        ({"train": 0}, "train is 0 but must be an integer of at least 1"),
         ({"generator": lambda s: s[:3]}, "generator's result has 3 rows"),
         ({"generator": lambda s: s / 0 * 0.0}, "generator's result\\[0, 0\\] is nan"),
     ],

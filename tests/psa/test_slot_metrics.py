@@ -373,6 +373,8 @@ def test_contrast_is_a_mean_over_images():
 def test_contrast_refusals():
     with pytest.raises(ValueError, match=r"slots has shape \(4, 3\)"):
         compositional_contrast(lambda z: z, torch.ones(4, 3))
+    with pytest.raises(ValueError, match=r"slots\[0, 0, 0\] is nan"):
+        compositional_contrast(lambda z: z, torch.full((1, 2, 3), math.nan))
     with pytest.raises(ValueError, match="protocol is 'mean' but must be"):
         compositional_contrast(lambda z: z, torch.ones(2, 4, 3), protocol="mean")
 

@@ -4,11 +4,13 @@ import importlib
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
+from disentangle_repro import metrics
 from disentangle_repro.scores import check_sources_latents, completeness, dci, disentanglement, mse, psnr
 
 dci_module = importlib.import_module("disentangle_repro.scores.dci")
@@ -259,3 +261,45 @@ def test_identical_images():
 def test_reconstruction_refuses(score, images, reconstructions, message):
     with pytest.raises(ValueError, match=message):
         score(images, reconstructions)
+
+
+# arguments other than arrays, by name
+
+WRONG = {
+    "discrete is 'no' but must be True or False": lambda s, z: metrics.infomec(s, z, discrete="no"),
+    "neighbors is 1.5 but must be an integer": lambda s, z: metrics.infomec(s, z, discrete=False, neighbors=1.5),
+    "iterations is 1.5 but must be an integer": lambda s, z: metrics.infomec(s, z, discrete=True, iterations=1.5),
+    "300 values in 300 samples in column 1": lambda s, z: metrics.infomec(with_id(s), z, discrete=True),
+    "max_depth is None but must be an integer": lambda s, z: metrics.dci_es(s, z, max_depth=None),
+    "continuous is 1 but must be True or False": lambda s, z: metrics.sap(s, z, continuous=1),
+    "held_out is 2 but must be a fraction": lambda s, z: metrics.sap(s, z, held_out=2),
+    "kl is 0.1: needed is a sequence": lambda s, z: metrics.udr([z, z], kl=0.1),
+    "background is None: needed is a label": lambda s, z: metrics.fg_ari(s[None], s[None], background=None),
+    "is it transposed": lambda s, z: metrics.mig(s.T, s.T),
+    r"must be at most 3\.4e38": lambda s, z: metrics.infomec(s, 1e200 * z, discrete=False),
+    r"\(300, 3, 300\) and no axis of channels": lambda s, z: metrics.psnr(grey(s), grey(s)),
+}
+
+
+def with_id(sources):
+    return np.column_stack([sources[:, 0], np.arange(len(sources))])
+
+
+def grey(sources):
+    return np.zeros((len(sources), 3, len(sources)))
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_arguments_are_named(beyond_annotations, message):
+    with pytest.raises(ValueError, match=message):
+        WRONG[message](*SMALL)
+
+
+def test_frames_of_several_types_are_numbers(beyond_annotations):
+    sources, latents = SMALL
+    frame = pd.DataFrame(sources).astype("Int64")
+    mixed = pd.DataFrame({"flag": sources[:, 0] > 1, "value": sources[:, 1]})
+    assert metrics.mig(frame, latents) == metrics.mig(sources, latents)
+    assert metrics.mig(mixed, latents) == metrics.mig(mixed.astype(int), latents)
+    with pytest.raises(ValueError, match="in column 0 <NA>: needed are real numbers"):
+        metrics.mig(frame.replace(0, pd.NA), latents)
