@@ -206,11 +206,11 @@ def dci_es(
     nothing is learned. The returned `DCIES` has d, c, i, e, s, importance and losses. At least two sources, two
     latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
     """
+    check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
     train, rest = split_rows(sources, HELD_OUT["forest"], seed)
     check_training_rows(sources[train])
     part = [((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed) for s in sources.T]
