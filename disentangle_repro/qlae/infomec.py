@@ -268,8 +268,8 @@ def infomec(
     that are categorical and not discrete, and for choices that do not exist.
     """
     check_flags(discrete=discrete, categorical=categorical)
-    check_not_ids(check_sources_latents(sources, latents)[0])
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
+    check_not_ids(check_sources_latents(sources, latents)[0])
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
