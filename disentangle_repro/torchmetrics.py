@@ -15,7 +15,6 @@ from torch import Tensor
 
 from .core.errors import extra
 from .metrics import ProcedureName, infomec, j_ari, jis, smcc
-from .qlae.infomec import is_one_hot
 from .scores.dci import dci
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.interventions import irs
@@ -118,7 +117,6 @@ class InfoMEC(WholeSample):
         seed: int = 0,
         **options: Any,
     ):
-        is_one_hot(discrete, categorical, "values")  # which `infomec` finds out later than the other choices
         choices: dict[str, Any] = {"discrete": discrete, "categorical": categorical, "protocol": protocol}
         choices |= {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
         super().__init__({**choices, "seed": seed}, **options)

@@ -267,8 +267,8 @@ def infomec(
     fractional, constant or like an id (more values than half the samples), too few samples for the neighbours, latents
     that are categorical and not discrete, and for choices that do not exist.
     """
-    check_flags(discrete=discrete, categorical=categorical)
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
+    is_one_hot(discrete, categorical, chosen.encoding)  # refused before the arrays are looked at
     check_not_ids(check_sources_latents(sources, latents)[0])
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)

@@ -151,7 +151,7 @@ def test_slots_and_scenes_of_ones_own(registries):
     add_model("my_slots", models.SLOT_MODELS["sa"], slots=True)
     model = create_model("my_slots", dataset="my_sprites", width=0.25, dim=16)
     assert model.encode(torch.zeros(2, 64, 64, 3, dtype=torch.uint8)).shape == (2, 5, 16)
-    with pytest.raises(ValueError, match="name is 'my_slots' but must be one of 'ae'"):
+    with pytest.raises(ValueError, match="shapes3d has one object: name must be one of 'ae'"):
         create_model("my_slots", dataset="shapes3d")
 
 

@@ -27,7 +27,7 @@ def imported_rooms(path: Path) -> set[str]:
             else:
                 continue
             found.add(parts[0] if parts and parts[0] else node.names[0].name)
-    return found
+    return found - {"__version__"}
 
 
 def arrows() -> dict[str, set[str]]:

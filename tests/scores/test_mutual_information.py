@@ -23,7 +23,7 @@ def test_what_has_no_neighbours_is_refused():
         ksg_mutual_information(np.arange(6)[:, None], latents)
     with pytest.raises(ValueError, match="latents has 6 samples but k = 6 neighbours need at least 7"):
         ksg_mutual_information(np.arange(6)[:, None] // 2, latents, k=6)
-    with pytest.raises(ValueError, match="k is 0 but must be an integer of at least 1"):
+    with pytest.raises(ValueError, match="neighbors is 0 but must be an integer of at least 1"):
         nmi_matrix(np.arange(6)[:, None] // 2, latents, discrete=False, neighbors=0)
 
 

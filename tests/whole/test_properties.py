@@ -190,7 +190,7 @@ def test_what_is_not_finite_is_refused_by_name(wrong, representation, seed, as_t
         with pytest.raises(ValueError, match=rf"latents\[{row}, {column}\] is {wrong}"):
             score(sources, latents)
         with pytest.raises(ValueError, match=rf"sources\[0, 0\] is {wrong}"):
-            score(np.full((len(sources), 2), wrong), np.nan_to_num(latents))
+            score(np.full((len(sources), 2), wrong), np.nan_to_num(latents, posinf=0, neginf=0))
 
 
 @given(st.sampled_from([np.nan, np.inf, -np.inf]), seeds)
