@@ -249,7 +249,7 @@ def write_frame(
     texts = {
         ".md": f"# {title}\n\n{markdown}\n\n{note}\n",
         ".html": page(title, html or frame.to_html(border=0, index=False), note),
-        ".csv": (frame if rows is None else rows).to_csv(index=False),
+        ".csv": (frame if rows is None else rows).to_csv(index=False, float_format="%.12g"),
     }
     for suffix, text in texts.items():
         write_text(stem.with_suffix(suffix), text)

@@ -292,7 +292,7 @@ def write_ledger(
     texts = {
         ".md": f"# {title}\n\n{counts}\n\n{readable(book).to_markdown()}\n\n{note}\n",
         ".html": page(title, html, f"{counts} {note}"),
-        ".csv": book.to_csv(),
+        ".csv": book.to_csv(float_format="%.12g"),
     }
     for suffix, text in texts.items():
         write_text(stem.with_suffix(suffix), text)
