@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -128,9 +128,7 @@ def split_rows(
     held_out: float,  # the fraction that is held out
     seed: int,
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " rest"]]:
-    "Row numbers to train on and to hold out; `ValueError` for fewer than 10 and for a part that is not a fraction."
-    if not (isinstance(held_out, Real) and 0 < held_out < 1):
-        raise ValueError(f"held_out is {held_out!r} but must be a fraction of the rows, between 0 and 1.")
+    "Row numbers to train on and to hold out; `ValueError` for fewer than 10."
     if len(sources) < 10:
         raise ValueError(f"sources has {len(sources)} rows: needed are at least 10, since some are held out.")
     train, rest = train_test_split(np.arange(len(sources)), test_size=held_out, random_state=seed)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['LARGEST', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
-           'check_sources_latents', 'check_flags', 'check_numbers']
+           'check_sources_latents', 'check_flags', 'check_numbers', 'check_fractions']
 
 # %% ../../nbs/scores/00_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -127,3 +127,10 @@ def check_numbers(least: int, **numbers: int) -> None:
     for name, number in numbers.items():
         if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
             raise ValueError(f"{name} is {number!r} but must be an integer of at least {least}.")
+
+
+def check_fractions(**fractions: float) -> None:
+    "`ValueError` for the first of `fractions` that is not between 0 and 1."
+    for name, fraction in fractions.items():
+        if not (isinstance(fraction, Real) and 0 < fraction < 1):
+            raise ValueError(f"{name} is {fraction!r} but must be a fraction, between 0 and 1.")

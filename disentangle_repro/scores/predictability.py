@@ -22,7 +22,7 @@ from ..core.errors import check_choice
 from .dci import HELD_OUT, check_training_rows, forest_by_depth, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from .inputs import check_flags, check_numbers, check_sources_latents
+from .inputs import check_flags, check_fractions, check_numbers, check_sources_latents
 
 # %% auto #0
 __all__ = ['squared_correlations', 'machine_accuracy', 'single_accuracies', 'sap', 'area_under_curve', 'source_areas',
@@ -82,6 +82,7 @@ def sap(
     raises it.
     """
     check_flags(continuous=continuous)
+    check_fractions(held_out=held_out)
     sources, latents = check_sources_latents(sources, latents, continuous_sources=continuous)
     if latents.shape[1] < 2:
         raise ValueError("latents has 1 column: SAP needs at least 2.")
@@ -144,6 +145,7 @@ def explicitness_score(
     it.
     """
     check_choice("protocol", protocol, ("paper", "code"))
+    check_fractions(held_out=held_out)
     sources, latents = check_sources_latents(sources, latents)
     train, rest = split_rows(sources, held_out, seed)
     check_training_rows(sources[train])

@@ -147,6 +147,8 @@ def test_rows_that_do_not_correspond_are_refused_with_the_batch():
         ("DCI", {"max_depth": 0}, "max_depth is 0"),
         ("MIG", {"bins": 1}, "bins is 1"),
         ("Explicitness", {"protocol": "x"}, "protocol is 'x'"),
+        ("Explicitness", {"held_out": 0}, "held_out is 0"),
+        ("SAP", {"held_out": 1.5}, "held_out is 1.5"),
         ("IRS", {"quantile": 2.0}, "quantile is 2.0"),
         ("UDR", {"models": 1}, "models is 1"),
         ("UDR", {"models": 2, "correlation": "x"}, "correlation is 'x'"),
