@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .hyperparameters import Hyperparameters, check_parts, with_defaults, without_defaults
@@ -43,7 +44,7 @@ class RunSpec:
         "The hyperparameters of one part, with defaults."
         return with_defaults(self.hyperparameters)[name]
 
-    @property
+    @cached_property  # a report asks for each run's name a dozen times
     def id(self) -> str:
         "A name a person can read, and eight digits of a hash of everything that is not a default."
         names = (self.model, self.dataset, self.source, self.scale, self.protocol, f"seed{self.seed}")

@@ -436,7 +436,7 @@ def written_numbers(iterations: int, positions: int, slots: int, dim: int, **opt
     return counter.n
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59ce7789
-LARGE = {"iterations": 4, "positions": 4096, "slots": 16, "dim": 64}
+LARGE = {"iterations": 1, "positions": 4096, "slots": 16, "dim": 64}
 SIZES = [dict(zip(LARGE, sizes, strict=True)) for sizes in product((1, 3), (64, 1024), (2, 20), (16, 128))]
 
 

@@ -47,7 +47,10 @@ def execute(
     output: Path,  # where the executed copy goes
     **parameters: Any,
 ) -> None:
-    "Execute a notebook; raises what a cell of it raises, and `DataError` where it is not there."
+    """Execute a notebook; the copy is written as it ends, also where a cell fails.
+
+    Raises what a cell raises, and `DataError` where there is no such notebook.
+    """
     import papermill
     from papermill.iorw import papermill_io
 
@@ -59,6 +62,7 @@ def execute(
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # the kernel: what it says of itself, such as being interrupted, is of no use
         how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
+        how |= {"request_save_on_cell_execute": False, "shutdown_kernel": "immediate"}
         papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd

@@ -132,6 +132,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tqdm.write(f"make tables: {error}")
         return 1
     for run, problem in failures.items():
-        notebook = project_store().runs / run / "run.ipynb"
-        tqdm.write(f"FAILED {run}: {problem}\n  see {notebook}")
+        notebook = project_store().runs / run / "run.ipynb"  # there is none where the kernel died
+        tqdm.write(f"FAILED {run}: {problem}" + f"\n  see {notebook}" * notebook.exists())
     return 1 if failures else 0
