@@ -63,11 +63,23 @@ def test_a_run_costs_less_than_20_ms_to_hand_out(engine, tmp_path):
     assert (each := 1000 * busy / 100) < 20, f"{each:.1f} ms of processor time a run ({seconds:.1f} of clock)"
 
 
-def test_a_run_is_resumed_elsewhere_when_its_worker_dies(tmp_path):
-    store = store_in(tmp_path)
+@pytest.fixture(scope="module")
+def two_workers():
     with executor("local:2") as pool:
-        assert do_runs(specs(2), store, pool, kill_the_first_time) == {}
-    assert all(store.record(spec)["scores"] == {"seed": spec.seed} for spec in specs(2))
+        yield pool
+
+
+def test_runs_of_a_table_can_be_sent(two_workers, tmp_path):
+    store = store_in(tmp_path)
+    some = table_specs(PAPERS["psa"].tables[0], Request(SCALES["smoke"]), store)[:5]
+    assert do_runs(some, store, two_workers, finish) == {}
+    assert len(store.everything()[0]) == 5
+
+
+def test_a_run_is_resumed_elsewhere_when_its_worker_dies(two_workers, tmp_path):
+    store, (spec,) = store_in(tmp_path), specs(1)
+    assert do_runs([spec], store, two_workers, kill_the_first_time) == {}
+    assert store.record(spec)["scores"] == {"seed": spec.seed}
 
 
 @pytest.mark.whole
@@ -126,14 +138,6 @@ def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
     with pytest.raises(ImportError, match=r"'local:2' needs Dask: pip install 'disentangle_repro\[dask\]'"):
         with executor("local:2"):
             pass
-
-
-def test_runs_of_a_table_can_be_sent(tmp_path):
-    store = store_in(tmp_path)
-    some = table_specs(PAPERS["psa"].tables[0], Request(SCALES["smoke"]), store)[:5]
-    with executor("local:2") as pool:
-        assert do_runs(some, store, pool, finish) == {}
-    assert len(store.everything()[0]) == 5
 
 
 @pytest.mark.parametrize("engine", ["local:0", "local:-1", "dask", "tcp://", "tcp://somewhere", "http://host:80"])
