@@ -30,24 +30,34 @@ def in_this_process(notebook, output, *, paper, folder, **asked):
     write_paper(tables, *judged(paper, tables), Path(folder))
 
 
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def laid_out_once(tmp_path_factory):
     "A checkout with a model's three runs and the tables of one paper, published."
-    reported = project_root() / "paper_tables"
+    folder, reported = tmp_path_factory.mktemp("checkout"), project_root() / "paper_tables"
+    (folder / "paper_tables").mkdir()
     for name in ("reported", "claims.yaml", "paper_vs_code.yaml", "proofs.json"):
-        (tmp_path / "paper_tables").mkdir(exist_ok=True)
-        (tmp_path / "paper_tables" / name).symlink_to(reported / name)
-    (tmp_path / "settings.ini").touch()
+        (folder / "paper_tables" / name).symlink_to(reported / name)
+    (folder / "settings.ini").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(make, "execute", in_this_process)
+        store = project_store()
+        for spec in table_specs(PAPERS[PAPER].tables[0], REQUEST, store)[:3]:
+            scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * spec.seed)
+            store.finish(spec, {"scores": scores, "environment": {"device": "CPU", "commit": "0123abc"}})
+        shutil.rmtree(store.runs)
+        write_crate(store)
+        lay_out_paper(PAPER, REQUEST, tables_folder(REQUEST))
+    return folder
+
+
+@pytest.fixture
+def checkout(laid_out_once, tmp_path, monkeypatch):
+    "A copy of that checkout to work in, and its store."
+    shutil.copytree(laid_out_once, tmp_path, symlinks=True, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(make, "execute", in_this_process)
-    store = project_store()
-    for spec in table_specs(PAPERS[PAPER].tables[0], REQUEST, store)[:3]:
-        scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * spec.seed)
-        store.finish(spec, {"scores": scores, "environment": {"device": "CPU", "commit": "0123abc"}})
-    shutil.rmtree(store.runs)
-    write_crate(store)
-    lay_out_paper(PAPER, REQUEST, tables_folder(REQUEST))
-    return store
+    return project_store()
 
 
 def verified(capsys):
