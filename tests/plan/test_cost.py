@@ -84,13 +84,13 @@ def test_what_is_done_is_not_done_again(store):
     for spec in specs[:5]:
         store.finish(spec, {"scores": {}})
     interrupted = assemble(specs[5], noise(specs[5], 20).images)
-    interrupted.updates = 5
+    interrupted.updates = 2
     save(interrupted, store.folder(specs[5]) / "checkpoint.pt")
     (store.folder(specs[6]) / "checkpoint.pt").write_bytes(b"half a file")
     runs = every_paper(SMOKE, store).set_index("id").loc[[spec.id for spec in specs]]
     assert runs.done.tolist() == [True] * 5 + [False] * 30
-    assert runs.left.tolist() == [0] * 5 + [5] + [10] * 29
-    assert runs.training.sum() == pytest.approx(29 + 5 / 10)
+    assert runs.left.tolist() == [0] * 5 + [3] + [5] * 29
+    assert runs.training.sum() == pytest.approx(29 + 3 / 5)
     assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 2 * 10 + cost.NOTEBOOK).all()
     row = summary(runs).iloc[-1]
     assert (row["runs"], row["done"], row["training, h"]) == (35, 5, "30")
@@ -130,7 +130,7 @@ def test_a_probe_is_of_the_runs_own_update_and_checkpoint(tmp_path):
 
 
 def test_what_takes_too_long_is_measured_in_part():
-    spec = run_spec("qlae", "ae", "shapes3d", SMOKE)
+    spec = run_spec("qlae", "ae", "shapes3d", Request(SCALES["cpu"]))
     assert probe_training(spec, CPU, longest=0).batch_size == 2 == spec.part("training")["batch_size"] // 8
 
 

@@ -1,7 +1,7 @@
 "Scores computed again from kept weights and latents: what comes back, and what a change of either side does."
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -113,7 +113,7 @@ def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monk
     for discrete, tolerances in ((True, [1e-4, 1e-2]), (False, [1e-2, 1e-2])):
         monkeypatch.setattr(weights, "latent_scores", lambda *_, discrete=discrete: (scores, discrete))
         spec = RunSpec("qlae", "ae", "shapes3d", "rendered", "cpu", 1, "paper", {})
-        record = {"spec": vars(spec), "scores": scores}
+        record = {"spec": asdict(spec), "scores": scores}
         assert [of.tolerance for of in from_latents(record, store)] == tolerances
 
 

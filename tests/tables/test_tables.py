@@ -38,6 +38,10 @@ def done(spec, store):
 
 def failing(spec, store):
     if spec.model == "ae":
+        if spec.dataset == "shapes3d":  # the others' kernels have died
+            notebook = store.folder(spec) / "run.ipynb"
+            notebook.parent.mkdir(parents=True, exist_ok=True)
+            notebook.touch()
         raise RuntimeError("out of memory")
     done(spec, store)
 
@@ -50,7 +54,7 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatc
     perform(monkeypatch, failing)
     assert make.main(["--papers", "qlae", "--scale", "smoke"]) == 1
     printed = capsys.readouterr().out
-    assert "FAILED qlae-ae-" in printed and "out of memory" in printed and "run.ipynb" in printed
+    assert printed.count("FAILED qlae-ae-") == printed.count("out of memory") == 4 and printed.count("run.ipynb") == 1
     unfinished = [spec.model for spec in specs_of(checkout) if not checkout.record(spec)]
     assert unfinished == ["ae"] * 4
 

@@ -1,6 +1,7 @@
 "What a verdict may not say: one test for each way in which a ledger was wrong, on numbers whose truth is known."
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -170,7 +171,7 @@ def test_updates_that_were_really_made_decide_and_not_the_scale(tmp_path):
         for seed in range(3):
             spec = run_spec("qlae", model, "shapes3d", Request(short, updates=updates), seed)
             made = {"scores": {"infom": 0.5 + 0.01 * seed}, "environment": {"device": "CPU"}}
-            records.append(store.record(spec) or {"spec": vars(spec), **made})
+            records.append(store.record(spec) or {"spec": asdict(spec), **made})
     cells = table_cells(table, Request(short), store, records).query("ours == ours")
     assert dict(zip(cells.model, cells.updates, strict=True)) == {"ae": 10, "qlae": 20_000}
     assert set(claims.large_enough(cells).model) == {"qlae"}
@@ -198,7 +199,7 @@ def test_figures_are_judged_from_trained_models_only():
     def record(model, seed, move, updates=None):
         spec = run_spec("qlae", model, "shapes3d", Request(SCALES["short"], updates=updates), seed)
         ends = {"1": {"d": 0.9, "c": 0.8}, "20": {"d": 0.9 - move - 0.01 * seed, "c": 0.8 - move + 0.01 * seed}}
-        return {"spec": vars(spec), "choices": {"depth": ends}}
+        return {"spec": asdict(spec), "choices": {"depth": ends}}
 
     models, claim = ("ae", "beta_vae", "beta_tcvae"), CLAIMS["qlae-13"]
     for move, expected in ((0.4, "supported"), (0.03, "contradicted"), (0.1, "undecided")):
