@@ -42,7 +42,7 @@ SCALES = {
     scale.name: scale
     for scale in (
         Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=5,
-              batch_size=8, images=400, image_size=32, evaluation_samples=200),
+              batch_size=8, images=400, image_size=32, evaluation_samples=100),
         Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
               evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
