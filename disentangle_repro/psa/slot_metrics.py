@@ -151,10 +151,10 @@ def interval_over_trainings(
     return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #9f6b5fad
-PREDICTORS: dict[str, Callable[[int], RegressorMixin]] = {  # from a seed
-    "kernel": lambda seed: KernelRidge(kernel="rbf", alpha=1.0),
-    "mlp": lambda seed: MLPRegressor(
-        hidden_layer_sizes=(64, 64), early_stopping=True, max_iter=500, random_state=seed
+PREDICTORS: dict[str, Callable[[int, int], RegressorMixin]] = {  # from a seed and the number of images
+    "kernel": lambda seed, n: KernelRidge(kernel="rbf", alpha=1.0),
+    "mlp": lambda seed, n: MLPRegressor(
+        hidden_layer_sizes=(64, 64), early_stopping=n >= 20, max_iter=500, random_state=seed
     ),
 }
 
@@ -172,7 +172,7 @@ def explained(
     train_y, target = latents[fit].flatten(1).numpy(force=True), latents[score].cpu()
     found = []
     for slot in range(slots.shape[1]):
-        regressor = make_pipeline(StandardScaler(), PREDICTORS[predictor](seed))
+        regressor = make_pipeline(StandardScaler(), PREDICTORS[predictor](seed, len(fit)))
         model = TransformedTargetRegressor(regressor, transformer=StandardScaler()).fit(train_x[:, slot], train_y)
         said = torch.from_numpy(model.predict(test_x[:, slot]).reshape(target.shape))
         found.append(determination(said, target).nanmean(1).nan_to_num(0.0).clamp(0, 1))

@@ -64,6 +64,7 @@ def test_a_kernel_asked_for_last_does_not_outlive_its_owner():
     ours.close()
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions share processors like everyone")
 def test_a_kernel_is_as_nice_as_its_command_whatever_its_session():
     server = start_server([])

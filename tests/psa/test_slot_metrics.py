@@ -255,6 +255,14 @@ def test_sis_ends(predictor):
     assert isinstance(sis(slots.numpy(), latents.float(), predictor=predictor), float)
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("images", [30, 39, 40])
+def test_sis_of_few_images_is_a_number(images):
+    "Half of them, 15, 19 or 20, train the network, which can set a tenth aside from 20 on."
+    latents = normal_slots(images, 2, 2, generator=make_generator(0))
+    assert -1 <= sis(latents, latents) <= 1
+
+
 def test_sis_punishes_what_slots_know_of_others():
     generator = make_generator(0)
     latents = torch.rand(500, 3, 2, generator=generator, dtype=torch.float64)

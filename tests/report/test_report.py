@@ -359,7 +359,7 @@ def test_pages_open_quietly_and_fit_a_phone(chromium, site, kind):
 
 @pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
 def test_tables_sort(chromium, site, kind):
-    for path in site.of_kind(kind, 2):
+    for path in site.of_kind(kind, 1):
         with opened(chromium, site, path) as page:
             check_sorting(page)
 

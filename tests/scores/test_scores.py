@@ -61,6 +61,7 @@ def test_scores_of_a_matrix_follow_the_definitions():
     assert (disentanglement(importance), completeness(importance)) == pytest.approx(plain_scores(importance))
 
 
+@pytest.mark.whole
 def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
     sources, latents = synthetic(1000)
     ours = dci(sources, latents, predictor="forest", max_depth=10)
@@ -68,6 +69,7 @@ def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
     assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
 
 
+@pytest.mark.whole
 def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
     sources, latents = synthetic(1000)
     ours = dci(sources, latents)
