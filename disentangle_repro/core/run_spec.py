@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -48,7 +48,8 @@ class RunSpec:
     def id(self) -> str:
         "A name a person can read, and eight digits of a hash of everything that is not a default."
         names = (self.model, self.dataset, self.source, self.scale, self.protocol, f"seed{self.seed}")
-        content = vars(self) | {"hyperparameters": without_defaults(self.hyperparameters)}
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        content |= {"hyperparameters": without_defaults(self.hyperparameters)}
         if self.revision == 1:
             del content["revision"]
         return "-".join((self.paper, *names, fingerprint(content)[:8]))

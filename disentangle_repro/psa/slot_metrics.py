@@ -154,7 +154,7 @@ def interval_over_trainings(
 PREDICTORS: dict[str, Callable[[int, int], RegressorMixin]] = {  # from a seed and the number of images
     "kernel": lambda seed, n: KernelRidge(kernel="rbf", alpha=1.0),
     "mlp": lambda seed, n: MLPRegressor(
-        hidden_layer_sizes=(64, 64), early_stopping=n >= 20, max_iter=500, random_state=seed
+        hidden_layer_sizes=(64, 64), early_stopping=n > 10, max_iter=500, random_state=seed
     ),
 }
 

@@ -62,8 +62,7 @@ def execute(
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # the kernel: what it says of itself, such as being interrupted, is of no use
         how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
-        how |= {"request_save_on_cell_execute": False, "shutdown_kernel": "immediate"}
-        papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
+        papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, request_save_on_cell_execute=False, **how)
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd
 TRAININGS = {"latents": "runs/run.ipynb", "slots": "runs/slots.ipynb", "jacobians": "runs/slots.ipynb"}
