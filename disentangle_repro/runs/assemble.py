@@ -88,7 +88,7 @@ def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluatio
 
 def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:
     "The scores of slots; at scale smoke the contrast, the dearest of them, is of a few images."
-    return evaluate_slots(model, data, spec.seed, n_contrast=8 if spec.scale == "smoke" else 64)
+    return evaluate_slots(model, data, spec.seed, n_contrast=2 if spec.scale == "smoke" else 64)
 
 
 SCORING = {  # as papers name it

@@ -69,11 +69,12 @@ class Evaluation:
 def scored_latents(
     model: Autoencoder,
     images: UInt8[Tensor, "n height width channels"],
+    means: Float[Tensor, "n latents"],  # the images, encoded
     latents: str = "mean",  # or "sample", a draw from each posterior
     seed: int = 0,  # of the draws
 ) -> Float[Tensor, "n latents"]:
     "What a model is scored on; draws are the same as means where it has no posteriors."
-    return encode_all(model, images, generator=make_generator(seed, images.device) if latents == "sample" else None)
+    return means if latents == "mean" else encode_all(model, images, generator=make_generator(seed, images.device))
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
 class LatentScores(NamedTuple):
@@ -131,8 +132,8 @@ def evaluate(
     check_sources(data)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images = data.images[rows]
-    reconstructions = decode_all(model, encode_all(model, images))
-    scored = scored_latents(model, images, procedure(protocol, latents=latents).latents, seed)
+    reconstructions = decode_all(model, means := encode_all(model, images))
+    scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
@@ -156,10 +157,10 @@ def info_probe(
     images, sources = data.images[rows], data.sources[rows]
 
     def probe(model: Autoencoder) -> dict[str, float]:
-        scored = scored_latents(model, images, chosen.latents, seed)
+        scored = scored_latents(model, images, means := encode_all(model, images), chosen.latents, seed)
         nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
         active = active_latents(scored, model.discrete, chosen.pruning)
-        reconstructions = decode_all(model, encode_all(model, images[:n_images]))
+        reconstructions = decode_all(model, means[:n_images])
         scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
         return {**scores, "psnr": float(psnr(images[:n_images], reconstructions))}
 

@@ -11,7 +11,7 @@ import torch
 from parity_factorqvae import DISCRETE, METRICS, MODELS, SIZES, attribute_codes, bytes_of
 from parity_torch import changes, check, double_precision, draw_weights, gradients, read, same_noise, values_of
 
-from disentangle_repro.baselines.autoencoder import PIXEL_VALUES
+from disentangle_repro.baselines.autoencoder import PIXEL_VALUES, encode_all
 from disentangle_repro.baselines.factorvae import discriminator_loss, permute
 from disentangle_repro.factorqvae.scalar_codes import temperature_at
 from disentangle_repro.factorqvae.settings import DATASETS, SETTINGS
@@ -172,8 +172,9 @@ def test_two_steps(name):
 def test_codes(name):
     kept, model = FIXTURE["models"][name], build(name)
     images = bytes_of(2 if name.startswith("Factor") else 1)
+    means = encode_all(model, images)
     with same_noise():
-        codes = scored_latents(model, images, procedure("factorqvae").latents)
+        codes = scored_latents(model, images, means, procedure("factorqvae").latents)
     if model.discrete:
         codes = model.latent.index(codes)
     check(f"{name}, codes", codes, kept["codes"], OUTPUT)
