@@ -51,11 +51,12 @@ def first_line(path: Path) -> str:
 def write_tables(papers: Sequence[str], request: Request) -> None:
     "Lay out the tables of some papers from the records that there are; print where they are, and how the claims stand."
     folder = tables_folder(request)
-    for paper in papers:
-        lay_out_paper(paper, request, folder)
-        found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
-        titles = [f"  {path.name}: {first_line(path).strip('# ')}" for path in found]
-        tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
+    with executor() as pool:
+        laid_out = pool.map(lambda paper: lay_out_paper(paper, request, folder), papers)
+        for paper, _ in zip(papers, laid_out, strict=True):
+            found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
+            titles = [f"  {path.name}: {first_line(path).strip('# ')}" for path in found]
+            tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
     if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
 
