@@ -172,6 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tuned = after_tuning(runs, REQUEST, store)
                 tqdm.write(f"{len(runs) - len(tuned)} of them left out: their tuning is not complete" * (tuned != runs))
                 runs = tuned
+            for spec in runs:
+                keep(spec, store)
             failures |= do_runs(runs, store, pool, run_and_keep)
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")

@@ -236,17 +236,21 @@ class Store:
         raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
 
     def take(self, other: Store) -> tuple[list[str], list[DataError]]:  # ids that are new, and what is wrong there
-        "Copy kept records of another store that are not here, with the files that are kept of their runs."
+        "Copy kept records of another store that are not here, and the files kept of their runs that are not."
         believed, faults = other.everything()
-        new = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and not self.kept(r["id"]).exists()}
-        for path in (path for path in other.results.glob("*/*") if path.stem in new):
+        ours = {record["id"]: record for record in self.everything()[0]}
+        theirs = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and ours.get(r["id"], r) == r}
+        for path in (path for path in other.results.glob("*/*") if path.stem in theirs):
+            place = self.results / path.relative_to(other.results)
             try:
-                copy_kept(path, self.results / path.relative_to(other.results), other.results.parent.parent)
+                if not place.exists():
+                    copy_kept(path, place, other.results.parent.parent)
             except DataError as fault:
                 faults.append(fault)
-        for run, record in new.items():
-            write_record(self.kept(run), record)
-        return list(new), faults
+        new = [run for run in theirs if not self.kept(run).exists()]
+        for run in new:
+            write_record(self.kept(run), theirs[run])
+        return new, faults
 
     def fail(self, spec: RunSpec, error: str) -> Path:
         "Write `failure.json`: that the run was tried, when, and what came of it."

@@ -137,6 +137,16 @@ def test_a_file_that_is_too_large_is_not_kept(tmp_path):
     assert not list(store.results.glob("*/*")) and store.record(spec)
 
 
+def test_copies_that_a_killed_command_left_out_are_made_when_it_starts_again(tmp_path, monkeypatch):
+    store, spec = store_in(tmp_path), pilot()[0]
+    finished(store, spec, FILES)
+    (kept,) = store.results.glob("latents/*")
+    kept.unlink()
+    monkeypatch.setattr(design, "do_runs", lambda *_: {})
+    monkeypatch.setattr(design, "project_store", lambda: store)
+    assert design.main([]) == 0 and kept.exists()
+
+
 def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys):
     here, there = store_in(tmp_path / "here"), store_in(tmp_path / "there")
     spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 1)
@@ -144,6 +154,9 @@ def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(
     assert take(here, tmp_path / "there") == 0 and "1 records are new" in capsys.readouterr().out
     assert here.record(spec) == there.record(spec)
     assert here.find(spec.id, "latents.npz").read_bytes() == b"latents"
+    (kept,) = here.results.glob("latents/*")
+    kept.unlink()  # as if it had been taken in between record and copies
+    assert take(here, tmp_path / "there") == 0 and "0 records are new" in capsys.readouterr().out and kept.exists()
     path = there.results / f"{spec.id}.json"
     path.write_text(path.read_text().replace("rendered", "official", 1))
     (there.runs / spec.id / "run.json").unlink()
