@@ -148,7 +148,8 @@ def exporter() -> Any:
         from nbconvert import HTMLExporter
 
     bare = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
-    return HTMLExporter(template_name="basic", raw_template=source("report/notebook.html"), **bare)
+    once = {"optimistic_validation": True}  # and not after each of its twelve steps
+    return HTMLExporter(template_name="basic", raw_template=source("report/notebook.html"), **bare, **once)
 
 
 def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
