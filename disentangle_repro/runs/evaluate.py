@@ -132,7 +132,8 @@ def evaluate(
     check_sources(data)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images = data.images[rows]
-    reconstructions = decode_all(model, means := encode_all(model, images))
+    means = encode_all(model, images)
+    reconstructions = decode_all(model, means)
     scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
@@ -157,7 +158,8 @@ def info_probe(
     images, sources = data.images[rows], data.sources[rows]
 
     def probe(model: Autoencoder) -> dict[str, float]:
-        scored = scored_latents(model, images, means := encode_all(model, images), chosen.latents, seed)
+        means = encode_all(model, images)
+        scored = scored_latents(model, images, means, chosen.latents, seed)
         nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
         active = active_latents(scored, model.discrete, chosen.pruning)
         reconstructions = decode_all(model, means[:n_images])
