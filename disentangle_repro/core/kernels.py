@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -96,6 +97,7 @@ def main(descriptor: str, *modules: str) -> None:
     with ending_with(owner):
         for module in (*modules, *KERNEL):
             import_module(module)
+    gc.freeze()
     serve(owner)
 
 # %% ../../nbs/core/09_kernels.ipynb #7778f8da

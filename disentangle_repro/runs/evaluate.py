@@ -143,7 +143,6 @@ def evaluate(
 def info_probe(
     data: Dataset,
     n: int = 2_000,
-    n_images: int = 250,
     seed: int = 0,
     *,
     protocol: str = "paper",
@@ -151,20 +150,21 @@ def info_probe(
     pruning: str | None = None,
     latents: str | None = None,
 ) -> Callable[[Autoencoder], dict[str, float]]:
-    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on the first `n_images`."
+    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on an eighth of them."
     check_sources(data)
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, latents=latents)
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images, sources = data.images[rows], data.sources[rows]
+    shown = max(1, len(rows) // 8)
 
     def probe(model: Autoencoder) -> dict[str, float]:
         means = encode_all(model, images)
         scored = scored_latents(model, images, means, chosen.latents, seed)
         nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
         active = active_latents(scored, model.discrete, chosen.pruning)
-        reconstructions = decode_all(model, means[:n_images])
+        reconstructions = decode_all(model, means[:shown])
         scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
-        return {**scores, "psnr": float(psnr(images[:n_images], reconstructions))}
+        return {**scores, "psnr": float(psnr(images[:shown], reconstructions))}
 
     return probe
 
