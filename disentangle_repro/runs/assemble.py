@@ -69,10 +69,9 @@ class Scoring(NamedTuple):
 
 
 def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
-    "The probe of single latents, with as much of the scores' procedure as it shares."
-    how = spec.part("scoring")
-    alike = {name: how.get(name) for name in ("neighbors", "pruning", "latents")}
-    return info_probe(data, n=min(2_000, how["samples"]), protocol=spec.protocol, **alike)
+    "The probe of single latents, by the scores' procedure; its D is by a forest."
+    how = {name: value for name, value in latent_scoring(spec).items() if name != "predictors"}
+    return info_probe(data, n=min(2_000, how.pop("samples")), protocol=spec.protocol, **how)
 
 
 def latent_scoring(spec: RunSpec) -> dict[str, Any]:

@@ -19,21 +19,13 @@ from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
 from ..core.device import make_generator
 from ..data.load import Dataset
 from ..data.scenes import mosaic
-from disentangle_repro.metrics import (
-    InfoMEC,
-    active_latents,
-    compactness,
-    infomec,
-    modularity,
-    nmi_matrix,
-    procedure,
-)
+from ..metrics import InfoMEC, infomec, procedure
 from ..scores.dci import dci
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
-__all__ = ['evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'LatentScores', 'infomec_and_dci', 'evaluate',
-           'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'LatentScores', 'infomec_and_dci',
+           'evaluate', 'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -140,31 +132,32 @@ def evaluate(
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e20e4170
+PROBED = ("infom", "infoe", "infoc", "d", "psnr")
+
+
 def info_probe(
     data: Dataset,
     n: int = 2_000,
     seed: int = 0,
     *,
     protocol: str = "paper",
-    neighbors: int | None = None,  # these three as in `Procedure`; the protocol's when left out
-    pruning: str | None = None,
-    latents: str | None = None,
+    latents: str | None = None,  # "mean" or "sample"; the protocol's when left out
+    n_trees: int = 30,  # of DCI's forest
+    **choices: Any,  # as `infomec_and_dci` takes them
 ) -> Callable[[Autoencoder], dict[str, float]]:
-    "A probe for `fit`: InfoM and InfoC on `n` samples, as `evaluate` has them, PSNR on an eighth of them."
+    "A probe for `fit`: InfoMEC and D on `n` samples, as `evaluate` has them, PSNR on an eighth of them."
     check_sources(data)
-    chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, latents=latents)
+    kind = procedure(protocol, latents=latents).latents
     rows = evaluation_rows(len(data.images), n, seed).to(data.images.device)
     images, sources = data.images[rows], data.sources[rows]
     shown = max(1, len(rows) // 8)
 
     def probe(model: Autoencoder) -> dict[str, float]:
         means = encode_all(model, images)
-        scored = scored_latents(model, images, means, chosen.latents, seed)
-        nmi = nmi_matrix(sources, scored, discrete=model.discrete, neighbors=chosen.neighbors, seed=seed)
-        active = active_latents(scored, model.discrete, chosen.pruning)
-        reconstructions = decode_all(model, means[:shown])
-        scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
-        return {**scores, "psnr": float(psnr(images[:shown], reconstructions))}
+        scored = scored_latents(model, images, means, kind, seed)
+        found = infomec_and_dci(model, sources, scored, protocol=protocol, seed=seed, n_trees=n_trees, **choices)
+        pixels = {"psnr": float(psnr(images[:shown], decode_all(model, means[:shown])))}
+        return {name: value for name, value in (found.scores | pixels).items() if name in PROBED}
 
     return probe
 
