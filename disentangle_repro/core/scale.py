@@ -36,6 +36,7 @@ class Scale:
     tuning_seeds: int = 0  # runs for each value of a tuned coefficient; none where it is not tuned
     tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
     tuning_divisor: int = 1  # of the updates, while tuning
+    study: bool = False  # a paper's part `scaling` has updates, batch size and schedule of its own
 
 # %% ../../nbs/core/04_scale.ipynb #a33d8a9d
 SCALES = {
@@ -46,6 +47,10 @@ SCALES = {
         Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
               evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
+        Scale("study", "the papers' claims, tried on two cores for as long as curves rise: images of 32x32, a quarter of"
+              " width, batches of 16", 4, width=0.25, updates=20_000,
+              largest_batch=16, images=20_000, image_size=32, precision="bf16", tuning_seeds=1, tuning_values=3,
+              tuning_divisor=2, study=True),
         Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
               updates=7_500, batch_size=32, images=100_000),
         Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
@@ -62,11 +67,12 @@ def at_scale(
     "A paper's hyperparameters at another scale."
     how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
     scaling, training = hyperparameters.get("scaling", {}), how["training"]
-    cost = scaling.get("image_cost", 1)
-    rounds = updates or scale.updates
+    cost, own = scaling.get("image_cost", 1), scaling if scale.study else {}
+    rounds = updates or own.get("updates", scale.updates)
     steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
     batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
-    batch = min(batch, scale.largest_batch or batch)
+    batch = own.get("batch_size", min(batch, scale.largest_batch or batch))
+    schedule = {"schedule": own["schedule"]} if "schedule" in own else {}
     samples = how["scoring"]["samples"]
     if scale.evaluation_samples:
         samples = min(samples, int(scale.evaluation_samples * scaling.get("sample_share", 1 / cost)))
@@ -75,7 +81,7 @@ def at_scale(
     return how | {
         "data": how.get("data", {}) | data,
         "model": how.get("model", {}) | {"width": scale.width},
-        "training": training | {"steps": steps, "batch_size": max(1, batch)} | precision,
+        "training": training | {"steps": steps, "batch_size": max(1, batch)} | schedule | precision,
         "scoring": how["scoring"] | {"samples": samples},
     }
 

@@ -23,10 +23,11 @@ def qvae(
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
     family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
     protocol: str = "paper",  # "paper" or "code": F1 and the networks' protocol
+    codebook_std: float = 1.0,  # standard deviation of the initial codes
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "QVAE: logits are negative distances from the codes (factorqvae, equations 3 and 4)."
-    layer = ScalarQuantizer(n_values, dim, protocol)
+    layer = ScalarQuantizer(n_values, dim, protocol, codebook_std)
     networks = make_networks(layer, n_latents, family=family, protocol=protocol, **nets)
     return Autoencoder(**networks, weights={"kl": beta})
 
@@ -39,10 +40,11 @@ def dvae(
     beta: float = 5e-3,  # table 3
     family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
     protocol: str = "paper",
+    codebook_std: float = 1.0,  # standard deviation of the initial codes
     **nets: Any,
 ) -> Autoencoder:
     "dVAE: the encoder outputs the logits of the codes (factorqvae, section 3.1); arguments as `qvae` takes them."
-    layer = LogitQuantizer(n_values, dim, protocol)
+    layer = LogitQuantizer(n_values, dim, protocol, codebook_std)
     networks = make_networks(layer, n_latents, family=family, protocol=protocol, **nets)
     return Autoencoder(**networks, weights={"kl": beta})
 
@@ -66,9 +68,10 @@ class FactorQVAE(Factorised):
         gamma: float = 1e-4,  # of the total correlation, likewise
         family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
         protocol: str = "paper",
+        codebook_std: float = 1.0,  # standard deviation of the initial codes
         **nets: Any,  # as `make_networks` takes them; `width` is that of the discriminator, too
     ):
-        layer = self.quantizer(n_values, dim, protocol)
+        layer = self.quantizer(n_values, dim, protocol, codebook_std)
         super().__init__(
             **make_networks(layer, n_latents, family=family, protocol=protocol, **nets),
             discriminator=Discriminator(n_latents * n_values, nets.get("width", 1.0), protocol),

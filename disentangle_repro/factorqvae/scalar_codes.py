@@ -70,13 +70,14 @@ class CategoricalLatent(PlainLatent):
         n_values: int = 64,  # K, codes in the codebook (appendix A.3)
         dim: int = 1,  # dimensions per code
         protocol: str = "paper",  # "paper" or "code": which distances, for logits from distances (F1)
+        codebook_std: float = 1.0,  # standard deviation of the initial codes
     ):
         super().__init__()
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 codes of 1 dimension are needed.")
         self.protocol = check_choice("protocol", protocol, ("paper", "code"))
         self.n_values, self.decoder_dims = n_values, dim
-        self.codebooks = nn.Parameter(torch.randn(n_values, dim))
+        self.codebooks = nn.Parameter(codebook_std * torch.randn(n_values, dim))
         self.register_buffer("temperature", torch.ones(()), persistent=False)
 
     @property
@@ -130,8 +131,8 @@ class ScalarQuantizer(CategoricalLatent):
     "paper" takes distances, "code" their squares (F1); arguments and errors are those of `CategoricalLatent`.
     """
 
-    def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper"):
-        super().__init__(n_values, dim, protocol)
+    def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper", codebook_std: float = 1.0):
+        super().__init__(n_values, dim, protocol, codebook_std)
         self.encoder_dims = dim
 
     def logits(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents values"]:
@@ -146,8 +147,8 @@ class LogitQuantizer(CategoricalLatent):
     Takes (batch, n_latents * n_values) numbers; arguments and errors are those of `CategoricalLatent`.
     """
 
-    def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper"):
-        super().__init__(n_values, dim, protocol)
+    def __init__(self, n_values: int = 64, dim: int = 1, protocol: str = "paper", codebook_std: float = 1.0):
+        super().__init__(n_values, dim, protocol, codebook_std)
         self.encoder_dims = n_values
 
     def logits(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents values"]:

@@ -25,7 +25,7 @@ TRAINING = {
     "training": {"clip": None, "batch_size": 256},
     "scoring": {"samples": 15_000, "predictors": ["boosting", "forest"], "encoding": "one_hot"},
     "model": {"family": "preactivation"},
-    "scaling": {"image_cost": 4, "sample_share": 2},  # of qlae's networks
+    "scaling": {"image_cost": 4, "sample_share": 2, "updates": 10_000, "schedule": "cosine"},  # of qlae's networks
 }
 ITERATIONS = 100_000
 SEEDS = 1  # none is printed
@@ -62,11 +62,12 @@ def autoencoder(
     factorises: bool = False,  # whether the model has a discriminator
     released: Mapping[str, Any] | None = None,  # hyperparameters of the model that the released code has besides
     revision: int = 1,
+    reach: bool = False,  # whether a shortened training keeps the reach of its codebook
     per_pixel: Mapping[str, int] | None = None,
     **model: Any,  # hyperparameters of this model only
 ) -> Setting:
     "The setting of a model of the paper (factorqvae, appendix A)."
-    text = merged(TRAINING, {"training": timing(factorises, "paper"), "model": model})
+    text = merged(TRAINING, {"training": timing(factorises, "paper"), "model": model, "scaling": {"reach": reach}})
     code = {"training": timing(factorises, "code"), "scoring": SCORING, "model": released or {}}
     return Setting(text, code, per_pixel=per_pixel or {}, revision=revision, sources=SOURCES)
 
@@ -88,9 +89,9 @@ SETTINGS = {
     "bioae": autoencoder(activity=on_each(1e-2, 0.1, 1e-2), nonnegative=1.0),
     "qlae": autoencoder(released=NORMAL_START, n_values=16, quantize=1e-2, commit=1e-2, revision=2),
     "dvae": autoencoder(beta=DVAE, **CODES),
-    "qvae": autoencoder(beta=QVAE, **CODES),
+    "qvae": autoencoder(beta=QVAE, reach=True, **CODES),
     "factordvae": autoencoder(True, beta=DVAE, gamma=on_each(5e-4, 1e-5, 5e-6), **CODES),
-    "factorqvae": autoencoder(True, beta=QVAE, gamma=on_each(1e-4, 5e-5, 1e-6), **CODES),
+    "factorqvae": autoencoder(True, beta=QVAE, gamma=on_each(1e-4, 5e-5, 1e-6), reach=True, **CODES),
 }
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #0109040b
@@ -101,7 +102,8 @@ def ablated(base: str, codebook: str) -> tuple[str, Setting]:
     "The name of a row of table 2 and its setting."
     n_values, dim = CODEBOOKS[codebook]
     like, name = SETTINGS[base], base if dim == 1 else base.replace("qvae", "vqvae")
-    return f"{name}_{codebook}", replace(like, text=merged(like.text, {"model": {"n_values": n_values, "dim": dim}}))
+    own = {"model": {"n_values": n_values, "dim": dim}, "scaling": {"reach": dim == 1}}
+    return f"{name}_{codebook}", replace(like, text=merged(like.text, own))
 
 
 ABLATIONS = dict(ablated(base, codebook) for base in ("qvae", "factorqvae") for codebook in CODEBOOKS)

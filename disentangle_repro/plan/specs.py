@@ -17,6 +17,7 @@ from ..core.scale import Scale, at_scale
 from ..data.load import describe
 from ..papers import PAPERS, trained
 from .request import Request
+from ..train.shortened import compensated
 from ..train.store import Store
 
 # %% auto #0
@@ -44,6 +45,8 @@ def run_spec(
     model = of.run_as(model)
     at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, scale.image_size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
+    if scale.study:
+        hyperparameters = compensated(at_full_scale, hyperparameters, tuned)
     data = hyperparameters["data"]
     if data["images"] is not None:
         data["images"] = min(data["images"], describe(dataset)["size"])
