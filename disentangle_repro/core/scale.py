@@ -25,8 +25,8 @@ class Scale:
     purpose: str  # what its numbers are good for, printed under every table
     seeds: int | None  # runs per cell; None is the paper's number
     width: float = 1.0  # multiplies the networks' channels
-    updates: int | None = None  # this many updates, or ...
-    updates_divisor: int = 1  # ... the paper's divided by this
+    updates: int | None = None  # this many updates; the paper's where None
+    updates_divisor: int = 1  # ... divided by this
     batch_size: int | None = None  # this many images of the usual cost, or ...
     largest_batch: int | None = None  # ... the paper's number, but at most this many
     images: int | None = None  # a random subset of the data set
@@ -68,8 +68,11 @@ def at_scale(
     how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
     scaling, training = hyperparameters.get("scaling", {}), how["training"]
     cost, own = scaling.get("image_cost", 1), scaling if scale.study else {}
-    rounds = updates or own.get("updates", scale.updates)
-    steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
+    rounds, per_round = updates or own.get("updates", scale.updates), training.get("steps_per_round", 1)
+    if rounds:
+        steps = max(1, rounds // scale.updates_divisor) * per_round
+    else:
+        steps = training["steps"] // scale.updates_divisor
     batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
     batch = own.get("batch_size", min(batch, scale.largest_batch or batch))
     schedule = {"schedule": own["schedule"]} if "schedule" in own else {}

@@ -11,9 +11,10 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from ..core.errors import check_choice
+from ..core.hyperparameters import Setting
 from ..core.paper import Table
 from ..core.run_spec import RunSpec
-from ..core.scale import Scale, at_scale
+from ..core.scale import SCALES, Scale, at_scale
 from ..data.load import describe
 from ..papers import PAPERS, trained
 from .request import Request
@@ -21,9 +22,9 @@ from ..train.shortened import compensated
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Entry', 'revision', 'run_spec', 'around', 'tuning_specs', 'passing', 'best_entry', 'best_values', 'table_specs',
-           'once', 'rounds', 'is_older', 'measurement_specs', 'is_measurement', 'is_alone', 'paper_tables', 'Wanted',
-           'wanted', 'after_tuning']
+__all__ = ['Entry', 'GATES', 'revision', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing', 'best_entry',
+           'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs', 'is_measurement',
+           'is_alone', 'paper_tables', 'Wanted', 'wanted', 'after_tuning']
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def revision(paper: str, model: str) -> int:
@@ -72,6 +73,25 @@ def around(
     return [{name: column[at] for (name, column), at in zip(columns.items(), p, strict=True)} for p in nearest]
 
 # %% ../../nbs/plan/02_specs.ipynb #54b3f73b
+def is_tuned(setting: Setting, scale: Scale) -> bool:
+    "Whether hyperparameters of a model are tuned at a scale."
+    wanted = not scale.study or setting.text.get("scaling", {}).get("tuned", True)
+    return bool(scale.tuning_seeds and setting.grid and wanted)
+
+
+def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
+    "The entries of a grid that a scale tries: all, or those around the paper's choice, and the dose of weight decay."
+    of, n = PAPERS[paper], request.scale.tuning_values
+    setting = of.setting(model)
+    if n is None:
+        return setting.entries()
+    entries = around(setting.grid, setting.chosen(of.lent(dataset)), n)
+    if not request.scale.study or list(setting.grid) != ["optimizer.weight_decay"]:
+        return entries
+    same_dose = {"optimizer.weight_decay": run_spec(paper, model, dataset, request).part("optimizer")["weight_decay"]}
+    return sorted([*entries, *([] if same_dose in entries else [same_dose])], key=lambda entry: [*entry.values()])
+
+# %% ../../nbs/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
 
 
@@ -81,28 +101,26 @@ def tuning_specs(
     "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
     scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
-    if rounds := request.updates or scale.updates:
-        shorter = replace(request, updates=max(1, rounds // scale.tuning_divisor))
-
-    def tried(model: str, dataset: str) -> list[dict[str, float]]:
-        setting = of.setting(model)
-        if scale.tuning_values is None:
-            return setting.entries()
-        return around(setting.grid, setting.chosen(of.lent(dataset)), scale.tuning_values)
-
     return {
         (model, dataset): {
             tuple(tuned.values()): [
                 run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)
             ]
-            for tuned in tried(model, dataset)
+            for tuned in tried(paper, model, dataset, request)
         }
         for model in dict.fromkeys(map(of.run_as, table.models))
         for dataset in table.run_on
-        if scale.tuning_seeds and not table.needs and of.setting(model).grid
+        if not table.needs and is_tuned(of.setting(model), scale)
     }
 
 # %% ../../nbs/plan/02_specs.ipynb #1a19660b
+GATES = {  # by how a paper's runs are scored: each metric's least value with which a model has learned its data
+    "latents": {"psnr": 28.0, "infoe": 0.85},
+    "slots": {"fg_ari": 0.5},
+    "jacobians": {"fg_ari": 0.5},
+}
+
+
 def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: float = 1.0) -> list[Hashable]:
     "Of the entries of a grid those that reconstruct: above `threshold`, or within `slack` dB of the best."
     near = max(psnr.values()) - slack
@@ -119,6 +137,9 @@ def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable
     entries = list(records)
     if "gan" not in spec.model:
         entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
+        if SCALES[spec.scale].study:
+            gate = GATES["latents"].items()
+            entries = [e for e in records if all(mean(e, name) >= least for name, least in gate)] or entries
     return max(entries, key=lambda entry: mean(entry, "infom"))
 
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5

@@ -21,6 +21,7 @@ __all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_Q
 SEEDS = 5  # section 5
 COMMON = {
     "scoring": {"samples": 10_000},
+    "scaling": {"updates": 50_000},
     "optimizer": {"decay_biases": True},
     "training": {"clip": None, "clip_only_decaying": False},
 }
