@@ -31,9 +31,9 @@ from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
 # %% auto #0
-__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'lay_out_averages',
-           'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes', 'reconstructs', 'most_modular',
-           'kept_at', 'check_kept', 'resume', 'fit', 'apart', 'plot_curve']
+__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'is_continuable',
+           'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes',
+           'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'resume', 'fit', 'apart', 'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
@@ -151,7 +151,7 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: names and shapes of its tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    return [sorted(state), tensors, groups, state["generator"].shape]
+    return [sorted(state), tensors, groups]
 
 
 def read_own_state(training: Training, path: Path) -> dict[str, Any]:
@@ -162,8 +162,13 @@ def read_own_state(training: Training, path: Path) -> dict[str, Any]:
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise DataError(path, "is not a checkpoint of a training.") from error
     if theirs != ours:
-        raise DataError(path, "belongs to another model, or to another kind of device.")
+        raise DataError(path, "belongs to another model.")
     return state
+
+# %% ../../nbs/train/02_loop.ipynb #a81e326f
+def is_continuable(training: Training, state: dict[str, Any]) -> bool:
+    "Whether a state is from this kind of device: its random generator has a state of the same size."
+    return state["generator"].shape == training.generator.get_state().shape
 
 # %% ../../nbs/train/02_loop.ipynb #cbf9f1de
 def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
@@ -175,8 +180,11 @@ def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
 
 # %% ../../nbs/train/02_loop.ipynb #d9af78e1
 def restore(training: Training, state: dict[str, Any]) -> None:
-    "Restore a training from a state that was read."
+    "Restore a training from a state that was read; without optimiser and generator where it cannot be continued."
     training.model.load_state_dict(state["model"])
+    training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
+    if not is_continuable(training, state):
+        return
     rates = [group["lr"] for group in training.optimizer.param_groups]
     training.optimizer.load_state_dict(state["optimizer"])
     for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
@@ -184,7 +192,6 @@ def restore(training: Training, state: dict[str, Any]) -> None:
             group["lr"] = rate.fill_(float(group["lr"]))
     lay_out_averages(training.optimizer)
     training.generator.set_state(state["generator"])
-    training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
 
 
 def load(training: Training, path: Path) -> None:
@@ -303,23 +310,31 @@ def check_kept(training: Training, kept: Path, needed: int) -> None:
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
 def resume(
     training: Training,
+    updates: int,  # in all
     checkpoint: Path,
     kept: Path | None,
     kept_at: Callable[[list[dict[str, float]]], int],  # number of updates of the last best checkpoint of a curve
 ) -> None:
-    "Go on from `checkpoint` where there is one; from the beginning, with a warning, where it or `kept` is damaged."
+    """Go on from `checkpoint` where there is one; from the beginning, with a warning, where it or `kept` is damaged.
+
+    `DataError` for an unfinished training of another kind of device.
+    """
     if not checkpoint.exists():
         return
     try:
         state = read_own_state(training, checkpoint)
-        if kept is not None and (needed := kept_at(state["curve"])):
+        usable = state["updates"] >= updates or is_continuable(training, state)
+        if usable and kept is not None and (needed := kept_at(state["curve"])):
             check_kept(training, kept, needed)
     except DataError as error:
         if error.path.exists():
             set_aside(error.path)
         warnings.warn(f"{error} The training begins anew, and what is damaged is kept as *.damaged.", stacklevel=3)
-    else:
-        restore(training, state)
+        return
+    if not usable:
+        made = f"holds {state['updates']:,} of {updates:,} updates, made on another kind of device than this"
+        raise DataError(checkpoint, f"{made} ({training.images.device.type}): finish it there, or delete its folder.")
+    restore(training, state)
 
 # %% ../../nbs/train/02_loop.ipynb #e873e6f0
 def fit(
@@ -340,13 +355,15 @@ def fit(
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
 
     `FloatingPointError` where the loss is not finite, `OSError` where a file cannot be written; nothing is saved then.
+    `DataError` where `checkpoint` is of an unfinished training on another kind of device.
     """
 
     def is_probed(at: int) -> bool:
         return probe is not None and passes(at, log_every, probe_every, updates)
 
     if checkpoint is not None:
-        resume(training, checkpoint, kept, partial(kept_at, probed=is_probed, make_criterion=make_criterion))
+        criterion = partial(kept_at, probed=is_probed, make_criterion=make_criterion)
+        resume(training, updates, checkpoint, kept, criterion)
     training.total, step = updates, CudaGraphStep(training)
     look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
     with tqdm(total=updates, initial=training.updates, **look) as bar:

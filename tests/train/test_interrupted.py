@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from disentangle_repro.core.device import seeded
+from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.factorqvae import FactorQVAE
 from disentangle_repro.qlae import QLAE
@@ -78,3 +79,35 @@ def test_a_resumed_training_is_replayed_with_the_learning_rate_of_each_update(tm
         torch.testing.assert_close(*losses, rtol=1e-3, atol=1e-5)
     rates = [float(training.optimizer.param_groups[0]["lr"]) for training in (whole, resumed)]
     assert rates[0] == pytest.approx(rates[1], rel=1e-6)
+
+
+def carried(checkpoint: Path) -> bytes:
+    "Make a checkpoint that of a GPU, whose random generator has a state of 16 bytes; what is in the file then."
+    torch.save(torch.load(checkpoint) | {"generator": torch.zeros(16, dtype=torch.uint8)}, checkpoint)
+    return checkpoint.read_bytes()
+
+
+def test_a_completed_training_is_scored_on_another_kind_of_device(tmp_path, recwarn):
+    checkpoint, kept = tmp_path / "checkpoint.pt", tmp_path / "kept.pt"
+    how = {"log_every": 1, "checkpoint": checkpoint, "progress": False, "kept": kept, "probe_every": 1}
+    how["probe"] = lambda model: {"psnr": {1: 9.0, 2: 8.5}.get(training.updates, 0.0)}
+    curve = fit(training := new_training("cpu"), 3, **how)
+    for path in (checkpoint, kept):
+        carried(path)
+    there = new_training("cpu")
+    assert fit(there, 3, **how) == curve and there.updates == 3
+    for ours, theirs in zip(training.model.parameters(), there.model.parameters(), strict=True):
+        assert ours.equal(theirs)
+    load(there, kept)
+    assert there.updates == 2
+    assert not recwarn.list and sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt", "kept.pt"]
+
+
+def test_an_unfinished_training_of_another_kind_of_device_is_refused_and_left_as_it_is(tmp_path, recwarn):
+    how = {"log_every": 1, "checkpoint": tmp_path / "checkpoint.pt", "progress": False}
+    fit(new_training("cpu"), 1, **how)
+    content = carried(how["checkpoint"])
+    with pytest.raises(DataError, match="checkpoint.pt: holds 1 of 2 updates.*another kind of device.*finish it there"):
+        fit(new_training("cpu"), 2, **how)
+    assert how["checkpoint"].read_bytes() == content and [*tmp_path.iterdir()] == [how["checkpoint"]]
+    assert not recwarn.list
