@@ -17,17 +17,17 @@ from ..core.engine import executor
 from ..core.hyperparameters import merged
 from ..core.scale import SCALES
 from ..papers import PAPERS
-from ..plan.request import Request, known_engine
-from ..plan.specs import after_tuning, is_alone, measurement_specs, run_spec, wanted
-from ..runs.runner import do_runs, execute_run, set_damaged_aside
+from ..plan.request import Request, add_limit, asked_limit, known_engine
+from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
+from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
 from .crate import write_crate
 from ..core.run_spec import RunSpec
 from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['OF_QLAE', 'PRINTED_ROWS', 'PARTS', 'REQUEST', 'PILOT_SEEDS', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST',
-           'Part', 'compared', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'finished', 'keep', 'run_and_keep',
-           'take', 'main']
+           'RESERVED', 'Part', 'compared', 'trainings', 'pilot', 'in_fp32', 'anchors', 'stages', 'finished', 'keep',
+           'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c354433b
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def keep(spec: RunSpec, store: Store) -> None:
             store.keep(spec, name)
 
 
-def run_and_keep(spec: RunSpec, store: Store) -> None:
+def run_and_keep(spec: RunSpec, store: Store, deadline: float | None = None) -> None:
     "Do a run, and copy what is to be kept."
-    execute_run(spec, store)
+    execute_run(spec, store, deadline)
     keep(spec, store)
 
 # %% ../../nbs/study/01_design.ipynb #ff7fab2d
@@ -156,15 +156,20 @@ def take(store: Store, checkout: Path) -> int:  # the exit status: 1 where a rec
     return 1 if faults else 0
 
 # %% ../../nbs/study/01_design.ipynb #1fda1141
+RESERVED = 20.0  # seconds of a limited time for ending
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_study`; the exit status is 1 after a failure."
     options = argparse.ArgumentParser(description="Do the runs of the study that have no record yet.")
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")
+    add_limit(options)
     given, store, failures = options.parse_args(arguments), project_store(), {}
     set_damaged_aside(store)
     if given.take:
         return take(store, given.take)
+    limit = asked_limit(given, RESERVED)
     with executor(given.engine) as pool:
         for name, runs in stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
@@ -174,7 +179,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 runs = tuned
             for spec in runs:
                 keep(spec, store)
-            failures |= do_runs(runs, store, pool, run_and_keep)
+            failures |= do_runs(runs, store, pool, run_and_keep, limit)
+    if limit is not None:
+        asked = once(spec for _, runs in stages(store) for spec in runs if spec.id not in failures)
+        tqdm.write(what_is_left(asked, store) or "All runs are done.")
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")
     return 1 if failures else 0

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import make_generator
-from ..core.errors import DataError, check_choice
+from ..core.errors import DataError, OutOfTime, check_choice
 from ..core.files import set_aside, written_whole
 from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
@@ -353,6 +353,8 @@ def fit(
     log_every: int = 10,  # updates per point of the curve; everything below is rounded up to a multiple of it
     checkpoint: Path | None = None,  # resumed from where it exists, written to otherwise
     checkpoint_seconds: float = 300.0,  # from one checkpoint to the next
+    deadline: float | None = None,  # of `clock`: stop before it, with a checkpoint
+    after: float = 0.0,  # seconds before the deadline that are needed when all updates have been made
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
     probe_every: int = 1000,
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
@@ -365,7 +367,7 @@ def fit(
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
 
     `FloatingPointError` where the loss is not finite, `OSError` where a file cannot be written; nothing is saved then.
-    `DataError` where `checkpoint` is of an unfinished training on another kind of device.
+    `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
     """
 
     def is_probed(at: int) -> bool:
@@ -375,10 +377,11 @@ def fit(
         criterion = partial(kept_at, probed=is_probed, make_criterion=make_criterion)
         resume(training, updates, checkpoint, kept, criterion)
     training.total, step, saved = updates, CudaGraphStep(training), clock()
+    longest = 0.0  # seconds of a point of the curve
     look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
     with tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
-            before = training.updates
+            before, start = training.updates, clock()
             point = run_updates(training, step, min(log_every, updates - before))
             check_finite(point, before, training)
             if is_probed(training.updates):
@@ -386,10 +389,14 @@ def fit(
             training.curve.append(point)
             if kept is not None and is_probed(training.updates) and make_criterion(training.curve):
                 save(training, kept)
+            longest, ended = max(longest, clock() - start), training.updates >= updates
+            over = deadline is not None and clock() + (after if ended else longest) > deadline
             due = abs(clock() - saved) >= checkpoint_seconds  # also where the clock was set back
-            if checkpoint is not None and (due or training.updates >= updates):
+            if checkpoint is not None and (due or ended or over):
                 save(training, checkpoint)
                 saved = clock()
+            if over:
+                raise OutOfTime(f"{training.updates:,} of {updates:,} updates are made.")
             bar.set_postfix(loss=f"{point['loss']:.4f}", refresh=False)
             bar.update(training.updates - bar.n)
     return training.curve

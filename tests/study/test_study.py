@@ -62,7 +62,7 @@ def test_of_a_pair_each_weight_is_tried_one_place_lower():
 def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     begun = []
 
-    def do_runs(specs, store, pool, do):
+    def do_runs(specs, store, pool, do, limit):
         begun.extend(specs)
         return {spec.id: "ValueError" for spec in specs if spec.model == "tripod_naive"}
 
