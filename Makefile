@@ -1,5 +1,6 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
-#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=)
+#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
+#               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
@@ -26,6 +27,8 @@ MODELS ?=
 ENGINE ?= local
 DATASETS ?=
 WORKERS ?=
+MINUTES ?=
+WHOLE ?=
 N ?=
 BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
@@ -42,10 +45,13 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
     $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
 
+# Until when
+LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)
+
 .PHONY: tables plan report verify data proofs test test-types test-chapters test-code chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
-	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE); status=$$?; $(BIN)/disentangle_report && exit $$status
+	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; $(BIN)/disentangle_report && exit $$status
 
 plan: $(READY)
 	@$(BIN)/disentangle_plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS))

@@ -55,7 +55,8 @@ def make_table(folder: Path, paper: str, engine: str, kill_every: float | None =
 def results(folder: Path) -> dict[str, dict]:
     "What is the same in every record of a run, however it was made."
     records = [json.loads(path.read_text()) for path in (folder / "paper_tables" / "runs").glob("*/run.json")]
-    return {r["id"]: {name: r[name] for name in r if name not in ("environment", "seconds", "digest")} for r in records}
+    varies = ("environment", "seconds", "processor_seconds", "digest")
+    return {r["id"]: {name: r[name] for name in r if name not in varies} for r in records}
 
 
 def main(paper: str = "qlae", kill_every: str = "20") -> None:

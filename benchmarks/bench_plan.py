@@ -41,8 +41,7 @@ def trained(spec, images, updates):
     training = assemble(spec, images)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        how = {"log_every": 10 if updates < 1_000 else 50, "checkpoint_every": updates // 100 + 1}
-        fit(training, updates, checkpoint=Path(folder) / "checkpoint.pt", **how)
+        fit(training, updates, log_every=10 if updates < 1_000 else 50, checkpoint=Path(folder) / "checkpoint.pt")
         on_the_wall = time.perf_counter() - start
     return training.seconds / updates, on_the_wall / updates
 

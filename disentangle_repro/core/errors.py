@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'refusal', 'extra']
+__all__ = ['DataError', 'check_choice', 'refusal', 'extra', 'OutOfTime']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -57,3 +57,7 @@ def extra(name: str) -> Iterator[None]:  # of the extra, as `pip` takes it
     except ModuleNotFoundError as error:
         how = f"pip install 'disentangle_repro[{name}]'"
         raise ModuleNotFoundError(f"{error.name} is not installed: {how}.", name=error.name) from error
+
+# %% ../../nbs/core/01_errors.ipynb #7c7e8016
+class OutOfTime(Exception):
+    "A training has stopped at its deadline, and its checkpoint is saved."

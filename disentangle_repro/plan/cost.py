@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from ..core.device import device_name, pick_device
 from ..core.engine import n_workers
-from ..core.errors import DataError
 from ..core.extensions import load_extensions
 from ..core.run_spec import RunSpec
 from ..data.hdf5 import holds, size_of
@@ -29,25 +28,16 @@ from .probe import Cost, image_size, measured_costs, step_key
 from .request import Request, asked_papers, asked_request, parser, positive
 from .specs import is_measurement, wanted
 from ..runs.assemble import images_needed, joint_given
+from ..runs.runner import made
 from ..runs.slots import HELD_OUT_SEEDS
-from ..train.loop import read_state
 from ..train.speed import keep_freed_memory
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'updates_made', 'image_bytes', 'files_needed', 'run_row',
-           'cost_row', 'asked_runs', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row',
-           'summary', 'workers_text', 'size_text', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line',
+__all__ = ['NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'image_bytes', 'files_needed', 'run_row', 'cost_row',
+           'asked_runs', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary',
+           'workers_text', 'size_text', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line',
            'plan_text', 'plan_parser', 'pick_probed', 'runs_and_files', 'main']
-
-# %% ../../nbs/plan/04_cost.ipynb #f01da5b9
-def updates_made(spec: RunSpec, store: Store) -> int:
-    "The updates that an unfinished run need not make again."
-    path = store.runs / spec.id / "checkpoint.pt"
-    try:
-        return read_state(path)["updates"] if path.exists() else 0
-    except DataError:
-        return 0
 
 # %% ../../nbs/plan/04_cost.ipynb #bf831f79
 def image_bytes(dataset: str) -> int:
@@ -85,7 +75,7 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
         "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
         "id": spec.id,
         "image_size": image_size(spec) if trains else 0, "key": step_key(spec) if trains else "",
-        "done": done, "updates": updates, "left": 0 if done else updates - updates_made(spec, store),
+        "done": done, "updates": updates, "left": 0 if done else updates - made(spec, store).updates,
     }  # fmt: skip
 
 # %% ../../nbs/plan/04_cost.ipynb #e69e0fbd

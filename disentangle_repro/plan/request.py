@@ -16,9 +16,11 @@ from ..core.scale import SCALES, Scale, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
 from ..papers import PAPERS
+from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['Request', 'with_protocol', 'positive', 'known_engine', 'parser', 'asked_request', 'asked_papers']
+__all__ = ['Request', 'with_protocol', 'positive', 'known_engine', 'add_limit', 'parser', 'asked_request', 'asked_limit',
+           'asked_papers']
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ def known_engine(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 # %% ../../nbs/plan/01_request.ipynb #f7f9c91a
+def add_limit(options: argparse.ArgumentParser) -> None:
+    "The options of a command that does runs and may have to end."
+    options.add_argument("--minutes", type=positive, help="end within so many; the same command goes on from there")
+    whole = "with --minutes: begin only runs that are expected to be finished"
+    options.add_argument("--whole-runs", action="store_true", help=whole)
+
+
 def parser() -> argparse.ArgumentParser:
     "The options of `disentangle_tables`."
     options = argparse.ArgumentParser(description="Do the runs that tables need, and write the tables.")
@@ -65,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
     options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    add_limit(options)
     return options
 
 # %% ../../nbs/plan/01_request.ipynb #e291d4df
@@ -72,6 +82,14 @@ def asked_request(options: argparse.Namespace) -> Request:
     "How the options ask for runs to be made."
     how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
     return Request(pick_scale(options.scale), **how)
+
+
+def asked_limit(
+    options: argparse.Namespace,
+    reserved: float,  # seconds for what comes after the runs
+) -> Limit | None:
+    "Until when the options ask for runs to be done; nothing where they set no time."
+    return limit_of(options.minutes, reserved, options.whole_runs) if options.minutes else None
 
 
 def asked_papers(options: argparse.Namespace) -> list[str]:

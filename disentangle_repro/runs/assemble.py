@@ -24,8 +24,8 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'latent_scoring',
-           'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
+__all__ = ['SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents',
+           'latent_scoring', 'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -50,6 +50,9 @@ def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it;
 def probe_every(updates: int) -> int:
     "Updates from one probe to the next."
     return max(100, updates // 20)
+
+# %% ../../nbs/runs/04_assemble.ipynb #b676f6c8
+SCORING_SECONDS = 120.0
 
 # %% ../../nbs/runs/04_assemble.ipynb #eecb9b60
 def images_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all there are where None

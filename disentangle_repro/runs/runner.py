@@ -5,27 +5,34 @@
 # %% ../../nbs/runs/05_runner.ipynb #c98d3670
 from __future__ import annotations
 
+import json
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
 from ..core.engine import bar_line, executor
-from ..core.errors import DataError
+from ..core.errors import DataError, OutOfTime
 from ..core.files import project_root, set_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..papers import PAPERS
 from ..core.run_spec import RunSpec
+from .assemble import SCORING_SECONDS
+from ..train.loop import read_state
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['WHOLE', 'TRAININGS', 'Do', 'HELD', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run', 'set_damaged_aside',
-           'done', 'attempt', 'outcome', 'do_runs']
+__all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'HELD', 'OUT_OF_TIME', 'WholeFiles', 'execute', 'notebook_of_run',
+           'execute_run', 'set_damaged_aside', 'Limit', 'limit_of', 'Made', 'made', 'kind', 'pace', 'seconds_left',
+           'finishable_first', 'may_begin', 'done', 'attempt', 'outcome', 'do_runs', 'what_is_left']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -49,7 +56,7 @@ def execute(
 ) -> None:
     """Execute a notebook; the copy is written as it ends, also where a cell fails.
 
-    Raises what a cell raises, and `DataError` where there is no such notebook.
+    Raises what a cell raises, `OutOfTime` itself where it is that, and `DataError` where there is no such notebook.
     """
     import papermill
     from papermill.iorw import papermill_io
@@ -62,7 +69,13 @@ def execute(
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # the kernel: what it says of itself, such as being interrupted, is of no use
         how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
-        papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, request_save_on_cell_execute=False, **how)
+        how["request_save_on_cell_execute"] = False
+        try:
+            papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
+        except papermill.PapermillExecutionError as error:
+            if error.ename == OutOfTime.__name__:
+                raise OutOfTime(error.evalue) from error
+            raise
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd
 TRAININGS = {"latents": "runs/run.ipynb", "slots": "runs/slots.ipynb", "jacobians": "runs/slots.ipynb"}
@@ -75,11 +88,17 @@ def notebook_of_run(spec: RunSpec) -> str:  # as `execute` takes it
     return measurement.notebook if measurement else TRAININGS[paper.scoring]
 
 
-def execute_run(spec: RunSpec, store: Store) -> None:
+def execute_run(
+    spec: RunSpec,
+    store: Store,
+    deadline: float | None = None,  # of a training, in seconds since 1970
+) -> None:
     "Do one run: execute its notebook with its specification."
     folders = {"runs": str(store.runs), "results": str(store.results)}
     output = store.folder(spec) / "run.ipynb"
-    execute(notebook_of_run(spec), output, spec=asdict(spec), folders=folders, bar_line=bar_line())
+    notebook = notebook_of_run(spec)
+    given = {"deadline": deadline} if notebook in TRAININGS.values() else {}
+    execute(notebook, output, spec=asdict(spec), folders=folders, bar_line=bar_line(), **given)
 
 # %% ../../nbs/runs/05_runner.ipynb #684bd66d
 def set_damaged_aside(store: Store) -> None:
@@ -87,14 +106,100 @@ def set_damaged_aside(store: Store) -> None:
     for fault in store.everything()[1]:
         tqdm.write(f"{fault} It is kept as {set_aside(fault.path).name}, and its run counts as not done.")
 
+# %% ../../nbs/runs/05_runner.ipynb #38107f6d
+BEGIN_SECONDS = 300.0  # that a run is begun for
+
+
+class Limit(NamedTuple):
+    "Until when runs are done, in seconds since 1970, so that it means the same on every machine."
+
+    deadline: float  # trainings stop before it
+    last_start: float  # no run begins later
+    whole_runs: bool = False  # begin only what is expected to be finished
+
+
+def limit_of(
+    minutes: float,  # from now until everything is over
+    reserved: float,  # seconds of them for what comes after the runs
+    whole_runs: bool = False,
+) -> Limit:
+    "The limit of a command that may take so many minutes."
+    now = time.time()
+    deadline = now + max(60 * minutes - reserved, 0)
+    return Limit(deadline, deadline - min(BEGIN_SECONDS, (deadline - now) / 2), whole_runs)
+
+# %% ../../nbs/runs/05_runner.ipynb #a584f7df
+class Made(NamedTuple):
+    "What an unfinished run need not do again."
+
+    updates: int
+    seconds: float  # that they took
+
+
+def made(spec: RunSpec, store: Store) -> Made:
+    "The updates of an unfinished run that are saved; none where one of its files is damaged."
+    paths = [store.runs / spec.id / name for name in ("checkpoint.pt", "kept.pt")]
+    try:
+        states = [read_state(path) for path in paths if path.exists()]
+        return max((Made(state["updates"], state["seconds"]) for state in states), default=Made(0, 0.0))
+    except (DataError, KeyError):
+        return Made(0, 0.0)
+
+# %% ../../nbs/runs/05_runner.ipynb #4ac14c9d
+def kind(spec: dict[str, Any]) -> tuple[Any, ...]:
+    "What runs share whose updates take the same time."
+    return tuple(spec[name] for name in ("paper", "model", "dataset", "source", "scale", "protocol"))
+
+
+def pace(spec: RunSpec, store: Store) -> float | None:  # nothing where none is finished
+    "Seconds of an update, by the median of the runs of this kind that were finished in this checkout."
+    found = []
+    for path in store.runs.glob(f"{spec.paper}-{spec.model}-{spec.dataset}-*/run.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # a damaged record is somebody else's concern
+            record = json.loads(path.read_bytes())
+            if kind(record["spec"]) == kind(asdict(spec)):
+                found.append(record["seconds"] / record["spec"]["hyperparameters"]["training"]["steps"])
+    return median(found) if found else None
+
+
+def seconds_left(spec: RunSpec, store: Store) -> float | None:  # nothing where it cannot be known
+    "How long an unfinished run will take: the updates that it has not made, and its scores."
+    updates, seconds = made(spec, store)
+    each = seconds / updates if updates else pace(spec, store)
+    if each is None or not (steps := spec.part("training").get("steps")):
+        return None
+    return (steps - updates) * each + SCORING_SECONDS
+
+# %% ../../nbs/runs/05_runner.ipynb #e868a7bc
+def finishable_first(specs: Sequence[RunSpec], store: Store, deadline: float) -> list[RunSpec]:
+    "Runs that were begun and will be finished before the deadline, the shortest first; then all others as they came."
+    begun = [spec for spec in specs if made(spec, store).updates]
+    left = {spec.id: seconds_left(spec, store) or 0.0 for spec in begun}
+    soon = {run: seconds for run, seconds in left.items() if time.time() + seconds <= deadline}
+    first = sorted((spec for spec in begun if spec.id in soon), key=lambda spec: soon[spec.id])
+    return [*first, *(spec for spec in specs if spec.id not in soon)]
+
+# %% ../../nbs/runs/05_runner.ipynb #8c3ef38b
+def may_begin(spec: RunSpec, store: Store, limit: Limit | None) -> bool:
+    "Whether there is time for a run."
+    if limit is None:
+        return True
+    now = time.time()
+    needed = (seconds_left(spec, store) or 0.0) if limit.whole_runs else 0.0
+    return now <= limit.last_start and now + needed <= limit.deadline
+
 # %% ../../nbs/runs/05_runner.ipynb #83d0854f
-Do = Callable[[RunSpec, Store], None]
+Do = Callable[..., None]  # of a specification and a store; where there is a deadline, with `deadline=`
+HELD, OUT_OF_TIME = "held by another process", "out of time"
 
 
-def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, or what went wrong
+def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, `OUT_OF_TIME`, or what went wrong
     "Do a run, and note its failure in the store if there is room for a note."
     try:
         do(spec, store)
+    except OutOfTime:
+        store.clear_failure(spec)
+        return OUT_OF_TIME
     except Exception as error:  # whatever a notebook may raise
         problem = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         with suppress(OSError):
@@ -103,21 +208,21 @@ def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, or what went w
     return ""
 
 # %% ../../nbs/runs/05_runner.ipynb #45f76587
-HELD = "held by another process"
-
-
 def attempt(
     spec: RunSpec,
     store: Store,
     do: Do = execute_run,
     wait: bool = False,  # for whoever holds the run
-) -> str:  # nothing where the run is done, `HELD`, or what went wrong
-    "Do a run unless it is done or held."
+    limit: Limit | None = None,
+) -> str:  # nothing where the run is done, `HELD`, `OUT_OF_TIME`, or what went wrong
+    "Do a run unless it is done or held, or there is no time for it."
     try:
         with store.hold(spec, wait) as mine:
             if not mine:
                 return HELD
-            return "" if store.record(spec) is not None else done(spec, store, do)
+            if store.record(spec) is not None:
+                return ""
+            return done(spec, store, do) if may_begin(spec, store, limit) else OUT_OF_TIME
     except OSError as error:  # the store cannot be written to
         return str(error)
 
@@ -141,20 +246,34 @@ def do_runs(
     store: Store,
     pool: Executor,
     do: Do = execute_run,
+    limit: Limit | None = None,
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
-    "Do the runs that have no record yet, with a bar over runs; a failure does not stop the others."
+    "Do the runs that have no record yet, with a bar over runs, as long as there is time; a failure stops no others."
     failures, missing = {}, [spec for spec in specs if store.record(spec) is None]
+    if limit is not None:
+        do = partial(do, deadline=limit.deadline)
+        missing = finishable_first(missing, store, limit.deadline) if time.time() <= limit.last_start else []
     with tqdm(total=len(specs), initial=len(specs) - len(missing), unit="run", desc="runs", position=0) as bar:
-        for wait in (False, True):
-            futures = {pool.submit(attempt, spec, store, do, wait): spec for spec in missing}
+        for wait in (False, True) if limit is None else (False,):
+            futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
             missing = []
             for future in as_completed(futures):
                 spec = futures[future]
                 problem = outcome(future, spec, store)
                 if problem == HELD:
                     missing.append(spec)
+                if problem in (HELD, OUT_OF_TIME):
                     continue
                 bar.update()
                 if problem:
                     failures[spec.id] = problem
     return failures
+
+# %% ../../nbs/runs/05_runner.ipynb #77678f95
+def what_is_left(specs: Sequence[RunSpec], store: Store) -> str:  # empty where all are done
+    "Which runs are left, and of those that were begun how many updates are made."
+    left = [(spec, made(spec, store).updates) for spec in specs if store.record(spec) is None]
+    begun = [f"{spec.id} {n:,} of {spec.part('training')['steps']:,} updates" for spec, n in left if n]
+    counts = f"{len(left) - len(begun)} runs are not begun, {len(begun)} are half done"
+    told = f" ({'; '.join(begun)})" if begun else ""
+    return f"Out of time: {counts}{told}. The same command goes on from there." if left else ""

@@ -20,15 +20,15 @@ from ..core.files import project_root
 from ..core.scale import pick_scale
 from ..papers import PAPERS
 from .ledger import written_summaries
-from ..plan.request import Request, asked_papers, asked_request, parser
+from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
 from ..plan.specs import after_tuning, is_alone, wanted
 from ..study.spot_check import spot_check
-from ..runs.runner import do_runs, execute, set_damaged_aside
+from ..runs.runner import Limit, do_runs, execute, set_damaged_aside, what_is_left
 from ..train.store import project_store
 
 # %% auto #0
-__all__ = ['IMPORTED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study', 'lay_out_study',
-           'main']
+__all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study',
+           'lay_out_study', 'main']
 
 # %% ../../nbs/tables/08_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -62,6 +62,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
 
 # %% ../../nbs/tables/08_make.ipynb #18bf2938
 IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts
+RESERVED = 45.0  # seconds of a limited time for the tables and the report
 
 
 def make_tables(
@@ -70,6 +71,7 @@ def make_tables(
     models: Sequence[str] = (),  # only these; all when left out
     datasets: Sequence[str] = (),  # only on these; on all when left out
     engine: str = "local",  # where runs are done
+    limit: Limit | None = None,  # until when
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
     store = project_store()
@@ -78,18 +80,21 @@ def make_tables(
     with forked_kernels(IMPORTED):
         with executor(engine) as pool:
             tuning = wanted(papers, request, store, models, datasets).tuning
-            failures = do_runs(tuning, store, pool) if tuning else {}
+            failures = do_runs(tuning, store, pool, limit=limit) if tuning else {}
             todo = wanted(papers, request, store, models, datasets)  # with what the tuning has chosen
             trainings = after_tuning(todo.trainings, request, store)
             together = [spec for spec in todo.measurements if not is_alone(spec)]
             if left_out := len(todo.trainings) - len(trainings):
                 tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
             for part in filter(None, (trainings, together)):
-                failures |= do_runs(part, store, pool)
+                failures |= do_runs(part, store, pool, limit=limit)
         for spec in (spec for spec in todo.measurements if is_alone(spec)):
             with executor(quiet, at_once=1) as pool, forked_kernels(None):
-                failures |= do_runs([spec], store, pool)
+                failures |= do_runs([spec], store, pool, limit=limit)
         write_tables(papers, request)
+    if limit is not None:
+        asked = [spec for part in wanted(papers, request, store, models, datasets) for spec in part]
+        tqdm.write(what_is_left([spec for spec in asked if spec.id not in failures], store) or "All runs are done.")
     return failures
 
 # %% ../../nbs/tables/08_make.ipynb #c33b8f4d
@@ -124,11 +129,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(str(error))
     options = parser().parse_args(arguments)
     try:
-        papers, request = asked_papers(options), asked_request(options)
+        papers, request, limit = asked_papers(options), asked_request(options), asked_limit(options, RESERVED)
         if is_study(options):
             lay_out_study(papers, request)
             return 0
-        failures = make_tables(papers, request, options.models or (), options.datasets or (), options.engine)
+        which = options.models or (), options.datasets or ()
+        failures = make_tables(papers, request, *which, options.engine, limit)
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")
         return 1

@@ -25,15 +25,15 @@ from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import make_generator
-from ..core.errors import DataError, check_choice
+from ..core.errors import DataError, OutOfTime, check_choice
 from ..core.files import set_aside, written_whole
 from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
 # %% auto #0
-__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'lay_out_averages',
-           'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes', 'reconstructs', 'most_modular',
-           'kept_at', 'check_kept', 'resume', 'fit', 'apart', 'plot_curve']
+__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'is_continuable',
+           'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes',
+           'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit', 'apart', 'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
@@ -79,6 +79,7 @@ class Training:
         self.schedule, self.learning_rate = schedule, float(optimizer.param_groups[0]["lr"])
         self.weight_decays = [group["weight_decay"] for group in optimizer.param_groups]
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total`: their number at the end, once known
+        self.processor_before = 0.0  # seconds of processor time of the processes before this one
         self.curve: list[dict[str, float]] = []
 
     def prepare(self) -> None:
@@ -117,6 +118,7 @@ def state_of(training: Training) -> dict[str, Any]:
         "generator": training.generator.get_state(),
         "updates": training.updates,
         "seconds": training.seconds,
+        "processor_seconds": training.processor_before + time.process_time(),
         "curve": training.curve,
     }
 
@@ -148,10 +150,11 @@ def read_state(path: Path) -> dict[str, Any]:  # on the CPU
 
 # %% ../../nbs/train/02_loop.ipynb #772a5b47
 def signature(state: dict[str, Any]) -> list[Any]:
-    "The structure of a training state: names and shapes of its tensors, the optimiser's groups."
+    "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    return [sorted(state), tensors, groups, state["generator"].shape]
+    parts = sorted({*state} - {"processor_seconds"})  # which older checkpoints do not have
+    return [parts, tensors, groups]
 
 
 def read_own_state(training: Training, path: Path) -> dict[str, Any]:
@@ -162,8 +165,13 @@ def read_own_state(training: Training, path: Path) -> dict[str, Any]:
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise DataError(path, "is not a checkpoint of a training.") from error
     if theirs != ours:
-        raise DataError(path, "belongs to another model, or to another kind of device.")
+        raise DataError(path, "belongs to another model.")
     return state
+
+# %% ../../nbs/train/02_loop.ipynb #a81e326f
+def is_continuable(training: Training, state: dict[str, Any]) -> bool:
+    "Whether a state is from this kind of device: its random generator has a state of the same size."
+    return state["generator"].shape == training.generator.get_state().shape
 
 # %% ../../nbs/train/02_loop.ipynb #cbf9f1de
 def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
@@ -175,8 +183,12 @@ def lay_out_averages(optimizer: torch.optim.Optimizer) -> None:
 
 # %% ../../nbs/train/02_loop.ipynb #d9af78e1
 def restore(training: Training, state: dict[str, Any]) -> None:
-    "Restore a training from a state that was read."
+    "Restore a training from a state that was read; without optimiser and generator where it cannot be continued."
     training.model.load_state_dict(state["model"])
+    training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
+    training.processor_before = state.get("processor_seconds", 0.0)
+    if not is_continuable(training, state):
+        return
     rates = [group["lr"] for group in training.optimizer.param_groups]
     training.optimizer.load_state_dict(state["optimizer"])
     for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
@@ -184,7 +196,6 @@ def restore(training: Training, state: dict[str, Any]) -> None:
             group["lr"] = rate.fill_(float(group["lr"]))
     lay_out_averages(training.optimizer)
     training.generator.set_state(state["generator"])
-    training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
 
 
 def load(training: Training, path: Path) -> None:
@@ -300,26 +311,39 @@ def check_kept(training: Training, kept: Path, needed: int) -> None:
     if (found := read_own_state(training, kept)["updates"]) < needed:
         raise DataError(kept, f"holds the state after {found:,} updates, but that after {needed:,} should be there.")
 
+# %% ../../nbs/train/02_loop.ipynb #93457625
+def latest(training: Training, *paths: Path | None) -> dict[str, Any] | None:  # nothing where there is no file
+    "Of the states of this training in some files the one after most updates; `DataError` as `read_own_state`."
+    states = [read_own_state(training, path) for path in paths if path is not None and path.exists()]
+    return max(states, key=lambda state: state["updates"], default=None)
+
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
 def resume(
     training: Training,
+    updates: int,  # in all
     checkpoint: Path,
     kept: Path | None,
     kept_at: Callable[[list[dict[str, float]]], int],  # number of updates of the last best checkpoint of a curve
 ) -> None:
-    "Go on from `checkpoint` where there is one; from the beginning, with a warning, where it or `kept` is damaged."
-    if not checkpoint.exists():
-        return
+    """Go on from `checkpoint`, or from a later `kept`; from the beginning, with a warning, where one is damaged.
+
+    `DataError` for an unfinished training of another kind of device.
+    """
     try:
-        state = read_own_state(training, checkpoint)
-        if kept is not None and (needed := kept_at(state["curve"])):
+        if (state := latest(training, checkpoint, kept)) is None:
+            return
+        usable = state["updates"] >= updates or is_continuable(training, state)
+        if usable and kept is not None and (needed := kept_at(state["curve"])):
             check_kept(training, kept, needed)
     except DataError as error:
         if error.path.exists():
             set_aside(error.path)
         warnings.warn(f"{error} The training begins anew, and what is damaged is kept as *.damaged.", stacklevel=3)
-    else:
-        restore(training, state)
+        return
+    if not usable:
+        made = f"holds {state['updates']:,} of {updates:,} updates, made on another kind of device than this"
+        raise DataError(checkpoint, f"{made} ({training.images.device.type}): finish it there, or delete its folder.")
+    restore(training, state)
 
 # %% ../../nbs/train/02_loop.ipynb #e873e6f0
 def fit(
@@ -328,11 +352,14 @@ def fit(
     *,
     log_every: int = 10,  # updates per point of the curve; everything below is rounded up to a multiple of it
     checkpoint: Path | None = None,  # resumed from where it exists, written to otherwise
-    checkpoint_every: int = 1000,
+    checkpoint_seconds: float = 300.0,  # from one checkpoint to the next
+    deadline: float | None = None,  # of `clock`: stop before it, with a checkpoint
+    after: float = 0.0,  # seconds before the deadline that are needed when all updates have been made
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
     probe_every: int = 1000,
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
     make_criterion: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
+    clock: Callable[[], float] = time.time,
     progress: bool = True,  # show a bar ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
     bar_line: int = 0,  # ... so many lines down
@@ -340,18 +367,21 @@ def fit(
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
 
     `FloatingPointError` where the loss is not finite, `OSError` where a file cannot be written; nothing is saved then.
+    `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
     """
 
     def is_probed(at: int) -> bool:
         return probe is not None and passes(at, log_every, probe_every, updates)
 
     if checkpoint is not None:
-        resume(training, checkpoint, kept, partial(kept_at, probed=is_probed, make_criterion=make_criterion))
-    training.total, step = updates, CudaGraphStep(training)
+        criterion = partial(kept_at, probed=is_probed, make_criterion=make_criterion)
+        resume(training, updates, checkpoint, kept, criterion)
+    training.total, step, saved = updates, CudaGraphStep(training), clock()
+    longest = 0.0  # seconds of a point of the curve
     look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
     with tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
-            before = training.updates
+            before, start = training.updates, clock()
             point = run_updates(training, step, min(log_every, updates - before))
             check_finite(point, before, training)
             if is_probed(training.updates):
@@ -359,8 +389,14 @@ def fit(
             training.curve.append(point)
             if kept is not None and is_probed(training.updates) and make_criterion(training.curve):
                 save(training, kept)
-            if checkpoint is not None and passes(training.updates, log_every, checkpoint_every, updates):
+            longest, ended = max(longest, clock() - start), training.updates >= updates
+            over = deadline is not None and clock() + (after if ended else longest) > deadline
+            due = abs(clock() - saved) >= checkpoint_seconds  # also where the clock was set back
+            if checkpoint is not None and (due or ended or over):
                 save(training, checkpoint)
+                saved = clock()
+            if over:
+                raise OutOfTime(f"{training.updates:,} of {updates:,} updates are made.")
             bar.set_postfix(loss=f"{point['loss']:.4f}", refresh=False)
             bar.update(training.updates - bar.n)
     return training.curve

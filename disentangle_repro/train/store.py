@@ -215,7 +215,7 @@ class Store:
         record = {"id": spec.id, "spec": asdict(spec), **record}
         record["digest"] = digest(record)
         path = self.folder(spec) / "run.json"
-        (path.parent / "failure.json").unlink(missing_ok=True)
+        self.clear_failure(spec)
         if spec.scale != "smoke":
             write_record(self.kept(spec.id), record)
         write_record(path, record)
@@ -258,6 +258,10 @@ class Store:
         when = datetime.now(UTC).isoformat(timespec="seconds")
         write_record(path, {"id": spec.id, "spec": asdict(spec), "error": error, "when": when})
         return path
+
+    def clear_failure(self, spec: RunSpec) -> None:
+        "Remove what `fail` wrote: the run was tried again, and did not fail."
+        (self.runs / spec.id / "failure.json").unlink(missing_ok=True)
 
     def failure(self, spec: RunSpec) -> dict[str, Any] | None:
         "What `fail` wrote when the run was last tried; nothing where it was not, or where the note is damaged."

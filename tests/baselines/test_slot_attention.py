@@ -92,7 +92,7 @@ def test_training_lowers_the_loss(kind):
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
     whole, first, second = (new_training("sa") for _ in range(3))
     fit(whole, 20, progress=False)
-    how = {"checkpoint": tmp_path / "checkpoint.pt", "checkpoint_every": 10, "progress": False}
+    how = {"checkpoint": tmp_path / "checkpoint.pt", "progress": False}
     fit(first, 10, **how)
     fit(second, 20, **how)
     assert second.updates == 20

@@ -68,7 +68,8 @@ class Project:
     def results(self) -> dict[str, dict]:
         "What runs came to, without what differs from time to time."
         records, _ = self.store.everything()
-        return {r["id"]: {k: v for k, v in r.items() if k not in ("seconds", "environment", "digest")} for r in records}
+        varies = ("seconds", "processor_seconds", "environment", "digest")
+        return {r["id"]: {k: v for k, v in r.items() if k not in varies} for r in records}
 
     def numbers(self) -> dict[str, str]:
         "The tables, as files."

@@ -61,7 +61,7 @@ def train(spec: RunSpec, store: Store, inject: Injected = nothing) -> None:
     with open(store.runs / "begun", "a") as begun:
         begun.write(f"{spec.id} {os.getpid()}\n")
     training = new_training(spec.seed, inject)
-    how = {"checkpoint": checkpoint, "checkpoint_every": 10, "kept": kept, "probe_every": 20, "progress": False}
+    how = {"checkpoint": checkpoint, "checkpoint_seconds": 0, "kept": kept, "probe_every": 20, "progress": False}
     curve = fit(training, UPDATES, probe=lambda model: {"psnr": float(training.updates)}, **how)
     load(training, kept)
     weights = b"".join(parameter.detach().numpy().tobytes() for parameter in training.model.parameters())

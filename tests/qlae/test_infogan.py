@@ -43,7 +43,7 @@ def test_a_step_moves_its_parameters_and_no_others(new_model, protocol):
 def test_a_run_broken_off_within_a_round_ends_as_an_undisturbed_one(new_model, tmp_path):
     undisturbed = new_training(new_model)
     curve = fit(undisturbed, 8, log_every=2, progress=False)
-    how = {"checkpoint": tmp_path / "checkpoint.pt", "checkpoint_every": 2, "log_every": 2, "progress": False}
+    how = {"checkpoint": tmp_path / "checkpoint.pt", "log_every": 2, "progress": False}
     fit(new_training(new_model), 4, **how)
     resumed = new_training(new_model)
     assert fit(resumed, 8, **how) == curve

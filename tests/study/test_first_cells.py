@@ -7,7 +7,7 @@ import pytest
 
 from disentangle_repro.core.files import project_root
 from disentangle_repro.papers import MODEL_NAMES, PAPERS
-from disentangle_repro.study.design import REQUEST
+from disentangle_repro.study.first import REQUEST
 from disentangle_repro.tables.layout import our_cell, printed_cell, table_cells
 from disentangle_repro.train.store import project_store
 

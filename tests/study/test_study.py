@@ -7,8 +7,8 @@ import pytest
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.specs import after_tuning, run_spec, tuning_specs, wanted
-from disentangle_repro.study import design
-from disentangle_repro.study.design import PARTS, REQUEST, keep, pilot, stages, take, trainings
+from disentangle_repro.study import design, first
+from disentangle_repro.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
 from disentangle_repro.tables.make import is_study, parser
 from disentangle_repro.train.store import Store, project_store
 
@@ -17,35 +17,25 @@ def store_in(folder):
     return Store(folder / "paper_tables" / "runs", folder / "paper_tables" / "results")
 
 
-def test_stages_come_in_the_stated_order_and_every_counted_cell_has_three_seeds(tmp_path):
+def test_stages_come_in_the_stated_order_and_every_counted_cell_has_its_seeds(tmp_path):
     names, runs = zip(*stages(store_in(tmp_path)), strict=True)
-    counted = [name for name in names if " on " in name and ":" not in name]
-    assert counted == [
-        "qlae on shapes3d", "asymmetry on sprites", "psa on objects_room", "tripod on shapes3d",
-        "factorqvae on shapes3d", "psa on sprites", "qlae on mpi3d",
-    ]  # fmt: skip
-    assert [len(part.models) for part in PARTS] == [12, 6, 7, 7, 13, 7, 12]
-    assert names[0] == "pilot" and names.index("precision") < names.index(counted[1])
+    assert [name for name in names if ";" not in name] == [block.name for block in BLOCKS]
     of = dict(zip(names, runs, strict=True))
-    for part in PARTS:
-        cells = [(spec.model, spec.seed) for spec in of[f"{part.paper} on {part.dataset}"]]
-        assert len(cells) == len(set(cells)) == 3 * len({model for model, _ in cells})
+    for block in BLOCKS:
+        cells = [(spec.seed, block.models.index(spec.model)) for spec in of[block.name]]
+        assert cells == sorted(set(cells)) and len(cells) == block.seeds * len(block.models)
+        assert {(spec.paper, spec.dataset) for spec in of[block.name]} == {(block.paper, block.dataset)}
 
 
-def test_no_seed_of_the_pilot_or_of_tuning_counts(tmp_path):
-    for part in PARTS:
-        tuning, counted = trainings(part, store_in(tmp_path))
-        seeds = {spec.seed for spec in counted}
-        assert seeds.isdisjoint({spec.seed for spec in [*tuning, *pilot()]}), part
+def test_no_seed_of_tuning_counts_and_tuning_takes_half_of_the_updates(tmp_path):
+    for block in BLOCKS:
+        tuning, counted = trainings(block, store_in(tmp_path))
+        assert {spec.seed for spec in counted} == {1, 2, 3, 4} and {spec.seed for spec in tuning} <= {0}
+        steps = {spec.model: spec.part("training")["steps"] for spec in counted}
+        assert all(spec.part("training")["steps"] == steps[spec.model] // 2 for spec in tuning)
 
 
-def test_no_counted_run_is_tuned_with_the_updates_that_count(tmp_path):
-    tuning, counted = trainings(PARTS[0], store_in(tmp_path))
-    steps = {spec.model: spec.part("training")["steps"] for spec in counted}
-    assert all(spec.part("training")["steps"] == steps[spec.model] // 4 for spec in tuning)
-
-
-@pytest.mark.parametrize("scale, tried", [("cpu", [1.0, 3.0, 10.0]), ("paper", [0.1, 0.3, 1.0, 3.0, 10.0])])
+@pytest.mark.parametrize("scale, tried", [("study", [1.0, 3.0, 10.0]), ("paper", [0.1, 0.3, 1.0, 3.0, 10.0])])
 def test_what_was_chosen_is_tuned_with_its_neighbours(scale, tried):
     table = replace(PAPERS["qlae"].tables[0], models=("beta_vae",), datasets=("shapes3d",))
     (grid,) = tuning_specs(table, replace(REQUEST, scale=SCALES[scale])).values()
@@ -54,32 +44,47 @@ def test_what_was_chosen_is_tuned_with_its_neighbours(scale, tried):
 
 def test_of_a_pair_each_weight_is_tried_one_place_lower():
     table = replace(PAPERS["tripod"].tables[0], models=("tripod", "tripod_naive"), datasets=("shapes3d",))
-    grids = {model: list(grid) for (model, _), grid in tuning_specs(table, REQUEST).items()}
+    grids = {model: list(grid) for (model, _), grid in tuning_specs(table, first.REQUEST).items()}
     assert grids["tripod"] == [(1e-6, 1e-2), (1e-4, 1e-4), (1e-4, 1e-2)]
     assert grids["tripod_naive"] == [(1e-6, 1e-6), (1e-4, 1e-8), (1e-4, 1e-6)]
+
+
+def test_a_shortened_training_keeps_the_dose_and_a_tuned_decay_is_what_was_tuned(tmp_path):
+    tuning, counted = trainings(BLOCKS[0], store_in(tmp_path))
+    decays = {spec.model: spec.part("optimizer")["weight_decay"] for spec in counted}
+    assert decays == {"ae": 0.004, "qlae": 0.4, "qlae_no_weight_decay": 0.0, "vqvae": 0.0}
+    tried = sorted(spec.part("optimizer")["weight_decay"] for spec in tuning if spec.model == "qlae")
+    assert tried == [0.01, 0.1, 0.4, 1.0]
+
+
+def test_scalar_codebooks_keep_their_reach_and_vectors_their_start(tmp_path):
+    (block,) = (block for block in BLOCKS if block.paper == "factorqvae")
+    stds = {spec.model: spec.part("model").get("codebook_std") for spec in trainings(block, store_in(tmp_path))[1]}
+    assert stds["factorqvae"] == stds["qvae"] > 10
+    assert stds["factorvqvae_64x8"] is stds["beta_vae"] is None
 
 
 def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     begun = []
 
-    def do_runs(specs, store, pool, do):
+    def do_runs(specs, store, pool, do, limit):
         begun.extend(specs)
-        return {spec.id: "ValueError" for spec in specs if spec.model == "tripod_naive"}
+        return {}
 
     monkeypatch.setattr(design, "do_runs", do_runs)
     monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
-    assert design.main([]) == 1
-    steps = {(spec.paper, spec.part("training").get("steps")) for spec in begun if spec.seed in (0, 1, 2, 3)}
-    assert ("tripod", 2_500) in steps and ("tripod", 10_000) not in steps and ("factorqvae", 10_000) in steps
-    assert "tripod on shapes3d: 21 runs\n21 of them left out" in capsys.readouterr().out
+    assert design.main([]) == 0
+    counted = {spec.model for spec in begun if (spec.paper, spec.dataset, spec.seed) == ("qlae", "shapes3d", 1)}
+    assert counted == {"qlae_no_weight_decay", "vqvae"}, "the others wait for their tuning"
+    assert "8 of them left out" in capsys.readouterr().out
 
 
 def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
     store = store_in(tmp_path)
-    todo = wanted(["tripod", "factorqvae"], REQUEST, store)
+    todo = wanted(["tripod", "factorqvae"], first.REQUEST, store)
 
     def ready():
-        return {spec.model for spec in after_tuning(todo.trainings, REQUEST, store) if spec.dataset == "shapes3d"}
+        return {s.model for s in after_tuning(todo.trainings, first.REQUEST, store) if s.dataset == "shapes3d"}
 
     untuned = {spec.model for spec in todo.trainings if spec.paper == "factorqvae"}
     assert ready() == untuned
@@ -92,9 +97,9 @@ def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
 
 
 def test_who_asks_for_an_ablation_asks_for_the_tuning_that_it_takes_its_values_from(tmp_path):
-    todo = wanted(["tripod"], REQUEST, store_in(tmp_path), ["tripod_no_nhp"], ["shapes3d"])
+    todo = wanted(["tripod"], first.REQUEST, store_in(tmp_path), ["tripod_no_nhp"], ["shapes3d"])
     assert {spec.model for spec in todo.tuning} == {"tripod"} and {s.model for s in todo.trainings} == {"tripod_no_nhp"}
-    assert not after_tuning(todo.trainings, REQUEST, store_in(tmp_path))
+    assert not after_tuning(todo.trainings, first.REQUEST, store_in(tmp_path))
 
 
 def finished(store, spec, files):
@@ -138,7 +143,8 @@ def test_a_file_that_is_too_large_is_not_kept(tmp_path):
 
 
 def test_copies_that_a_killed_command_left_out_are_made_when_it_starts_again(tmp_path, monkeypatch):
-    store, spec = store_in(tmp_path), pilot()[0]
+    store = store_in(tmp_path)
+    spec = next(spec for _, runs in stages(store) for spec in runs)
     finished(store, spec, FILES)
     (kept,) = store.results.glob("latents/*")
     kept.unlink()
@@ -187,11 +193,11 @@ def test_fewer_pixels_do_not_change_the_balance_of_a_sum_over_pixels():
     assert weight[32] * 32**2 == weight[64] * 64**2 == 5.0 * 64**2
 
 
-def test_scale_cpu_changes_nothing_else_than_it_says():
-    scale, spec = SCALES["cpu"], run_spec("qlae", "qlae", "shapes3d", REQUEST)
+def test_scale_study_changes_nothing_else_than_it_says():
+    scale, spec = SCALES["study"], run_spec("qlae", "qlae", "shapes3d", REQUEST)
     assert spec.part("data") | {"images": 20_000, "image_size": 32} == spec.part("data")
     assert spec.part("training")["batch_size"] == 16 and spec.part("training")["precision"] == "bf16"
-    assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 4, 3)
+    assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 2, 4)
     assert spec.part("optimizer")["learning_rate"] == 1e-3 and spec.part("model")["n_values"] == 10
 
 

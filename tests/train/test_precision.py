@@ -158,7 +158,8 @@ def test_a_resumed_training_in_bf16_is_the_same(kind, name, tmp_path):
 
     first.prepare = interrupted
     with pytest.raises(KeyboardInterrupt):
-        fit(first, 6, log_every=1, checkpoint=tmp_path / "checkpoint.pt", checkpoint_every=4, progress=False)
+        by_updates = {"checkpoint_seconds": 4, "clock": lambda: first.updates}
+        fit(first, 6, log_every=1, checkpoint=tmp_path / "checkpoint.pt", **by_updates, progress=False)
     fit(second, 6, log_every=1, checkpoint=tmp_path / "checkpoint.pt", progress=False)
     assert second.updates == 6 and [p["loss"] for p in second.curve] == [p["loss"] for p in whole.curve]
     for ours, theirs in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):

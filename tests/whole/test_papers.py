@@ -16,6 +16,7 @@ ALLOWED = {
     "models.py": "models of all papers by name, one of which is called like its paper",
     "metrics.py": "scores of all papers by name",
     "command.py": "scores by InfoMEC without importing what draws figures",
+    "study/first.py": "which papers' models the first study trained, in which order, is its design",
     "study/design.py": "which papers' models the study trains, in which order, is its design",
     "study/spot_check.py": "which of these is trained anew",
 }
