@@ -79,7 +79,7 @@ class SlotEncoder(nn.Module):
         channels: int = 3,  # of the images
         width: float = 1.0,  # multiplies the number of channels, but for the last convolution's; one is the paper's
         strides: Sequence[int] | None = None,  # of the convolutions; left out: to a map of 32x32
-        filters: Sequence[int] | None = None,  # channels of each convolution; left out: 64, times `width` but for the last
+        filters: Sequence[int] | None = None,  # channels; left out: 64 times `width`, and 64 in the last convolution
         hidden: int | None = None,  # units of the dense layers; left out: as many as the last channels
         rectifier: Callable[[], nn.Module] = LEAKY,
         learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions

@@ -134,6 +134,19 @@ def test_what_the_protocols_differ_in():
     assert code.slots.slots.transformer.layers[0].own.scale == 16**-0.5
 
 
+def test_the_released_code_starts_queries_keys_and_values_of_self_attention_as_one_matrix():
+    "Standard deviations of 5 x 4,096 uniform numbers or more, to 2%: six standard errors."
+    for protocol in ("paper", "code"):
+        with seeded(0):
+            slots = transformer_vae(n_slots=3, image_size=16, kl=0.0, slot_dim=64, protocol=protocol).slots
+        for name, outputs in {"query": (64, 192), "key_and_value": (128, 192)}.items():
+            for part, fused in (("own", protocol == "code"), ("across", False)):
+                layers = [getattr(layer, part) for layer in slots.transformer.layers]
+                weights = torch.cat([getattr(layer, name).weight.flatten() for layer in layers])
+                expected = (6 / (64 + outputs[fused])) ** 0.5 / 3**0.5
+                assert weights.std().item() == pytest.approx(expected, rel=0.02), (protocol, part, name)
+
+
 @pytest.mark.parametrize("image_size", [16, 32, 64, 128])
 def test_images_of_all_sizes(image_size):
     model = new_model(image_size=image_size, width=0.05)
