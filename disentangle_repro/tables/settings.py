@@ -192,13 +192,13 @@ def model_sizes(
     paper: str,
     dataset: str,
     scale: str = "cpu",
-) -> pd.DataFrame:  # a row per model; parameters in the paper and at the scale, `share kept`, dimensions of heads
+) -> pd.DataFrame:  # a row per model: parameters in the paper and at the scale, `share kept`, dimensions per head
     "Sizes of the models in a paper's first table at full scale and at another."
     of, rows = PAPERS[paper], {}
     for model in dict.fromkeys(map(of.run_as, of.tables[0].models)):
         (whole, heads), (kept, narrow) = (parameters_and_heads(paper, model, dataset, at) for at in ("paper", scale))
         rows[model] = (whole, kept, kept / whole, heads, narrow)
-    columns = ["paper", scale, "share kept", "dimensions per head, paper", f"dimensions per head, {scale}"]
+    columns = ["paper", scale, "share kept", "per head, paper", f"per head, {scale}"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("model")
 
 # %% ../../nbs/tables/06_settings.ipynb #33cb19cf
