@@ -75,7 +75,7 @@ SOURCES = {
 }
 
 
-def row(revision: int = 1, **regularisers: float) -> Setting:
+def row(revision: int = 2, **regularisers: float) -> Setting:
     "The setting of a row of table 1, with the weights of its regularisers (asymmetry, appendix I)."
     reconstruction = REGULARISED_RECONSTRUCTION if regularisers else 1.0
     own = {**NETWORK_SIZES, **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}
@@ -92,8 +92,8 @@ def row(revision: int = 1, **regularisers: float) -> Setting:
 
 
 SETTINGS = {
-    "slot_attention-spatial_broadcast-rec": row(revision=2),
-    "slot_attention-transformer-rec": row(revision=2),
+    "slot_attention-spatial_broadcast-rec": row(revision=3),
+    "slot_attention-transformer-rec": row(revision=3),
     "transformer-transformer-rec": row(),
     "transformer-transformer-rec_interact": row(interaction=0.05),
     "transformer-transformer-rec_kl": row(kl=0.05),

@@ -16,7 +16,7 @@ from .cross_attention import interaction_loss
 from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotsOutput
 from ..baselines.variational import draw, gaussian_kl
 from ..core.errors import check_choice
-from ..nets.attention import Transformer, per_head
+from ..nets.attention import Transformer
 from ..nets.slots import CHANNELS, SlotEncoder, SpatialBroadcastDecoder, TransformerDecoder
 from ..nets.style import scaled, to_network
 
@@ -43,15 +43,14 @@ class TransformerSlots(nn.Module):
         *,
         layers: int = 5,
         heads: int = HEADS,
-        width: float = 1.0,  # multiplies inner sizes; one is the paper's
-        protocol: str = "paper",  # "code": dot products are scaled by the root of `dim`, not of a head's share
+        width: float = 1.0,  # multiplies the hidden units; one is the paper's
+        protocol: str = "paper",  # "code": the factor of dot products (R3) and the initial weights (R19)
     ):
         super().__init__()
-        attention = {"heads": heads, "inner": per_head(dim, heads, width), "self_attention": True}
-        scale = dim**-0.5 if protocol == "code" else None
+        attention = {"heads": heads, "inner": dim, "self_attention": True, "hidden": scaled(2 * dim, width)}
+        released = {"scale": dim**-0.5, "fused": True} if protocol == "code" else {}
         self.start = LearnedQueries(n_slots, dim)
-        hidden = scaled(2 * dim, width)
-        self.transformer = Transformer(dim, asked_size, layers=layers, hidden=hidden, scale=scale, **attention)
+        self.transformer = Transformer(dim, asked_size, layers=layers, **attention, **released)
 
     def forward(
         self, features: Float[Tensor, "b positions asked_size"], generator: torch.Generator | None = None
@@ -144,13 +143,12 @@ RECTIFIERS: dict[str, Callable[[], nn.Module]] = {"paper": partial(nn.ReLU, inpl
 BROADCAST_FILTERS = 32
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
-def make_slot_encoder(
-    encoder: str, n_slots: int, n_outputs: int, asked_size: int, width: float, protocol: str
-) -> nn.Module:
-    "The module from features to slots, with `n_outputs` outputs per slot."
+def make_slot_encoder(encoder: str, n_slots: int, n_outputs: int, width: float, protocol: str) -> nn.Module:
+    "The module from features to slots, both with `n_outputs` dimensions."
     if encoder == "slot_attention":
-        return SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), queries="learned", implicit=True)
-    return TransformerSlots(n_slots, n_outputs, asked_size, width=width, protocol=protocol)
+        how = {"queries": "learned", "implicit": True, "width": width}
+        return SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), **how)
+    return TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
 def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
@@ -171,7 +169,7 @@ def transformer_vae(
     reconstruction: float = 1.0,  # weight of the squared error; 5 on Sprites where another term is used
     encoder: str = "transformer",  # one of `ENCODERS`
     decoder: str = "transformer",  # one of `DECODERS`
-    protocol: str = "paper",  # "paper" or "code" (A1, A2, A6, A7)
+    protocol: str = "paper",  # "paper" or "code" (A1, A2, A6, A7, R3, R19)
     filters: int = 64,  # of the convolutions: 32 and 64
     strides: Sequence[int] | None = None,  # of the convolutions; (1, 1, 1, 1) is the paper's
     warm_up: float = 0.06,  # of `interaction`, as a fraction of training (A9)
@@ -189,17 +187,15 @@ def transformer_vae(
     if interaction and decoder != "transformer":
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
     n_outputs, nets = slot_dim * (2 if kl else 1), {"image_size": image_size, "channels": channels}
-    features = per_head(n_outputs, HEADS, width)
-    asked_size = n_outputs if encoder == "slot_attention" else features
     convolutions = SlotEncoder(
-        asked_size,
+        n_outputs,
         strides=strides,
-        filters=[*[scaled(filters, width)] * 3, features],
+        filters=[*[scaled(filters, width)] * 3, n_outputs],
         rectifier=RECTIFIERS[protocol],
         learned_norm=protocol == "paper",
         **nets,
     )
-    slots = make_slot_encoder(encoder, n_slots, n_outputs, asked_size, width, protocol)
+    slots = make_slot_encoder(encoder, n_slots, n_outputs, width, protocol)
     return TransformerVAE(
         convolutions,
         SlotPosterior(slots, protocol) if kl else slots,

@@ -54,7 +54,7 @@ BLOCK = NetVariant(
     last_kernel=1,
 )
 SMALLEST_MAP = 4
-BOTTOM = 128  # hidden units of the dense layers
+BOTTOM = 128  # units of the dense layers in the middle, at any width
 
 # %% ../../nbs/baselines/07_monet.ipynb #0f2d6e21
 def unet_channels(image_size: int, width: float) -> list[int]:

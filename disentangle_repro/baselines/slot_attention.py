@@ -109,7 +109,8 @@ class SlotAttention(nn.Module):
         dim: int,  # d, of a slot and of a feature
         *,
         iterations: int = 3,  # T
-        mlp_hidden: int = 128,
+        mlp_hidden: int = 128,  # units of the dense layers at full width
+        width: float = 1.0,  # multiplies these
         queries: str = "sampled",  # initial slots: "sampled" or "learned"
         implicit: bool = False,  # gradients through one additional iteration only (Chang et al., 2022)
     ):
@@ -122,7 +123,7 @@ class SlotAttention(nn.Module):
         self.norm_features, self.norm_slots = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)
-        self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, mlp_hidden, dim, rectifier=nn.ReLU))
+        self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, scaled(mlp_hidden, width), dim, rectifier=nn.ReLU))
 
     def iteration(
         self,
@@ -163,9 +164,9 @@ class DirectSlots(nn.Module):
 
     POOLED, HIDDEN = 4, 256
 
-    def __init__(self, n_slots: int, dim: int):
+    def __init__(self, n_slots: int, dim: int, width: float = 1.0):  # `width` multiplies the hidden units
         super().__init__()
-        self.head = leaky_dense(dim * self.POOLED**2, self.HIDDEN, n_slots * dim)
+        self.head = leaky_dense(dim * self.POOLED**2, scaled(self.HIDDEN, width), n_slots * dim)
         self.n_slots = n_slots
 
     def forward(
@@ -268,7 +269,7 @@ def slot_networks(
     nets = {"image_size": image_size, "channels": channels, "width": width}
     decode = SLOT_DECODERS[check_choice("decoder", decoder, SLOT_DECODERS)]
     rectified = {} if decoder == "transformer" else {"rectifier": rectifier}
-    encoder = SlotEncoder(dim, hidden=max(scaled(CHANNELS, width), dim), rectifier=rectifier, **nets)
+    encoder = SlotEncoder(dim, hidden=max(CHANNELS, dim), rectifier=rectifier, **nets)
     return {"encoder": encoder, "decoder": decode(dim, **rectified, **nets)}
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #0bdeebe4
@@ -285,9 +286,9 @@ def slot_autoencoder(
     "SA, with its own paper's rectifier; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
     sizes = {"image_size": image_size, "channels": channels, "width": width}
     nets = slot_networks(dim, decoder=decoder, rectifier=RELU, **sizes)
-    return SlotAutoencoder(slots=SlotAttention(n_slots, dim, **attention), **nets)
+    return SlotAutoencoder(slots=SlotAttention(n_slots, dim, width=width, **attention), **nets)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #1eba2099
-def additive_autoencoder(n_slots: int, *, dim: int = 64, **nets: Any) -> SlotAutoencoder:
-    "AE: slots without attention; `nets` as `slot_networks` takes them."
-    return SlotAutoencoder(slots=DirectSlots(n_slots, dim), **slot_networks(dim, **nets))
+def additive_autoencoder(n_slots: int, *, dim: int = 64, width: float = 1.0, **nets: Any) -> SlotAutoencoder:
+    "AE: slots without attention; `width` and `nets` as `slot_networks` takes them."
+    return SlotAutoencoder(slots=DirectSlots(n_slots, dim, width), **slot_networks(dim, width=width, **nets))

@@ -5,6 +5,7 @@
 # %% ../../nbs/nets/00_attention.ipynb #93d64385
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .style import scaled
-
 # %% auto #0
-__all__ = ['split_heads', 'per_head', 'MultiHeadAttention', 'dense', 'TransformerLayer', 'Transformer']
+__all__ = ['split_heads', 'per_head', 'MultiHeadAttention', 'dense', 'TransformerLayer', 'xavier_as_one', 'Transformer']
 
 # %% ../../nbs/nets/00_attention.ipynb #01e62bf7
 def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, "b heads n part"]:
@@ -23,11 +22,11 @@ def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, 
     return tokens.unflatten(2, (heads, -1)).transpose(1, 2)
 
 # %% ../../nbs/nets/00_attention.ipynb #c4477fd6
-def per_head(size: int, heads: int, width: float) -> int:
-    "A size times the width multiplier, still divisible by `heads`; `ValueError` for one that is not to begin with."
+def per_head(size: int, heads: int) -> int:
+    "Dimensions of each head; `ValueError` where the heads do not divide the size that they share."
     if size % heads:
         raise ValueError(f"heads is {heads} but must divide {size}, the size that they share.")
-    return heads * scaled(size // heads, width)
+    return size // heads
 
 # %% ../../nbs/nets/00_attention.ipynb #d2173e22
 class MultiHeadAttention(nn.Module):
@@ -46,7 +45,7 @@ class MultiHeadAttention(nn.Module):
         scale: float | None = None,  # of the dot products; left out: one over the root of a head's share of `inner`
     ):
         super().__init__()
-        self.heads, self.scale = heads, (per_head(inner, heads, 1.0) // heads) ** -0.5 if scale is None else scale
+        self.heads, self.scale = heads, per_head(inner, heads) ** -0.5 if scale is None else scale
         self.query, self.key_and_value = nn.Linear(size, inner), nn.Linear(asked_size, 2 * inner)
         self.out = nn.Linear(inner, size)
 
@@ -123,17 +122,34 @@ class TransformerLayer(nn.Module):
         attended, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
         return self.among(tokens + attended), weights
 
+# %% ../../nbs/nets/00_attention.ipynb #5f1e8c0a
+def xavier_as_one(*matrices: Float[Tensor, "outputs inputs"]) -> None:
+    "New values for matrices that have the same inputs, as if they were one matrix (Glorot and Bengio, 2010)."
+    bound = math.sqrt(6 / (matrices[0].shape[1] + sum(len(matrix) for matrix in matrices)))
+    for matrix in matrices:
+        nn.init.uniform_(matrix, -bound, bound)
+
 # %% ../../nbs/nets/00_attention.ipynb #d8a62ed1
 class Transformer(nn.Module):
     "Layers of a Transformer and a last layer norm: shapes as of `MultiHeadAttention`."
 
-    def __init__(self, size: int, asked_size: int, *, layers: int, **settings: Any):  # as `TransformerLayer` takes them
+    def __init__(
+        self,
+        size: int,
+        asked_size: int,
+        *,
+        layers: int,
+        fused: bool = False,  # in self-attention queries, keys and values start as one matrix (released code)
+        **settings: Any,  # as `TransformerLayer` takes them
+    ):
         super().__init__()
         self.layers = nn.ModuleList(TransformerLayer(size, asked_size, **settings) for _ in range(layers))
         self.norm = nn.LayerNorm(size)
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 nn.init.xavier_uniform_(parameter)
+        for own in (layer.own for layer in self.layers if fused and layer.own is not None):
+            xavier_as_one(own.query.weight, own.key_and_value.weight)
 
     def forward(
         self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]

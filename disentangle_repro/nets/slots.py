@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..core.errors import check_choice
-from .attention import Transformer, dense, per_head
+from .attention import Transformer, dense
 from .style import TransposedConvolution, scaled
 
 # %% auto #0
@@ -49,7 +49,7 @@ class PositionEmbedding(nn.Module):
 
 # %% ../../nbs/nets/03_slots.ipynb #95e48f7e
 KERNEL = 5
-CHANNELS = 64  # of all convolutions
+CHANNELS = 64  # of convolutions
 FEATURE_MAP = 32  # rows and columns at which the encoder's convolutions stop halving
 
 
@@ -77,16 +77,16 @@ class SlotEncoder(nn.Module):
         *,
         image_size: int,  # pixels per side
         channels: int = 3,  # of the images
-        width: float = 1.0,  # multiplies the number of channels; one is the paper's
+        width: float = 1.0,  # multiplies the number of channels, but for the last convolution's; one is the paper's
         strides: Sequence[int] | None = None,  # of the convolutions; left out: to a map of 32x32
-        filters: Sequence[int] | None = None,  # channels of each convolution; left out: 64 times `width`
-        hidden: int | None = None,  # units of the dense layers; left out: as many as channels
+        filters: Sequence[int] | None = None,  # channels; left out: 64 times `width`, and 64 in the last convolution
+        hidden: int | None = None,  # units of the dense layers; left out: as many as the last channels
         rectifier: Callable[[], nn.Module] = LEAKY,
         learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions
     ):
         super().__init__()
         strides = strides or default_strides(image_size)
-        filters = filters or [scaled(CHANNELS, width)] * len(strides)
+        filters = filters or [*[scaled(CHANNELS, width)] * (len(strides) - 1), CHANNELS]
         self.image_size, shrinkage = image_size, math.prod(strides)
         if image_size % shrinkage:
             raise ValueError(f"image_size is {image_size} but must be a multiple of {shrinkage} for these strides.")
@@ -230,21 +230,21 @@ class TransformerDecoder(nn.Module):
         *,
         image_size: int,  # pixels per side
         channels: int = 3,  # of the images
-        width: float = 1.0,  # multiplies the numbers below, each head's share alike
+        width: float = 1.0,  # multiplies dimensions of mapped slots and of pixel tokens, not those of a head
         layers: int = 2,
         heads: int = 12,
-        lifted: int = 516,  # dimension of a mapped slot and of a query
+        lifted: int = 516,  # dimension of a mapped slot, and of a query, all heads together
         queried: int = 180,  # dimension of a pixel token
         protocol: str = "paper",  # "code": dot products are scaled by the root of `queried`
     ):
         super().__init__()
-        lifted, queried = per_head(lifted, heads, width), per_head(queried, heads, width)
         scale = queried**-0.5 if check_choice("protocol", protocol, ("paper", "code")) == "code" else None
+        attention = {"heads": heads, "inner": lifted, "scale": scale}
+        lifted, queried = scaled(lifted, width), scaled(queried, width)
         self.image_size = image_size
         self.register_buffer("waves", position_waves(image_size).flatten(0, 1), persistent=False)
         self.lift = dense(dim, 4 * lifted, lifted)
         self.query = dense(self.waves.shape[1], 2 * queried, queried)
-        attention = {"heads": heads, "inner": lifted, "scale": scale}
         self.transformer = Transformer(queried, lifted, layers=layers, hidden=2 * queried, **attention)
         self.colour = dense(queried, queried, queried, channels)
 

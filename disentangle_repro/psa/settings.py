@@ -52,16 +52,17 @@ def with_slots(
     more: Pieces | None = None,
     sources: dict[str, str] = SOURCES,
     per_pixel: Mapping[str, int] | None = None,  # as of `Setting`
+    revision: int = 4,
     **model: Any,
 ) -> Setting:
     "The setting of a model with slots."
     settings = merged(TRAINING, more or {}, {"model": model})
-    return Setting(settings, per_pixel=per_pixel or {}, image_size=IMAGE_SIZES, revision=3, sources=sources)
+    return Setting(settings, per_pixel=per_pixel or {}, image_size=IMAGE_SIZES, revision=revision, sources=sources)
 
 
 SETTINGS = {
     "ae": with_slots(dim=64),
-    "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, dim=16),
+    "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, revision=3, dim=16),
     "sa": with_slots(dim=64, iterations=3),
     "sa_noa": with_slots(dim=64, iterations=3),
     "psa": with_slots(dim=64, iterations=3),

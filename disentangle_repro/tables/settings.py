@@ -19,15 +19,20 @@ from ..core.errors import check_choice
 from ..core.files import project_root
 from ..core.hyperparameters import nested
 from ..core.paper import Entry, Setup
+from ..core.scale import SCALES
 from ..data.load import GRIDS
 from ..models import create_model
+from ..nets.attention import MultiHeadAttention
 from ..papers import PAPERS
+from ..plan.request import Request
+from ..plan.specs import run_spec
 from .layout import write_frame
 
 # %% auto #0
 __all__ = ['OPTIMIZER', 'STANDS_ON', 'reported_setup', 'read_entry', 'written', 'one', 'hyperparameter', 'built',
            'decoder_inputs', 'latents_a_source', 'first_codebook', 'weight', 'weight_of_reconstruction',
-           'optimizer_rows', 'changed', 'with_setup', 'our_setup', 'compared', 'setup_tables', 'write_setup']
+           'optimizer_rows', 'changed', 'with_setup', 'our_setup', 'compared', 'setup_tables', 'parameters_and_heads',
+           'model_sizes', 'write_setup']
 
 # %% ../../nbs/tables/06_settings.ipynb #c1a92071
 def reported_setup(
@@ -168,6 +173,33 @@ def setup_tables(paper: str) -> dict[str, pd.DataFrame]:  # by number; columns p
         rows = [compared(entry.value, ours.get((number, entry.row)), entry.note) for entry in printed.itertuples()]
         tables[number] = pd.DataFrame(rows, index=list(printed.row), columns=["paper", "ours", "note"])
     return tables
+
+# %% ../../nbs/tables/06_settings.ipynb #c4d10a51
+def parameters_and_heads(
+    paper: str, model: str, dataset: str, scale: str
+) -> tuple[int, str]:  # a number, and the different dimensions, empty without attention
+    "How many parameters a model has at a scale, and the dimensions of a head in its attention."
+    spec = run_spec(paper, model, dataset, Request(SCALES[scale]))
+    how = {"net": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
+    with torch.device("meta"):
+        network = create_model(spec.model, dataset=dataset, **how)
+    attention = [part for part in network.modules() if isinstance(part, MultiHeadAttention)]
+    heads = sorted({part.query.out_features // part.heads for part in attention})
+    return sum(parameter.numel() for parameter in network.parameters()), ", ".join(map(str, heads))
+
+
+def model_sizes(
+    paper: str,
+    dataset: str,
+    scale: str = "cpu",
+) -> pd.DataFrame:  # a row per model: parameters in the paper and at the scale, `share kept`, dimensions per head
+    "Sizes of the models in a paper's first table at full scale and at another."
+    of, rows = PAPERS[paper], {}
+    for model in dict.fromkeys(map(of.run_as, of.tables[0].models)):
+        (whole, heads), (kept, narrow) = (parameters_and_heads(paper, model, dataset, at) for at in ("paper", scale))
+        rows[model] = (whole, kept, kept / whole, heads, narrow)
+    columns = ["paper", scale, "share kept", "per head, paper", f"per head, {scale}"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("model")
 
 # %% ../../nbs/tables/06_settings.ipynb #33cb19cf
 STANDS_ON = "Ours: read off the package's grids of sources, settings and models. Nothing is trained."

@@ -15,17 +15,20 @@ import numpy as np
 import stand_ins
 import torch
 from parity_asymmetry import (
+    AT_A_QUARTER,
     BATCH,
     BROADCAST_FILTERS,
     BROADCAST_GAIN,
     DIM,
     FILTERS,
+    INITIALISED,
     ITERATIONS,
     JACOBIAN,
     LEARNING_RATE,
     SIZE,
     SLOTS,
     SMALL,
+    SPRITES,
     WEIGHTS,
     bytes_of,
     jacobians_and_masks,
@@ -69,14 +72,14 @@ def transformer_decoder(dim: int, size: int):
     return make(num_slots=SLOTS, slot_dim=dim, im_shape=(size, size), n_layers=2, **sizes)
 
 
-def images_of() -> torch.Tensor:
-    return bytes_of().permute(0, 3, 1, 2).double() / 255
+def images_of(size: int) -> torch.Tensor:
+    return bytes_of(size).permute(0, 3, 1, 2).double() / 255
 
 
-def trained(model) -> dict:
+def trained(model, size: int = SIZE) -> dict:
     "Terms of the loss, its gradient and a step, as the training loop has them."
     recon = import_module("eval.eval_metrics").get_recon_loss
-    images, shapes = images_of(), shapes_of(model)
+    images, shapes = images_of(size), shapes_of(model)
     optimizer, before = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE), values_of(model)
     features = model.encoder(images)
     with same_noise(), mock.patch("torch.distributions.normal._standard_normal", lambda size, **_: torch.randn(size)):
@@ -100,6 +103,55 @@ def model_of(kind: str):
     make, dim = import_module("models.autoencoder").AutoEncoder, 2 * DIM
     made = make("sprites", SLOTS, dim, encoder(kind, dim), transformer_decoder(DIM, SIZE), True)
     return filled(made)
+
+
+def of_sprites(kind: str):
+    "A released model of Sprites with a KL term, as it is before training."
+    make, encoders, decoders = (import_module(f"models.{name}") for name in ("autoencoder", "encoders", "decoders"))
+    slots, dim, sizes = SPRITES["slots"], SPRITES["dim"], {"num_slots": SPRITES["slots"]}
+    encoder = encoders.SlotEncoder(
+        resolution=(64, 64), slot_dim=2 * dim, chan_dim=SPRITES["filters"], enc_type=kind, data="sprites", **sizes
+    )
+    decoder = decoders.TransformerDecoder(
+        slot_dim=dim, im_shape=(64, 64), n_layers=2, proj_dim=SPRITES["lifted"], query_dim=SPRITES["queried"], **sizes
+    )
+    return make.AutoEncoder("sprites", slots, 2 * dim, encoder, decoder, True)
+
+
+def initial(kind: str) -> dict:
+    "Of each parameter, over several models as they are before training: how many numbers, their mean and deviation."
+    pooled = {}
+    for seed in range(INITIALISED):
+        torch.manual_seed(seed)
+        for name, parameter in of_sprites(kind).named_parameters():
+            pooled.setdefault(name, []).append(parameter.detach().double().flatten())
+    values = {name: torch.cat(of) for name, of in pooled.items()}
+    return {name: [len(of), *(float(f"{x.item():.6g}") for x in (of.mean(), of.std()))] for name, of in values.items()}
+
+
+def at_a_quarter() -> dict:
+    "The released code on 32x32 pixels, with narrower layers put into it, and heads as they are."
+    make, encoders, decoders = (import_module(f"models.{name}") for name in ("autoencoder", "encoders", "decoders"))
+    transformer, of = import_module("models.transformer").Transformer, SimpleNamespace(**AT_A_QUARTER)
+    encoder = encoders.SlotEncoder(
+        resolution=(of.size, of.size), num_slots=of.slots, slot_dim=2 * of.dim, chan_dim=of.filters,
+        enc_type="transformer", data="sprites",
+    )  # fmt: skip
+    encoder.transformer = transformer(
+        d_model=2 * of.dim, d_q=2 * of.dim, d_ff=of.hidden, n_heads=4, n_layers=5, n_slots=of.slots, selfatt=True,
+        crossatt=True,
+    )  # fmt: skip
+    decoder = decoders.TransformerDecoder(
+        num_slots=of.slots, slot_dim=of.dim, im_shape=(of.size, of.size), n_layers=2, proj_dim=of.inner,
+        query_dim=of.queried,
+    )  # fmt: skip
+    linear = torch.nn.Linear
+    decoder.init_mlp[0], decoder.init_mlp[2] = linear(of.dim, 4 * of.lifted), linear(4 * of.lifted, of.lifted)
+    for layer in decoder.transformer.layers:
+        layer.norm_att_kv, layer.cross_attn.to_kv = torch.nn.LayerNorm(of.lifted), linear(of.lifted, 2 * of.inner)
+        layer.cross_attn.scale = SPRITES["queried"] ** -0.5
+    model = filled(make.AutoEncoder("sprites", of.slots, 2 * of.dim, encoder, decoder, True))
+    return trained(model, of.size)
 
 
 def broadcast() -> dict:
@@ -225,4 +277,7 @@ if __name__ == "__main__":
         content = {"models": {kind: trained(model_of(kind)) for kind in ("transformer", "slot-attention")},
                    "broadcast": broadcast(), "jacobians": slot_jacobians(), "scores": scores()}  # fmt: skip
     content["timing"] = {dataset: timing(dataset) for dataset in ("sprites", "clevr")}
+    content["initial"] = {kind: initial(kind) for kind in ("transformer", "slot-attention")}
+    with double_precision():
+        content["at a quarter"] = at_a_quarter()
     write("asymmetry", {"repository": "JackBrady/interaction-asymmetry", "commit": COMMIT, **content})

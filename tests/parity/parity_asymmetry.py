@@ -12,10 +12,22 @@ LEARNING_RATE = 5e-4
 JACOBIAN = {"size": 64, "dim": 2}  # of decoders small enough for all their derivatives
 ITERATIONS = (1, 2, 1000, 2500, 9_999, 10_000, 10_001, 24_999, 25_001, 29_999)
 ITERATIONS += (30_001, 30_002, 100_000, 400_000, 500_000)
+SPRITES = {"slots": 5, "dim": 32, "filters": 32, "lifted": 516, "queried": 180}  # of the released models for Sprites
+AT_A_QUARTER = {
+    "size": 32,
+    "slots": 5,
+    "dim": 32,
+    "filters": 8,
+    "hidden": 32,
+    "lifted": 129,
+    "queried": 45,
+    "inner": 516,
+}
+INITIALISED = 8  # models whose initial weights are pooled
 
 
-def bytes_of() -> torch.Tensor:
-    return draw_images("scenes", BATCH, SIZE)
+def bytes_of(size: int = SIZE) -> torch.Tensor:
+    return draw_images("scenes", BATCH, size)
 
 
 def slots_of(name: str, count: int, dim: int) -> torch.Tensor:

@@ -6,15 +6,18 @@ The same weights, images and noise go through both, in float64; `make_asymmetry.
 import pytest
 import torch
 from parity_asymmetry import (
+    AT_A_QUARTER,
     BROADCAST_FILTERS,
     BROADCAST_GAIN,
     DIM,
     FILTERS,
+    INITIALISED,
     JACOBIAN,
     LEARNING_RATE,
     SIZE,
     SLOTS,
     SMALL,
+    SPRITES,
     WEIGHTS,
     bytes_of,
     jacobians_and_masks,
@@ -36,8 +39,9 @@ from torch import Tensor, nn
 
 from disentangle_repro.asymmetry.settings import SETTINGS
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis, shares, slot_jacobian
-from disentangle_repro.asymmetry.transformer_vae import transformer_vae
+from disentangle_repro.asymmetry.transformer_vae import make_slot_decoder, transformer_vae
 from disentangle_repro.baselines.slot_attention import SlotAttention
+from disentangle_repro.core.device import seeded
 from disentangle_repro.nets.slots import SpatialBroadcastDecoder, TransformerDecoder
 from disentangle_repro.train import make_optimizer
 from disentangle_repro.train.optimizer import SCHEDULES, warmed_up
@@ -124,24 +128,26 @@ def float64():
         yield
 
 
+TERMS = {"reconstruction": WEIGHTS["sigma"], "kl": WEIGHTS["beta"], "interaction": WEIGHTS["alpha"]}
+
+
 def build(encoder: str):
-    weights = {"reconstruction": WEIGHTS["sigma"], "kl": WEIGHTS["beta"], "interaction": WEIGHTS["alpha"]}
     sizes = {"n_slots": SLOTS, "image_size": SIZE, "slot_dim": DIM, "filters": FILTERS, "strides": (1, 1, 1, 1)}
-    model = transformer_vae(encoder=encoder, protocol="code", **sizes, **weights)
+    model = transformer_vae(encoder=encoder, protocol="code", **sizes, **TERMS)
     model.decoder = TransformerDecoder(DIM, image_size=SIZE, protocol="code", **SMALL)  # the same, with less in it
     return model
 
 
-def compare(model: nn.Module, kept: dict, part: str, without: tuple[str, ...] = ()) -> None:
+def compare(model: nn.Module, kept: dict, part: str, without: tuple[str, ...] = (), size: int = SIZE) -> None:
     "Every term, the loss, its gradient and a step; `without`: parameters that the released code never moves."
     model.load_state_dict({**to_ours(draw_weights(kept["shapes"])), "warmth": torch.ones(())}, strict=True)
-    images = bytes_of().permute(0, 3, 1, 2) / 255.0
+    images = bytes_of(size).permute(0, 3, 1, 2) / 255.0
     with same_noise():
         made = model.slots(model.encoder(images), torch.Generator())
     check(f"{part}, slots", made.slots, kept["slots"], OUTPUT)
     check(f"{part}, image", model.decoder(made.slots).image, kept["image"], OUTPUT)
     with same_noise():
-        loss, terms = model.loss(bytes_of(), torch.Generator())
+        loss, terms = model.loss(bytes_of(size), torch.Generator())
     for name, value in terms.items():
         check(f"{part}, {name}", value, kept["terms"][name], OUTPUT)
     check(f"{part}, loss", loss, kept["loss"], OUTPUT)
@@ -158,6 +164,48 @@ def test_transformer_vae():
     compare(build("transformer"), FIXTURE["models"]["transformer"], "Transformer-VAE")
 
 
+def test_transformer_vae_at_a_quarter_of_the_width_and_32_pixels():
+    """The sizes of scale `cpu`, made of ours by `width`, and put into the released code one by one.
+
+    Slots, features and heads have the dimensions of full width, and so has the factor of the decoder's dot products.
+    """
+    of = SPRITES
+    sizes = {"n_slots": of["slots"], "slot_dim": of["dim"], "filters": of["filters"], "strides": (1, 1, 1, 1)}
+    model = transformer_vae(image_size=32, width=0.25, protocol="code", **sizes, **TERMS)
+    compare(model, FIXTURE["at a quarter"], "Transformer-VAE at a quarter", size=AT_A_QUARTER["size"])
+
+
+@pytest.mark.parametrize("kind", ["transformer", "slot-attention"])
+def test_initial_weights(kind):
+    """Means and standard deviations of every parameter, of eight models as they are before training.
+
+    Both are samples: they may differ by six standard errors, of the mean s/sqrt(n) and of the deviation at most
+    s/sqrt(2n), each times sqrt(2) for a difference. Learned queries start otherwise (R5), and slot attention's maps
+    have biases there.
+    """
+    kept, pooled = FIXTURE["initial"][kind], {}
+    of = SPRITES
+    sizes = {"n_slots": of["slots"], "image_size": 64, "slot_dim": of["dim"], "filters": of["filters"]}
+    for seed in range(INITIALISED):
+        with seeded(seed):
+            model = transformer_vae(encoder=kind.replace("-", "_"), protocol="code", strides=(1, 1, 1, 1), **sizes)
+        for name, value in as_released(values_of(model), comparable(kept)).items():
+            pooled.setdefault(name, []).append(value.flatten())
+    assert len(pooled) >= 50
+    for name, values in pooled.items():
+        (count, mean, deviation), ours = kept[name], torch.cat(values).double()
+        assert ours.numel() == count
+        error = 6 * 2**0.5 * deviation / count**0.5 + 1e-6
+        assert abs(ours.mean().item() - mean) <= error and abs(ours.std().item() - deviation) <= error / 2**0.5, name
+
+
+def comparable(kept: dict) -> dict:
+    "The parameters that both have and that start alike."
+    maps = [f"encoder.slot_attention.to_{part}.bias" for part in "qkv"]
+    other = ["encoder.queries", "encoder.slot_attention.query_pos", *maps]
+    return {name: of for name, of in kept.items() if name not in other and "slots_" not in name}
+
+
 class ReleasedSlotAttention(SlotAttention):
     "A round goes on from normalised slots: they are the state of the recurrent cell, and what the dense layers add to."
 
@@ -171,9 +219,9 @@ class ReleasedSlotAttention(SlotAttention):
 def test_slot_attention():
     """Asymmetry's baseline is Locatello et al.'s here and a variant of it in the released code.
 
-    There slots are normalised in place, queries, keys and values have biases, the dense layers a ReLU, and the learned
-    starts get no gradient, since the last round is cut off from them. With these four put into our module, the two
-    agree; without them the slots differ by about as much as they are large.
+    There slots are normalised in place, queries, keys and values have biases, and the learned starts get no gradient,
+    since the last round is cut off from them. With these three put into our module, the two agree; without them the
+    slots differ by about as much as they are large.
     """
     kept, model = FIXTURE["models"]["slot-attention"], build("slot_attention")
     weights = to_ours(draw_weights(kept["shapes"]))
@@ -185,7 +233,6 @@ def test_slot_attention():
     module = model.latent.slots
     module.__class__ = ReleasedSlotAttention
     module.queries, module.keys, module.values = (nn.Linear(2 * DIM, 2 * DIM) for _ in range(3))
-    module.dense[2] = nn.ReLU()
     compare(model, kept, "slot attention", without=("encoder.slot_attention.query_pos",))
     assert model.latent.slots.start.queries.grad.abs().max() > 0, "learned starts do not learn"
 
@@ -202,23 +249,23 @@ def broadcast_weights(shapes: dict, ours: SpatialBroadcastDecoder) -> dict[str, 
     return named | {"position.plane.weight": plane, "position.plane.bias": released["decoder_pos.embedding.bias"]}
 
 
-def rectified(decoder: SpatialBroadcastDecoder, rectifier: type[nn.Module]) -> SpatialBroadcastDecoder:
-    decoder.layers = nn.Sequential(*(rectifier() if "LU" in type(m).__name__ else m for m in decoder.layers))
+def broadcast_decoder(dim: int, shapes: dict, protocol: str = "code") -> SpatialBroadcastDecoder:
+    "Ours of the first row of table 1, narrower, with drawn weights."
+    decoder = make_slot_decoder("spatial_broadcast", dim, BROADCAST_FILTERS / 32, protocol, image_size=128)
+    decoder.load_state_dict(broadcast_weights(shapes, decoder), strict=True)
     return decoder
 
 
 def test_broadcast_decoder():
-    """The decoder of the first row of table 1 has GELUs in the released code, and ours the published ReLUs.
+    """The decoder of the first row of table 1 has GELUs in the released code, and the published ReLUs under `paper`.
 
-    With GELUs both agree at 128 pixels a side. At 64 the released code computes all 128 and keeps the upper left
+    Under `code` both agree at 128 pixels a side. At 64 the released code computes all 128 and keeps the upper left
     quarter, with four doublings; ours has the three that 64 needs.
     """
-    kept = FIXTURE["broadcast"]
-    decoder = SpatialBroadcastDecoder(DIM, image_size=128, width=BROADCAST_FILTERS / 64)
-    slots = slots_of("broadcast", 2, DIM)[:1]
-    decoder.load_state_dict(broadcast_weights(kept["shapes"], decoder), strict=True)
-    assert difference(decoder(slots).image, kept["image"]) > 1e-3, "the rectifier does not matter"
-    image = rectified(decoder, nn.GELU)(slots.requires_grad_()).image
+    kept, slots = FIXTURE["broadcast"], slots_of("broadcast", 2, DIM)[:1]
+    published = broadcast_decoder(DIM, kept["shapes"], "paper")
+    assert difference(published(slots).image, kept["image"]) > 1e-3, "the rectifier does not matter"
+    image = broadcast_decoder(DIM, kept["shapes"])(slots.requires_grad_()).image
     check("broadcast decoder, image", image, kept["image"], OUTPUT)
     check("broadcast decoder, upper left quarter", image[:, :, :64, :64], kept["cut"], OUTPUT)
     image.square().sum().backward()
@@ -230,10 +277,9 @@ def test_slot_jacobians():
     transformer = TransformerDecoder(dim, image_size=JACOBIAN["size"], protocol="code", **SMALL)
     shapes = kept["transformer"]["shapes"]
     transformer.load_state_dict(to_ours(draw_weights(shapes), decoder_names("", "")), strict=True)
-    broadcast = SpatialBroadcastDecoder(dim, image_size=128, width=BROADCAST_FILTERS / 64)
-    broadcast.load_state_dict(broadcast_weights(kept["spatial-broadcast"]["shapes"], broadcast), strict=True)
+    broadcast = broadcast_decoder(dim, kept["spatial-broadcast"]["shapes"])
     slots = slots_of("jacobian", SLOTS, dim)[:1]
-    for name, decoder in {"transformer": transformer, "spatial-broadcast": rectified(broadcast, nn.GELU)}.items():
+    for name, decoder in {"transformer": transformer, "spatial-broadcast": broadcast}.items():
         jacobian = slot_jacobian(decoder, slots)
         check(f"slot Jacobian, {name}", jacobian, kept[name]["jacobian"], SCORE)
         check(f"normalised slot Jacobian, {name}", shares(jacobian), kept[name]["normalised"], SCORE)
