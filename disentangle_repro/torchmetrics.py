@@ -191,6 +191,10 @@ class MIGSup(Binned):
 
     function = staticmethod(mig_sup)
 
+    def __init__(self, *, bins: int = 20, average: Literal["active", "all"] = "active", **options: Any):
+        super().__init__(bins=bins, **options)
+        self.choices |= {"average": average}
+
 
 class Modularity(Binned):
     "`modularity_score` of all batches (Ridgeway & Mozer 2018, section 3)."
