@@ -140,7 +140,7 @@ class DCI(WholeSample):
         *,
         predictor: Literal["forest", "boosting"] = "forest",
         max_depth: int | str | None = "tune",
-        protocol: Literal["paper", "code"] = "paper",
+        protocol: Literal["field", "paper", "code"] = "field",
         seed: int = 0,
         n_trees: int = 100,
         **options: Any,
