@@ -140,7 +140,7 @@ class DCI(WholeSample):
         *,
         predictor: Literal["forest", "boosting"] = "forest",
         max_depth: int | str | None = "tune",
-        protocol: Literal["paper", "code"] = "paper",
+        protocol: Literal["field", "paper", "code"] = "field",
         seed: int = 0,
         n_trees: int = 100,
         **options: Any,
@@ -190,6 +190,10 @@ class MIGSup(Binned):
     "`mig_sup` of all batches (Li et al. 2020, section 4)."
 
     function = staticmethod(mig_sup)
+
+    def __init__(self, *, bins: int = 20, average: Literal["active", "all"] = "active", **options: Any):
+        super().__init__(bins=bins, **options)
+        self.choices |= {"average": average}
 
 
 class Modularity(Binned):

@@ -587,7 +587,8 @@ def both_scores(
     seed: int = 0,
 ) -> dict[str, float]:  # d, i, c by boosted trees; d_forest, i_forest, c_forest
     "DCI by both predictors; errors as `dci`."
-    boosting, forest = (dci(sources, latents, predictor=name, seed=seed) for name in ("boosting", "forest"))
+    how = {"protocol": "paper", "seed": seed}
+    boosting, forest = (dci(sources, latents, predictor=name, **how) for name in ("boosting", "forest"))
     named = ("", boosting), ("_forest", forest)
     return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in named for name in "dic"}
 
@@ -637,10 +638,11 @@ def _():
 def _():
     sources, codes = ordered_codes(240, size=16)
     for predictor in ("boosting", "forest"):
-        before = dci(sources, codes, predictor=predictor, max_depth=3)
-        rising = dci(sources, codes**2, predictor=predictor, max_depth=3)
+        how = {"predictor": predictor, "max_depth": 3, "protocol": "paper"}
+        before = dci(sources, codes, **how)
+        rising = dci(sources, codes**2, **how)
         np.testing.assert_allclose(rising.importance, before.importance, atol=1e-12)
-        after = dci(sources, relabelled(codes), predictor=predictor, max_depth=3)
+        after = dci(sources, relabelled(codes), **how)
         assert after.d < before.d - 0.05 and after.c < before.c - 0.05, f"{predictor} ignores the order of codes"
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #336a4531

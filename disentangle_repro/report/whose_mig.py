@@ -80,7 +80,7 @@ def score_table() -> pd.DataFrame:  # a row a representation, a column a score
 LESSONS = {
     "Copies": "A source in two latents lowers MIG and SAP to zero, and InfoC below a half. Modularity, DCIMIG,"
     " IRS and the FactorVAE score do not change.",
-    "Constant latents": "They halve modularity and MIG-sup, which average over latents. InfoMEC leaves them out.",
+    "Constant latents": "They halve modularity, which averages over latents. MIG-sup and InfoMEC leave them out.",
     "Sharing": "Two sources in one latent: MIG is above 0.9 and the beta-VAE score is 1; DCIMIG is 0.3.",
     "A missing source": "InfoM, modularity and IRS are as high as if it were there, and the beta-VAE score finds it by"
     " elimination.",

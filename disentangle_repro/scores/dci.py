@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Literal
 
@@ -23,8 +24,8 @@ from .importance import completeness, disentanglement, shares
 from .inputs import check_numbers, check_sources_latents
 
 # %% auto #0
-__all__ = ['HELD_OUT', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest', 'fit_boosting',
-           'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources', 'dci']
+__all__ = ['OFFERED', 'HELD_OUT', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest',
+           'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources', 'dci']
 
 # %% ../../nbs/scores/03_dci.ipynb #f6ed327f
 def truncated_votes(
@@ -81,6 +82,9 @@ class SourceFit:
     importance: Float[np.ndarray, " latents"]
     depth: int  # of the trees
 
+# %% ../../nbs/scores/03_dci.ipynb #0ffe4ed1
+OFFERED = {"field": None, "paper": "sqrt", "code": "sqrt"}  # latents per split, as scikit-learn's `max_features`
+
 # %% ../../nbs/scores/03_dci.ipynb #826f2266
 def fit_forest(
     train: tuple[Num[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
@@ -88,10 +92,12 @@ def fit_forest(
     max_depth: int | str | None,  # `None` is no limit, "tune" the depth of the best held-out accuracy
     seed: int,
     n_trees: int = 100,
+    max_features: str | None = None,  # latents offered to a split: all, or "sqrt"
 ) -> SourceFit:
     "Trees that split by information gain (qlae, appendix C.5)."
     limit = None if max_depth == "tune" else max_depth
-    forest = RandomForestClassifier(n_trees, criterion="entropy", max_depth=limit, random_state=seed).fit(*train)
+    how = {"criterion": "entropy", "max_depth": limit, "max_features": max_features}
+    forest = RandomForestClassifier(n_trees, random_state=seed, **how).fit(*train)
     accuracy, importance = forest_by_depth(forest, *held_out)
     best = int(accuracy.argmax()) if max_depth == "tune" else len(accuracy) - 1
     return SourceFit(float(accuracy[best]), importance[best], best + 1)
@@ -112,7 +118,7 @@ def fit_boosting(
 def depth_rule(max_depth: int | str | None, predictor: str, protocol: str) -> int | str | None:
     "The depth rule of `max_depth` for a predictor and a protocol; `ValueError` for invalid ones."
     if max_depth == "tune":
-        return 3 if predictor == "boosting" else {"paper": "tune", "code": 10}[protocol]
+        return 3 if predictor == "boosting" else 10 if protocol == "code" else "tune"
     whole = isinstance(max_depth, Integral) and not isinstance(max_depth, bool) and max_depth >= 1
     if whole or (max_depth is None and predictor == "forest"):
         return max_depth
@@ -161,11 +167,12 @@ def fit_sources(
     max_depth: int | str | None,
     seed: int,
     n_trees: int = 100,
+    max_features: str | None = None,  # of a forest
 ) -> list[SourceFit]:  # one per source
     "Split the rows and fit a predictor to each source."
     train, rest = split_rows(sources, HELD_OUT[predictor], seed)
     check_training_rows(sources[train])
-    fit = delayed(fit_forest if predictor == "forest" else fit_boosting)
+    fit = delayed(partial(fit_forest, max_features=max_features) if predictor == "forest" else fit_boosting)
     jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
     fits = Parallel(n_jobs=-1, prefer="threads", return_as="generator")(jobs)
     return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
@@ -177,28 +184,30 @@ def dci(
     *,
     predictor: Literal["forest", "boosting"] = "forest",  # of qlae and tripod; "boosting": of factorqvae
     max_depth: int | str | None = "tune",  # of the trees; `None` is no limit
-    protocol: Literal["paper", "code"] = "paper",  # "code" fixes the forest's depth at 10 unless `max_depth` is given
+    protocol: Literal["field", "paper", "code"] = "field",  # of the forest: whose procedure
     seed: int = 0,  # of the split and of the trees
     n_trees: int = 100,  # of a forest; of boosting, for each value of a source
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
-    Each from 0 to 1, higher is better; I of noise is the accuracy of guessing. Forest: trees that split by information
-    gain, a tenth held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5); boosting:
-    scikit-learn's gradient boosted trees, a third held out. The two are not comparable. A forest's D and C stay below 1
-    for perfect latents too, and of equally accurate depths the smallest is selected: where few splits predict a
-    source without error, D and C depend on `seed` and may be as low as 0.2. `max_depth=None` (no limit) or
-    `predictor="boosting"` have no such ties. At least 10 samples, two sources and two latents; `ValueError`
-    otherwise, and where `check_sources_latents` or `depth_rule` raise it.
+    Each from 0 to 1, higher is better; D and C are about 0 for noise, I is the accuracy of guessing. Forest: trees that
+    split by information gain, a tenth held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5).
+    With `protocol="field"` each split is offered all latents, as by Eastwood & Williams (2018), and perfect latents
+    have D and C of 1. `protocol="paper"` is qlae's and tripod's procedure, `"code"` that of tripod's code, of depth 10:
+    there a split is offered the square root of their number, D and C of perfect latents are 0.4 to 0.6 with 1,000
+    samples and 0.7 to 0.8 with 10,000, and depend on the number of latents; use them to compare with these papers.
+    Boosting: scikit-learn's gradient boosted trees, a third held out, the same under each protocol. Forest and
+    boosting are not comparable. At least 10 samples, two sources and two latents; `ValueError` otherwise, and where
+    `check_sources_latents` or `depth_rule` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
     check_numbers(1, n_trees=n_trees)
-    max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, ("paper", "code")))
+    max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    fits = fit_sources(sources, latents, predictor, max_depth, seed, n_trees)
+    fits = fit_sources(sources, latents, predictor, max_depth, seed, n_trees, OFFERED[protocol])
     importance = np.stack([fit.importance for fit in fits], axis=1).clip(min=0)
     accuracy, depths = np.mean([fit.accuracy for fit in fits]), np.array([fit.depth for fit in fits])
     return DCI(disentanglement(importance), float(accuracy), completeness(importance), importance, depths)

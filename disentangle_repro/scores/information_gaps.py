@@ -5,17 +5,20 @@
 # %% ../../nbs/scores/05_information_gaps.ipynb #26c361b8
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 from scipy.special import entr
 from torch import Tensor
 
+from ..core.errors import check_choice
 from .inputs import check_numbers, check_sources_latents, to_numpy
 
 # %% auto #0
 __all__ = ['bin_column', 'bin_latents', 'number_values', 'joint_counts', 'information_terms', 'binned_totals',
-           'binned_information', 'entropies', 'information_matrix', 'gaps', 'mig', 'mig_sup', 'modularity_score',
-           'modularity_of', 'dcimig', 'jemmig']
+           'binned_information', 'entropies', 'information_matrix', 'gaps', 'mig', 'active_units', 'mig_sup',
+           'modularity_score', 'modularity_of', 'dcimig', 'jemmig']
 
 # %% ../../nbs/scores/05_information_gaps.ipynb #58c43515
 def bin_column(
@@ -141,21 +144,33 @@ def mig(
     information, sources, _ = information_matrix(sources, latents, bins, "MIG", (1, 2))
     return float(np.mean(gaps(information, axis=1) / entropies(sources)))
 
+# %% ../../nbs/scores/05_information_gaps.ipynb #5e70c1a1
+def active_units(latents: Num[np.ndarray | Tensor, "samples latents"]) -> Bool[np.ndarray, " latents"]:
+    "Whether the variance of each latent is above 1e-2, which is what Li et al. (2020) average MIG-sup over."
+    return to_numpy(latents).astype(float).var(axis=0, ddof=1) > 1e-2
+
 # %% ../../nbs/scores/05_information_gaps.ipynb #8164ceaf
 def mig_sup(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     bins: int = 20,  # of equal width, over the range of each latent
+    *,
+    average: Literal["active", "all"] = "active",  # or "all": over all latents, of shares of the entropy (ours)
 ) -> float:  # from 0 to 1
-    """MIG-sup (Li et al. 2020, section 4): the gap between sources, of each latent, averaged over all latents.
+    """MIG-sup (Li et al. 2020, section 4): the gap between sources, of each latent, averaged over the active ones.
 
-    From 0 to 1, higher is better; about 0 for noise. 1 if each latent holds one source whole and nothing of the
-    others; an unused latent counts 0. Each latent is cut into `bins` bins of equal width, integers too: a source of
-    more values than bins stays below 1. At least two sources; `ValueError` otherwise, for fewer than two bins, and
-    where `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if each active latent holds one source whole and nothing of
+    the others. Active is a latent with a variance above 1e-2, as in the authors' code, so the score depends on the
+    latents' scale; without any it is 0. Shares are of the logarithm of a source's number of values. With
+    `average="all"` they are of its entropy, and all latents count, an unused one 0. Each latent is cut into `bins`
+    bins of equal width, integers too: a source of more values than bins stays below 1. At least two sources;
+    `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "MIG-sup", (2, 1))
-    return float(gaps(information / entropies(sources)[:, None], axis=0).mean())
+    if check_choice("average", average, ("active", "all")) == "all":
+        return float(gaps(information / entropies(sources)[:, None], axis=0).mean())
+    of_active = information[:, active_units(latents)] / np.log(number_values(sources)[1])[:, None]
+    return float(gaps(of_active, axis=0).mean()) if of_active.size else 0.0
 
 # %% ../../nbs/scores/05_information_gaps.ipynb #95f4b2f8
 def modularity_score(

@@ -203,10 +203,10 @@ def dci_es(
 ) -> DCIES:
     """Disentanglement, completeness, informativeness, explicitness and size (Eastwood et al. 2023), by random forests.
 
-    Higher is better for all but size. D, C and I, from 0 to 1, are those of `dci` with the depth tuned up to
-    `max_depth`; E, from -1 to 1, is of the error by depth from 1 to `max_depth`: 1 if the first depth suffices, 0 if
-    nothing is learned. The returned `DCIES` has d, c, i, e, s, importance and losses. At least two sources, two
-    latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
+    Higher is better for all but size. D, C and I, from 0 to 1, are those of `dci(protocol="paper")` with the depth
+    tuned up to `max_depth`; E, from -1 to 1, is of the error by depth from 1 to `max_depth`: 1 if the first depth
+    suffices, 0 if nothing is learned. The returned `DCIES` has d, c, i, e, s, importance and losses. At least two
+    sources, two latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
     """
     check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
     sources, latents = check_sources_latents(sources, latents)

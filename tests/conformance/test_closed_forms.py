@@ -51,6 +51,23 @@ def test_by_hand(case):
         assert OF_INFORMATION[name](GRID, latents) == pytest.approx(value, abs=1e-12), name
 
 
+def test_mig_sup_is_its_authors_average_and_ours_an_option():
+    """Three perfect and three dead latents: 1 over active units, 1/2 over all (metric_MIG.py of proVLAE at 3e1ec17).
+
+    Shares are of the logarithm of the number of values there: of the entropy where values are equally frequent.
+    """
+    dead = np.random.default_rng(0).normal(scale=0.09, size=GRID.shape)  # their variance is below 1e-2
+    for unused in (np.zeros_like(dead), dead):
+        latents = np.hstack([GRID, unused])
+        assert mig_sup(GRID, latents) == pytest.approx(1, abs=1e-12)
+    assert mig_sup(GRID, np.hstack([GRID, 0 * dead]), average="all") == pytest.approx(1 / 2, abs=1e-12)
+    assert mig_sup(GRID, np.hstack([GRID, 2 * dead])) < 0.8 and mig_sup(GRID, 0 * dead) == 0
+    rare = np.array([[0, 0], [0, 1], [0, 0], [0, 1], [0, 0], [0, 1], [1, 0], [1, 1]])
+    share = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75)) / np.log(2)
+    assert mig_sup(rare, rare) == pytest.approx((share + 1) / 2, abs=1e-12)
+    assert mig_sup(rare, rare, average="all") == pytest.approx(1, abs=1e-12)
+
+
 def test_noise_of_a_binary_channel():
     "A bit that a latent tells with probability 3/4: I = log 2 - H(1/4), whatever stands for the bits."
     source = np.repeat([[0], [1]], 4, axis=0)
@@ -195,6 +212,7 @@ def test_what_every_score_refuses(name, sources, latents, message):
         (lambda s, z: sap(s, z[:, :1]), "latents has 1 column: SAP needs at least 2"),
         (lambda s, z: jemmig(s, z[:, :1]), "latents has 1 column: JEMMIG needs at least 2"),
         (lambda s, z: mig_sup(s[:, :1], z), "sources has 1 column: MIG-sup needs at least 2"),
+        (lambda s, z: mig_sup(s, z, average="mean"), "average is 'mean' but must be one of"),
         (lambda s, z: dcimig(s[:, :1], z), "sources has 1 column: DCIMIG needs at least 2"),
         (lambda s, z: mig(s + 0.5, z), r"sources\[0, 0\] is .*needed are values coded as integers"),
         (lambda s, z: explicitness_score(s, z, protocol="papers"), "protocol is 'papers' but must be one of"),

@@ -9,19 +9,20 @@ from disentangle_repro.core.run_spec import RunSpec, fingerprint
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, rounds, run_spec
+from disentangle_repro.plan.specs import is_measurement, is_older, rounds, run_spec
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()
 
 
 def planned(spec):
-    "What the plan asks for today in the place of a run, with each entry of a grid, and in its precision."
+    "What the plan asks for today in the place of a run, by entry of a grid, in its precision and own rounds."
     request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
-    precision = {"training": {"precision": spec.part("training")["precision"]}}
+    kept = ("precision", "steps", "steps_per_round") if is_older(spec) else ("precision",)
+    own = {"training": {name: spec.part("training")[name] for name in kept}}
     for tuned in (None, *PAPERS[spec.paper].setting(spec.model).entries()):
         plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, tuned)
-        yield replace(plan, hyperparameters=merged(plan.hyperparameters, precision), revision=spec.revision)
+        yield replace(plan, hyperparameters=merged(plan.hyperparameters, own), revision=spec.revision)
 
 
 def test_there_are_kept_records():

@@ -53,11 +53,11 @@ def test_bins_agree_with_histograms():
 
 
 def test_depth_agrees_with_dci():
-    few, latents = SOURCES[:300], MIXED[:300]
-    sweep, full = depth_sweep(few, latents, seed=1), dci(few, latents, max_depth=None, seed=1)
+    few, latents, how = SOURCES[:300], MIXED[:300], {"protocol": "paper", "seed": 1}
+    sweep, full = depth_sweep(few, latents, seed=1), dci(few, latents, max_depth=None, **how)
     assert tuple(sweep) == DEPTHS
     assert sweep[DEPTHS[-1]] == pytest.approx({"d": full.d, "i": full.i, "c": full.c})  # no tree of so few is deeper
-    assert max(scores["i"] for scores in sweep.values()) <= dci(few, latents, seed=1).i + 1e-12
+    assert max(scores["i"] for scores in sweep.values()) <= dci(few, latents, **how).i + 1e-12
 
 
 @pytest.mark.parametrize("discrete", [False, True])

@@ -56,6 +56,31 @@ def entropy_forest(max_depth, seed):
 # DCI against scikit-learn
 
 
+@pytest.mark.parametrize("others", ["none", "idle", "noise"])
+def test_perfect_latents_have_a_d_of_1_by_default_and_far_less_by_the_papers_forest(others):
+    "1,000 samples of six sources in six latents, and six others: at least 0.95; by scikit-learn's max_features less."
+    rng = np.random.default_rng(0)
+    sources = rng.integers([10, 10, 10, 8, 4, 15], size=(1000, 6))
+    beside = {"none": sources[:, :0], "idle": np.zeros_like(sources), "noise": rng.normal(size=sources.shape)}[others]
+    latents = np.hstack([sources, beside])
+    default = dci(sources, latents, n_trees=30)
+    assert min(default.d, default.c, default.i) >= 0.95
+    assert dci(sources, latents, n_trees=30, protocol="paper").d < 0.65
+    assert dci(sources, latents, n_trees=30, protocol="code").d < 0.65
+
+
+@pytest.mark.parametrize(("protocol", "max_features"), [("field", None), ("paper", "sqrt"), ("code", "sqrt")])
+def test_a_split_is_offered_the_latents_of_its_protocol(protocol, max_features):
+    "At a depth of 4 the importances are those of scikit-learn's forests with this `max_features`."
+    sources, latents = synthetic(300, (6, 4), 9)
+    ours = dci(sources, latents, protocol=protocol, max_depth=4)
+    train, _ = train_test_split(np.arange(300), test_size=0.1, random_state=0)
+    forest = RandomForestClassifier(100, criterion="entropy", max_depth=4, max_features=max_features, random_state=0)
+    for importance, source in zip(ours.importance.T, sources.T, strict=True):
+        theirs = forest.fit(latents[train], source[train]).feature_importances_
+        np.testing.assert_allclose(importance, theirs, atol=1e-12)
+
+
 def test_scores_of_a_matrix_follow_the_definitions():
     importance = np.random.default_rng(0).exponential(size=(7, 5)) ** 2
     assert (disentanglement(importance), completeness(importance)) == pytest.approx(plain_scores(importance))
@@ -64,7 +89,7 @@ def test_scores_of_a_matrix_follow_the_definitions():
 @pytest.mark.whole
 def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
     sources, latents = synthetic(1000)
-    ours = dci(sources, latents, predictor="forest", max_depth=10)
+    ours = dci(sources, latents, predictor="forest", max_depth=10, protocol="paper")
     theirs = plain_dci(sources, latents, [entropy_forest(10, seed=50) for _ in sources.T], held_out=0.1)
     assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
 
@@ -72,7 +97,7 @@ def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
 @pytest.mark.whole
 def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
     sources, latents = synthetic(1000)
-    ours = dci(sources, latents)
+    ours = dci(sources, latents, protocol="paper")
     d, i, c = plain_dci(sources, latents, [entropy_forest(depth, seed=50) for depth in ours.depths], held_out=0.1)
     assert (ours.d, ours.c) == pytest.approx((d, c), abs=0.02)
     assert i - 0.02 < ours.i < i + 0.05  # the depth is the best of many on 200 samples, so its accuracy is optimistic
@@ -80,7 +105,7 @@ def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
 
 def test_tuned_depth_is_the_shallowest_of_the_most_accurate():
     sources, latents = synthetic(400, (6, 4), 5)
-    tuned = dci(sources, latents)
+    tuned = dci(sources, latents, protocol="paper")
     for i, source in enumerate(sources.T):
         train, rest = train_test_split(np.arange(400), test_size=0.1, random_state=0)
         forest = entropy_forest(None, seed=0).fit(latents[train], source[train])
@@ -104,14 +129,14 @@ SMALL = synthetic(300, (5, 4, 3), 6)
 
 @pytest.mark.parametrize("predictor", ["forest", "boosting"])
 def test_same_seed_same_numbers_whatever_the_number_of_jobs(monkeypatch, predictor):
-    data = synthetic(120, (4, 3), 4)
-    first, again = (dci(*data, predictor=predictor) for _ in range(2))
+    data, how = synthetic(120, (4, 3), 4), {"predictor": predictor, "protocol": "paper"}
+    first, again = (dci(*data, **how) for _ in range(2))
     parallel = dci_module.Parallel
     monkeypatch.setattr(dci_module, "Parallel", lambda n_jobs, **options: parallel(n_jobs=1, **options))
-    alone = dci(*data, predictor=predictor)
+    alone = dci(*data, **how)
     for other in again, alone:
         assert (other.importance == first.importance).all() and other.i == first.i
-    assert (dci(*data, predictor=predictor, seed=1).importance != first.importance).any()
+    assert (dci(*data, **how, seed=1).importance != first.importance).any()
 
 
 def test_tensors_and_labels_and_units_do_not_matter():
@@ -138,8 +163,8 @@ def test_inputs_are_left_alone():
 def test_depths():
     assert dci(*SMALL, protocol="code").depths.tolist() == [10, 10, 10]
     assert dci(*SMALL, protocol="code", max_depth=2).depths.tolist() == [2, 2, 2]
-    full = dci(*SMALL, max_depth=None)
-    assert (dci(*SMALL).depths <= full.depths).all() and (full.depths > 5).all()
+    full = dci(*SMALL, max_depth=None, protocol="paper")
+    assert (dci(*SMALL, protocol="paper").depths <= full.depths).all() and (full.depths > 5).all()
 
 
 def test_latents_that_never_change_score_zero():
@@ -169,7 +194,7 @@ REFUSED = [
     (lambda s, z: (s[:, :1], z), {}, "sources has 1 columns and latents has 6: both need at least two"),
     (lambda s, z: (s, z[:, :1]), {}, "sources has 3 columns and latents has 1: both need at least two"),
     (lambda s, z: (s, z), {"predictor": "tree"}, "predictor is 'tree' but must be one of 'forest', 'boosting'"),
-    (lambda s, z: (s, z), {"protocol": "papier"}, "protocol is 'papier' but must be one of 'paper', 'code'"),
+    (lambda s, z: (s, z), {"protocol": "papier"}, "protocol is 'papier' but must be one of 'field', 'paper', 'code'"),
     (lambda s, z: (s, z), {"max_depth": 0}, "max_depth is 0 but .* must be 'tune', None or at least 1"),
     (lambda s, z: (s, z), {"max_depth": 2.5}, "max_depth is 2.5"),
     (lambda s, z: (s, z), {"max_depth": True}, "max_depth is True"),

@@ -108,7 +108,7 @@ def test_the_table_says_scores_and_samples(files, both, capsys):
     assert [line.split()[0] for line in printed.splitlines()[2 : 2 + len(EVERY)]] == EVERY
     assert re.search(f"InfoM +modularity +{info.infom:.3f} +200\n", printed)
     assert printed.splitlines()[5].split()[-1] == "60"
-    assert "2 sources; 3 continuous latents, 3 active; paper protocol" in printed and "--discrete" not in printed
+    assert "2 sources; 3 continuous latents, 3 active; field protocol" in printed and "--discrete" not in printed
 
 
 def test_options_reach_the_metrics(files, both, capsys):
@@ -117,6 +117,17 @@ def test_options_reach_the_metrics(files, both, capsys):
     printed = capsys.readouterr().out
     info = infomec(both[0], both[1].round(), discrete=True, protocol="code")
     assert re.search(f"InfoE +explicitness +{info.infoe:.3f} ", printed) and "discrete latents" in printed
+
+
+@pytest.mark.parametrize(("asked", "protocol"), [([], "field"), (["--protocol", "paper"], "paper")])
+def test_the_default_is_the_fields_dci_and_the_texts_infomec(files, both, capsys, asked, protocol):
+    sources, latents = both
+    printed = (main(["score", "both.npz", "--dci-samples", "0", *asked]), capsys.readouterr().out)[1]
+    info = infomec(sources, latents, discrete=False)
+    trees = dci(sources, latents, protocol=protocol)
+    for name, value in {"InfoM": info.infom, "InfoE": info.infoe, "D": trees.d, "C": trees.c}.items():
+        assert re.search(rf"^{name} .* {value:.3f} ", printed, re.MULTILINE)
+    assert f"{protocol} protocol (DCI: splits are offered" in printed
 
 
 def test_every_score_is_that_of_its_function(both):

@@ -3,9 +3,12 @@
 import pytest
 import torch
 
+from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import load_dataset
 from disentangle_repro.models import create_model
 from disentangle_repro.papers import PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import rounds, run_spec
 from disentangle_repro.train import Training, fit, make_optimizer
 
 NOT_ALIKE = [
@@ -74,10 +77,18 @@ def test_the_code_bounds_only_the_gradients_of_what_decays():
     assert all(name.endswith(("bias", "codebooks")) for name in free)
 
 
-@pytest.mark.parametrize(("protocol", "judging", "generating"), [("code", 200_000, 40_000), ("paper", 166_667, 33_333)])
-def test_infogans_make_the_steps_of_their_protocol(protocol, judging, generating):
-    "train_gan.py: 200,000 steps of encoder and critic, one of the generator at every fifth (R1); text: 200,000 in all."
-    for name in ("infowgan_gp", "qlinfowgan_gp"):
-        steps = PAPERS["qlae"].hyperparameters(name, "shapes3d", protocol)["training"]["steps"]
-        rounds, rest = divmod(steps, 6)
-        assert (5 * rounds + rest, rounds) == (judging, generating)
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+def test_infogans_make_the_steps_of_table_10_and_a_scales_updates_are_rounds(protocol):
+    "train_gan.py: num_steps counts 200,000 steps of encoder and critic; one of the generator at every fifth (R1)."
+    for name in ("infowgan_gp", "qlinfowgan_gp", "qlinfowgan_gp_no_weight_decay"):
+        how = PAPERS["qlae"].hyperparameters(name, "shapes3d", protocol)
+        assert how["training"]["steps"] == 200_000 + 40_000
+        for scale in ("smoke", "cpu", "short"):
+            spec = run_spec("qlae", name, "shapes3d", Request(SCALES[scale], protocol=protocol))
+            critic_steps = how["model"]["critic_steps"]
+            steps = create_model(name, dataset="shapes3d", width=0.05, critic_steps=critic_steps).steps()
+            generator = sum(step.loss.__name__ == "generator_loss" for step in steps)
+            whole, rest = divmod(spec.part("training")["steps"], len(steps))
+            autoencoder = run_spec("qlae", "ae", "shapes3d", Request(SCALES[scale], protocol=protocol))
+            as_many = 4_000 if scale == "short" else autoencoder.part("training")["steps"]
+            assert (generator, rest, whole, rounds(spec)) == (1, 0, as_many, as_many)

@@ -77,7 +77,7 @@ def test_the_others_over_batches():
 
 OF_ARRAYS = {
     "MIG": ("mig", {"bins": 7}),
-    "MIGSup": ("mig_sup", {}),
+    "MIGSup": ("mig_sup", {"average": "all"}),
     "Modularity": ("modularity_score", {"bins": 9}),
     "DCIMIG": ("dcimig", {}),
     "JEMMIG": ("jemmig", {}),
