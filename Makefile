@@ -1,5 +1,6 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
-#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=)
+#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
+#               SET="training.batch_size=32": any hyperparameter, several separated by blanks)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
@@ -22,6 +23,7 @@ SOURCE ?= rendered
 PROTOCOL ?= paper
 SEEDS ?=
 UPDATES ?=
+SET ?=
 MODELS ?=
 ENGINE ?= local
 DATASETS ?=
@@ -40,7 +42,7 @@ READY := .venv/ready
 # What tables are asked for, in the words of the commands
 REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
-    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
+    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS)) $(if $(SET),--set $(SET))
 
 .PHONY: tables plan report verify data proofs test test-types test-chapters test-code chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
 

@@ -29,9 +29,9 @@ from ..train.store import Store
 
 # %% auto #0
 __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
-           'table_cells', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds', 'number', 'overlap_best',
-           'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows',
-           'footnote', 'write_frame', 'write_table', 'page']
+           'table_cells', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds', 'number',
+           'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html',
+           'equal_rows', 'footnote', 'write_frame', 'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -112,6 +112,7 @@ def table_cells(
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
+            how |= {"set": set_text(request.set)} if request.set else {}
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
                 scores = list(by_seed.values())
@@ -121,6 +122,11 @@ def table_cells(
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a paired comparison needs
                 rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/01_layout.ipynb #f75a1818
+def set_text(values: Mapping[str, Any]) -> str:
+    "Hyperparameters that a request sets, as text."
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
 
 # %% ../../nbs/tables/01_layout.ipynb #9afe25dd
 def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
@@ -248,6 +254,8 @@ def footnote(cells: pd.DataFrame) -> str:
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
     mixed = any(len(device_kinds(text)) > 1 for text in run.device)
     marks = f"{MIXED}: seeds from several kinds of device, which round differently. " if mixed else ""
+    if "set" in run:
+        protocol += f"; set where a model has it: {cell.set}"
     where = f"data: {data}; device: {used or 'none yet'}"
     return f"Ours: {scale}{protocol}; {where}. {marks}{BOLD} {equal_rows(cells)}".strip()
 
