@@ -1,5 +1,6 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
 #               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
+#               SET="training.batch_size=32": any hyperparameter, several separated by blanks,
 #               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
 # make report   what there is so far as web pages, under paper_tables/report
@@ -23,6 +24,7 @@ SOURCE ?= rendered
 PROTOCOL ?= paper
 SEEDS ?=
 UPDATES ?=
+SET ?=
 MODELS ?=
 ENGINE ?= local
 DATASETS ?=
@@ -43,7 +45,7 @@ READY := .venv/ready
 # What tables are asked for, in the words of the commands
 REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
-    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS))
+    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS)) $(if $(SET),--set $(SET))
 
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)

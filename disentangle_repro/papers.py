@@ -5,12 +5,14 @@
 # %% ../nbs/papers.ipynb #5a3186d9
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from .asymmetry.paper import PAPER as ASYMMETRY
 from .core.errors import check_choice
 from .core.extensions import check_new
+from .core.hyperparameters import flat, merged, nested, with_defaults
 from .core.paper import Model, Paper, Table
 from .data.load import GRIDS, NAMES, PUBLISHED, RENDERED, SCENES
 from .factorqvae.paper import PAPER as FACTORQVAE
@@ -139,13 +141,18 @@ def add_row(
     *,
     like: str,  # the paper's model whose tables, training and hyperparameters it takes
     title: str = "",  # as tables print it; left out: the name
+    hyperparameters: Mapping[str, Any] | None = None,  # of any part, such as `{"training.batch_size": 32}`
     **own: Any,  # the model's hyperparameters that it has besides, or that are different: numbers and strings
 ) -> None:
     "Add a model to the tables of a paper that have `like`; `ValueError` where one of the names will not do."
     of = PAPERS[check_choice("paper", paper, PAPERS)]
     check_choice("like", like, [name for name, row in of.models.items() if row.setting is not None])
     check_choice("model", model, list_models()), check_new("model", model, of.models)
-    row = Model(MODEL_NAMES.setdefault(model, title or model), like=like, own={"model": own})
+    known = flat(with_defaults(of.models[like].setting.text))
+    for name in hyperparameters or {}:
+        check_choice("hyperparameters", name, known)
+    different = merged({"model": own}, nested(hyperparameters or {}))
+    row = Model(MODEL_NAMES.setdefault(model, title or model), like=like, own=different)
     tables = tuple(with_row(table, model, like) for table in of.tables)
     PAPERS[paper] = replace(of, models={**of.models, model: row}, tables=tables)
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
+from .errors import check_choice
+
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'make_generator', 'seeded', 'fixed_threads']
+__all__ = ['pick_device', 'device_name', 'make_generator', 'seeded', 'fixed_threads', 'set_float32_products', 'float32_products',
+           'float32_products_in']
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -58,3 +62,40 @@ def fixed_threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+# %% ../../nbs/core/02_device.ipynb #480ae586
+def _tf32_switches() -> list[tuple[Any, str]]:
+    "PyTorch's settings for matrix products and for convolutions: owners and names."
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    older = [(matmul, "allow_tf32"), (cudnn, "allow_tf32")]
+    try:
+        return [(owner, name) for owner, name in older if getattr(owner, name) is not None]
+    except RuntimeError:  # somebody has set the newer ones
+        return [(owner, "fp32_precision") for owner in (matmul, cudnn.conv, cudnn.rnn)]
+
+
+def set_float32_products(kind: str = "ieee") -> None:
+    'Matrix products and convolutions of float32 on CUDA are "ieee", or "tf32"; sums of bf16 products are in float32.'
+    check_choice("kind", kind, ("ieee", "tf32"))
+    for owner, name in _tf32_switches():
+        setattr(owner, name, kind == "tf32" if name == "allow_tf32" else kind)
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+# %% ../../nbs/core/02_device.ipynb #0b1d6fe3
+def float32_products() -> dict[str, str]:
+    'What matrix products and convolutions of float32 on CUDA are: "ieee" or "tf32".'
+    matmul, convolution, *_ = (getattr(owner, name) in (True, "tf32") for owner, name in _tf32_switches())
+    return {"matmul": "tf32" if matmul else "ieee", "convolution": "tf32" if convolution else "ieee"}
+
+
+@contextmanager
+def float32_products_in(kind: str) -> Iterator[None]:
+    "`set_float32_products` inside, and as it was outside."
+    reduced, matmul = "allow_bf16_reduced_precision_reduction", torch.backends.cuda.matmul
+    before = [(owner, name, getattr(owner, name)) for owner, name in [*_tf32_switches(), (matmul, reduced)]]
+    set_float32_products(kind)
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)

@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from ..core.device import device_name, pick_device
+from ..core.device import device_name, pick_device, set_float32_products
 from ..core.engine import n_workers
 from ..core.extensions import load_extensions
 from ..core.run_spec import RunSpec
@@ -255,6 +255,7 @@ def plan_parser() -> argparse.ArgumentParser:
 def pick_probed() -> torch.device:
     "The device to try models on, set up as a run on it would have it."
     device = pick_device()
+    set_float32_products()
     if device.type == "cpu":
         torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
     return device

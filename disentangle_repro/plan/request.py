@@ -6,21 +6,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
 
 from tqdm import tqdm
 
 from ..core.engine import check_engine
+from ..core.errors import check_choice
+from ..core.hyperparameters import DEFAULTS, flat
 from ..core.scale import SCALES, Scale, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
-from ..papers import PAPERS
+from ..papers import PAPERS, trained
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['Request', 'with_protocol', 'positive', 'known_engine', 'add_limit', 'parser', 'asked_request', 'asked_limit',
-           'asked_papers']
+__all__ = ['Request', 'settable', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit',
+           'parser', 'asked_request', 'asked_limit', 'asked_papers']
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)
@@ -32,6 +37,36 @@ class Request:
     protocol: str = "paper"  # "paper" or "code"
     seeds: int | None = None  # how many; the scale's number when left out
     updates: int | None = None  # of each run; the scale's number when left out
+    set: Mapping[str, Any] = field(default_factory=dict)  # such as `{"training.batch_size": 32}`, for runs that have it
+
+    def __post_init__(self):
+        check_set(self.set)
+
+# %% ../../nbs/plan/01_request.ipynb #54459d8f
+def settable() -> dict[str, set[type]]:
+    "The full names of hyperparameters that runs have, with the types of their values."
+    kinds: dict[str, set[type]] = {}
+    cells = [
+        (of, model, dataset)
+        for of in PAPERS.values()
+        for model, dataset in product(dict.fromkeys(map(of.run_as, trained(of))), of.datasets)
+    ]
+    for how in (DEFAULTS, *(of.hyperparameters(model, dataset) for of, model, dataset in cells)):
+        parts = {part: values for part, values in how.items() if part in DEFAULTS and part != "measurement"}
+        for name, value in flat(parts).items():
+            kinds.setdefault(name, set()).add(type(value))
+    return kinds
+
+
+def check_set(values: Mapping[str, Any]) -> None:
+    "`ValueError` for a name that no run has, with those that there are, or a value of another type."
+    known = settable() if values else {}
+    for name, value in values.items():
+        kinds = known[check_choice("set", name, sorted(known))] - {type(None)}
+        fits = type(value) in kinds or (type(value) is int and float in kinds) or value is None or not kinds
+        if not fits:
+            needed = " or ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"set has {name}={value!r} but {name} is of type {needed}.")
 
 # %% ../../nbs/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
@@ -53,6 +88,17 @@ def known_engine(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
+# %% ../../nbs/plan/01_request.ipynb #48714d19
+def name_and_value(text: str) -> tuple[str, Any]:
+    "A hyperparameter and its value, from `training.batch_size=32`; a value is a number, true, false, null or a word."
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a name and a value, such as training.batch_size=32.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
 # %% ../../nbs/plan/01_request.ipynb #f7f9c91a
 def add_limit(options: argparse.ArgumentParser) -> None:
     "The options of a command that does runs and may have to end."
@@ -73,6 +119,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--protocol", default="paper", choices=("paper", "code"), help="the text or the released code")
     options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
     options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
+    options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",
+                         help="hyperparameters, such as training.batch_size=32")  # fmt: skip
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     add_limit(options)
     return options
@@ -81,7 +129,10 @@ def parser() -> argparse.ArgumentParser:
 def asked_request(options: argparse.Namespace) -> Request:
     "How the options ask for runs to be made."
     how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
-    return Request(pick_scale(options.scale), **how)
+    try:
+        return Request(pick_scale(options.scale), **how, set=dict(options.set))
+    except ValueError as error:  # of `--set`
+        parser().error(str(error))
 
 
 def asked_limit(

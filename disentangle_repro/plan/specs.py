@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from ..core.errors import check_choice
-from ..core.hyperparameters import Setting
+from ..core.hyperparameters import Hyperparameters, Setting, flat, merged, nested, with_defaults
 from ..core.paper import Table
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES, Scale, at_scale
@@ -22,15 +22,23 @@ from ..train.shortened import compensated
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Entry', 'GATES', 'revision', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing', 'best_entry',
-           'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs', 'is_measurement',
-           'is_alone', 'paper_tables', 'Wanted', 'wanted', 'after_tuning']
+__all__ = ['Entry', 'GATES', 'revision', 'with_set', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
+           'best_entry', 'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs',
+           'is_measurement', 'is_alone', 'paper_tables', 'Wanted', 'wanted', 'after_tuning']
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def revision(paper: str, model: str) -> int:
     "The revision of a model's code today; 1 for one that no paper has."
     known = paper in PAPERS and PAPERS[paper].lent(model) in trained(PAPERS[paper])
     return PAPERS[paper].setting(model).revision if known else 1
+
+# %% ../../nbs/plan/02_specs.ipynb #158650b7
+def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyperparameters:
+    "Hyperparameters with what a request sets, where a run has it."
+    known = flat(with_defaults(hyperparameters))
+    taken = {name: value for name, value in values.items() if name in known}
+    floats = {name: float(value) for name, value in taken.items() if type(value) is int and type(known[name]) is float}
+    return merged(hyperparameters, nested(taken | floats))
 
 # %% ../../nbs/plan/02_specs.ipynb #5d3cb34b
 def run_spec(
@@ -48,6 +56,7 @@ def run_spec(
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
         hyperparameters = compensated(at_full_scale, hyperparameters, tuned)
+    hyperparameters = with_set(hyperparameters, request.set)
     data = hyperparameters["data"]
     if data["images"] is not None:
         data["images"] = min(data["images"], describe(dataset)["size"])

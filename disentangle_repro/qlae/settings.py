@@ -13,8 +13,8 @@ from ..core.hyperparameters import Pieces, Setting, merged
 from .infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'RELEASED', 'AUTOENCODERS_RELEASED',
-           'INFOGANS_RELEASED', 'DATASETS', 'SOURCES', 'OF_INFOGANS', 'OF_VECTORS', 'BETAS', 'ACTIVITIES', 'DECAYS',
+__all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'CRITIC_STEPS', 'ROUNDS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'RELEASED',
+           'AUTOENCODERS_RELEASED', 'DATASETS', 'SOURCES', 'OF_INFOGANS', 'OF_VECTORS', 'BETAS', 'ACTIVITIES', 'DECAYS',
            'GAN_DECAYS', 'QLAE_DECAY', 'QLGAN_DECAY', 'SETTINGS', 'on_each', 'autoencoder', 'infogan']
 
 # %% ../../nbs/qlae/03_settings.ipynb #8d2b7ee7
@@ -29,10 +29,12 @@ AUTOENCODERS = merged(COMMON, {
     "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
     "training": {"steps": 200_000, "batch_size": 128},
 })  # fmt: skip
+CRITIC_STEPS = 5  # R1; not printed
+ROUNDS = 200_000 // CRITIC_STEPS
 INFOGANS = merged(COMMON, {
     "optimizer": {"learning_rate": 2e-4, "beta1": 0.0, "beta2": 0.9},
-    "training": {"steps": 200_000, "batch_size": 64},
-    "model": {"critic_steps": 5},
+    "training": {"steps": ROUNDS * (CRITIC_STEPS + 1), "steps_per_round": CRITIC_STEPS + 1, "batch_size": 64},
+    "model": {"critic_steps": CRITIC_STEPS},
 })  # its weights (200, 10, 1) are the model's own  # fmt: skip
 QUANTISER = {"n_values": 10, "quantize": 0.01, "commit": 0.01}
 VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}
@@ -44,7 +46,6 @@ RELEASED = {
     "scoring": asdict(PROCEDURES["qlae"]),
 }
 AUTOENCODERS_RELEASED = merged(RELEASED, {"optimizer": {"beta2": 0.999}})
-INFOGANS_RELEASED = merged(RELEASED, {"training": {"steps": 240_000}})
 
 # %% ../../nbs/qlae/03_settings.ipynb #009ffc57
 DATASETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
@@ -95,7 +96,7 @@ def infogan(
 ) -> Setting:
     "The setting of an InfoWGAN-GP (qlae, table 10)."
     text = merged(INFOGANS, {"optimizer": {"weight_decay": weight_decay}, "model": model})
-    return Setting(text, INFOGANS_RELEASED, sources=OF_INFOGANS, **more)
+    return Setting(text, RELEASED, sources=OF_INFOGANS, **more)
 
 # %% ../../nbs/qlae/03_settings.ipynb #f66a48b1
 BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -112,10 +113,10 @@ SETTINGS = {
     ),
     "vqvae": autoencoder(VECTOR_QUANTISER, sources=OF_VECTORS, revision=2),
     "qlae": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
-    "infowgan_gp": infogan({}, 0.001, grid=GAN_DECAYS),
-    "qlinfowgan_gp": infogan(QUANTISER, QLGAN_DECAY, grid=GAN_DECAYS, revision=2),
+    "infowgan_gp": infogan({}, 0.001, grid=GAN_DECAYS, revision=2),
+    "qlinfowgan_gp": infogan(QUANTISER, QLGAN_DECAY, grid=GAN_DECAYS, revision=3),
     "qlae_global_codebook": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
     "qlae_no_weight_decay": autoencoder(QUANTISER, revision=2),
     "vqvae_weight_decay": autoencoder(VECTOR_QUANTISER, 0.01, OF_VECTORS, grid=DECAYS, revision=2),
-    "qlinfowgan_gp_no_weight_decay": infogan(QUANTISER, revision=2),
+    "qlinfowgan_gp_no_weight_decay": infogan(QUANTISER, revision=3),
 }

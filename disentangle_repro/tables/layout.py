@@ -28,10 +28,10 @@ from ..core.run_spec import RunSpec
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
-           'table_cells', 'updates_behind', 'trainings_behind', 'devices', 'number', 'overlap_best',
-           'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows',
-           'footnote', 'write_frame', 'write_table', 'page']
+__all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
+           'table_cells', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds', 'number',
+           'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html',
+           'equal_rows', 'footnote', 'write_frame', 'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -112,6 +112,7 @@ def table_cells(
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
+            how |= {"set": set_text(request.set)} if request.set else {}
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
                 scores = list(by_seed.values())
@@ -121,6 +122,11 @@ def table_cells(
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a paired comparison needs
                 rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/01_layout.ipynb #f75a1818
+def set_text(values: Mapping[str, Any]) -> str:
+    "Hyperparameters that a request sets, as text."
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
 
 # %% ../../nbs/tables/01_layout.ipynb #9afe25dd
 def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
@@ -137,6 +143,15 @@ def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) ->
 def devices(runs: list[dict[str, Any]]) -> str:
     "The devices that runs were made on."
     return ", ".join(sorted({run["environment"]["device"] for run in runs}))
+
+# %% ../../nbs/tables/01_layout.ipynb #0df975b9
+MIXED = "†"
+
+
+def device_kinds(devices: str) -> set[str]:  # of a cell, as `devices` gives them
+    "The kinds of device in a list of devices: `CPU`, or a GPU's name."
+    names = (name for name in devices.split(", ") if name and not name.startswith("threads:"))
+    return {"CPU" if name.startswith("CPU") else name for name in names}
 
 # %% ../../nbs/tables/01_layout.ipynb #b3cc67cc
 def number(value: float, half_width: float, decimals: int, missing: str) -> str:
@@ -189,8 +204,12 @@ def printed_cell(cell: Any) -> str:
 
 
 def our_cell(cell: Any, most: int) -> str:
-    "Ours with its interval, and with its seeds where these are fewer than the row's `most`, or only one."
+    """Ours with its interval, and with its seeds where these are fewer than the row's `most`, or only one.
+
+    Marked where its seeds come from several kinds of device.
+    """
     text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), "not run")
+    text += MIXED * (not math.isnan(cell.ours) and len(device_kinds(cell.device)) > 1)
     few = not math.isnan(cell.ours) and (cell.seeds == 1 or cell.seeds < most)
     return f"{text} ({cell.seeds} seed{'s' * (cell.seeds != 1)})" if few else text
 
@@ -233,7 +252,12 @@ def footnote(cells: pd.DataFrame) -> str:
     trained = f", {updates} updates" if run.updates.any() else ""
     scale = f"scale **{cell.scale}** ({SCALES[cell.scale].purpose}){trained}"
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
-    return f"Ours: {scale}{protocol}; data: {data}; device: {used or 'none yet'}. {BOLD} {equal_rows(cells)}".strip()
+    mixed = any(len(device_kinds(text)) > 1 for text in run.device)
+    marks = f"{MIXED}: seeds from several kinds of device, which round differently. " if mixed else ""
+    if "set" in run:
+        protocol += f"; set where a model has it: {cell.set}"
+    where = f"data: {data}; device: {used or 'none yet'}"
+    return f"Ours: {scale}{protocol}; {where}. {marks}{BOLD} {equal_rows(cells)}".strip()
 
 # %% ../../nbs/tables/01_layout.ipynb #61862e9e
 def write_frame(

@@ -34,7 +34,8 @@ __all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line
 def tables_folder(request: Request) -> Path:
     "Where the tables of a request are written."
     of_protocol = "" if request.protocol == "paper" else f"_{request.protocol}"
-    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}"
+    of_set = "".join(f"_{name}={value}" for name, value in request.set.items())  # never among the scale's own
+    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}{of_set}"
 
 
 def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
@@ -100,7 +101,7 @@ def make_tables(
 # %% ../../nbs/tables/08_make.ipynb #c33b8f4d
 def is_study(options: argparse.Namespace) -> bool:
     "Whether the kept records are what is asked for: no scale named, no GPU, and nothing else that changes a run."
-    changed = (options.scale, options.seeds, options.updates, options.models, options.datasets)
+    changed = (options.scale, options.seeds, options.updates, options.models, options.datasets, options.set)
     plain = options.source == "rendered" and options.protocol == "paper" and not any(changed)
     return plain and pick_scale().name == "cpu"
 

@@ -21,8 +21,8 @@ from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'PRODUCTS', 'to_float32', 'processor_flags', 'multiplies_bfloat16', 'rounded', 'RoundedProducts',
-           'in_bfloat16', 'outermost', 'networks_in', 'pick_precision']
+__all__ = ['PRECISIONS', 'PRODUCTS', 'ROUNDED', 'to_float32', 'processor_flags', 'multiplies_bfloat16', 'rounded',
+           'RoundedProducts', 'RoundedResults', 'in_bfloat16', 'outermost', 'networks_in', 'pick_precision']
 
 # %% ../../nbs/train/06_precision.ipynb #f7d27600
 PRECISIONS = ("fp32", "bf16")
@@ -77,6 +77,20 @@ class RoundedProducts(TorchFunctionMode):
             args, kwargs = tree_map(rounded, (args, kwargs or {}))
             return function(*args, **kwargs).bfloat16()
 
+# %% ../../nbs/train/06_precision.ipynb #3e8b684a
+ROUNDED = frozenset({
+    F.group_norm, torch.group_norm, F.layer_norm, torch.layer_norm, F.softmax, torch.softmax, Tensor.softmax,
+    torch.sum, Tensor.sum, F.interpolate,
+})  # fmt: skip
+
+
+class RoundedResults(TorchFunctionMode):
+    "Under CUDA's autocast to bf16: the functions of `ROUNDED` return bf16 for bf16, as they do on a CPU."
+
+    def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        return result.bfloat16() if function in ROUNDED and args[0].dtype == torch.bfloat16 else result
+
 # %% ../../nbs/train/06_precision.ipynb #d4bbf8ef
 def in_bfloat16(forward: Callable[..., Any], device_type: str) -> Callable[..., Any]:
     "A network's `forward` with products in bf16 and outputs in float32."
@@ -84,7 +98,8 @@ def in_bfloat16(forward: Callable[..., Any], device_type: str) -> Callable[..., 
     @wraps(forward)
     def run(*inputs: Any, **named: Any) -> Any:
         products = nullcontext() if multiplies_bfloat16(device_type) else RoundedProducts(device_type)
-        with torch.autocast(device_type, torch.bfloat16, cache_enabled=False), products:
+        results = RoundedResults() if device_type == "cuda" else nullcontext()
+        with torch.autocast(device_type, torch.bfloat16, cache_enabled=False), results, products:
             output = forward(*inputs, **named)
         return to_float32(output)
 

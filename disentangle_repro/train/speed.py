@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.mkldnn import to_mkldnn
 
-from ..core.device import make_generator
+from ..core.device import float32_products, float32_products_in, make_generator
 from .loop import CudaGraphStep, Training, draw_batch
 
 # %% auto #0
@@ -64,12 +64,8 @@ def matmul_rates(device: torch.device, n: int | None = None) -> dict[str, float]
     if device.type == "cpu" and torch.backends.mkldnn.is_available():
         dense, given = to_mkldnn(nn.Linear(n, n, bias=False).eval()), left.to_mkldnn()
         products["oneDNN"] = lambda: dense(given)
-    matmul, before = torch.backends.cuda.matmul, torch.backends.cuda.matmul.allow_tf32
-    matmul.allow_tf32 = torch.backends.cudnn.allow_tf32
-    try:
+    with float32_products_in(float32_products()["convolution"]):
         return {name: 2e-9 * n**3 / min(call_seconds(product, 30, device)) for name, product in products.items()}
-    finally:
-        matmul.allow_tf32 = before
 
 # %% ../../nbs/train/04_speed.ipynb #00719551
 def step_speed(training: Training, n: int = 20) -> dict[str, float]:  # `milliseconds`, `images_per_second`, `gflops`

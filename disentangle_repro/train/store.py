@@ -21,15 +21,15 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from ..core.device import device_name
+from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError
 from ..core.files import project_root, set_aside, remove_unfinished, write_text, written_whole
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'environment', 'digest', 'write_record', 'read_record', 'held',
-           'last_states', 'copy_kept', 'Store', 'project_store']
+__all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
+           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -46,16 +46,28 @@ def git_commit() -> str | None:
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
+def cuda_versions() -> dict[str, str]:
+    "Versions of CUDA and cuDNN that PyTorch has, and of the driver; empty where it is unknown."
+    ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        driver = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60).stdout.split()[:1]
+    except (OSError, subprocess.SubprocessError):
+        driver = []
+    return {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version()), "driver": "".join(driver)}
+
+
 def environment(device: Any) -> dict[str, Any]:
-    "The environment of a record: commit, device, threads, instruction set, versions of libraries, extensions."
+    "The environment of a record: commit, device, threads, instruction set, float32 products, versions, extensions."
     return {
         "commit": git_commit(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
+        "float32": float32_products(),
         "python": platform.python_version(),
         **{library: version(library) for library in LIBRARIES},
+        **(cuda_versions() if torch.device(device).type == "cuda" else {}),
         **({"extensions": dict(LOADED)} if LOADED else {}),
     }
 

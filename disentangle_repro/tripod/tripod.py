@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
+from ..core.device import float32_products_in
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
@@ -28,16 +29,10 @@ __all__ = ['FIXED_SCALE', 'full_precision', 'Tripod', 'normalised', 'NaiveTripod
 # %% ../../nbs/tripod/06_tripod.ipynb #eca478ba
 @contextmanager
 def full_precision(device_type: str) -> Iterator[None]:
-    "Forward passes in single precision: outside of autocast, and on a CUDA device without TF32 in convolutions."
-    convolutions = torch.backends.cudnn.conv
-    before = convolutions.fp32_precision
-    convolutions.fp32_precision = "ieee"
-    try:
-        lowered = torch.amp.is_autocast_available(device_type)
-        with torch.autocast(device_type, enabled=False) if lowered else nullcontext():
-            yield
-    finally:
-        convolutions.fp32_precision = before
+    "Forward passes in single precision: outside of autocast, and on a CUDA device without TF32."
+    lowered = torch.amp.is_autocast_available(device_type)
+    with float32_products_in("ieee"), torch.autocast(device_type, enabled=False) if lowered else nullcontext():
+        yield
 
 # %% ../../nbs/tripod/06_tripod.ipynb #f42e7cd4
 class Tripod(Autoencoder):

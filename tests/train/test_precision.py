@@ -1,12 +1,15 @@
 "A step with networks in bf16: every model takes one, and nothing but the inside of its networks is in bf16."
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
@@ -249,6 +252,60 @@ def test_the_processors_flags_are_those_that_pytorch_knows(tmp_path):
         pytest.skip("this PyTorch does not tell")
     for name in ("avx512_bf16", "amx_bf16", "avx2"):
         assert (name in known) == (name in chapter.processor_flags())
+
+
+class Types(TorchFunctionMode):
+    "Which functions are called inside networks, with the types of what they return."
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.__getitem__:  # which would look for a GPU
+            result = args[0].new_empty(torch.empty(args[0].shape, device="meta")[args[1]].shape)
+        else:
+            result = function(*args, **(kwargs or {}))
+        kinds = [x.dtype for x in tree_leaves(result) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        if kinds and torch.bfloat16 in [x.dtype for x in tree_leaves((args, result)) if isinstance(x, torch.Tensor)]:
+            self.seen.append((getattr(function, "__name__", str(function)), *kinds))
+        return result
+
+
+def network_types(network, inputs, device: str) -> list:
+    "The types inside a network in bf16, on a fake device: with shapes and types, and no numbers."
+    types = Types()
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        network.to_empty(device=device)
+        given = tree_map(lambda x: torch.empty(x.shape, dtype=x.dtype, device=device), inputs)
+
+        def watched(*given):
+            with types:
+                return network.forward(*given)
+
+        chapter.in_bfloat16(watched, device)(*given)
+    return types.seen
+
+
+@pytest.mark.parametrize("kind,name", [case for case in CASES if case[1] in KIN])
+def test_a_gpu_computes_in_the_types_of_the_cpu(kind, name, monkeypatch):
+    "Without one: autocast is told that there is one, and tensors are fake."
+    monkeypatch.setattr("torch.cuda.amp.common.amp_definitely_not_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda **_: True)
+    monkeypatch.setattr(chapter, "multiplies_bfloat16", lambda device: True)
+    training, taken = new_training(kind, name, **({"critic_steps": 1} if "wgan" in name else {})), {}
+    for network in training.model.networks:
+        network.register_forward_pre_hook(lambda module, given: taken.setdefault(module, given) and None)
+    for _ in training.steps:
+        training.update()
+    compared = 0
+    for network, inputs in taken.items():
+        found = {}
+        for device in ("cpu", "cuda"):
+            found[device] = network_types(deepcopy(network), inputs, device)
+        assert found["cuda"] == found["cpu"]
+        compared += any(torch.bfloat16 in types for _, *types in found["cpu"])
+    assert compared == len(taken) > 0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: recorded updates")

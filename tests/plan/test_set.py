@@ -1,0 +1,82 @@
+"Any hyperparameter set by a command: in the specification, the name, the record and the note of the table."
+
+import re
+
+import pytest
+
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.papers import METRIC_NAMES, PAPERS
+from disentangle_repro.plan.request import Request, asked_request, parser
+from disentangle_repro.plan.specs import run_spec, table_specs
+from disentangle_repro.tables import make
+from disentangle_repro.tables.layout import footnote, table_cells
+from disentangle_repro.tables.make import is_study, tables_folder
+from disentangle_repro.train.store import Store
+
+SMOKE = Request(SCALES["smoke"])
+
+
+def asked(*options: str) -> Request:
+    return asked_request(parser().parse_args(["--scale", "smoke", *options]))
+
+
+def test_it_is_in_the_record_and_the_name_and_the_note(tmp_path, monkeypatch):
+    store = Store(tmp_path / "runs", tmp_path / "results")
+    monkeypatch.setattr(make, "project_store", lambda: store)
+    monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: None)
+
+    def done(spec, store):
+        scores = {metric: 0.5 for metric in METRIC_NAMES}
+        store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
+
+    monkeypatch.setattr(make.do_runs, "__defaults__", (done,))
+    options = "--papers qlae --scale smoke --models ae --datasets mpi3d --set training.batch_size=32 model.beta=2"
+    assert make.main(options.split()) == 0
+    (record,), _ = store.everything()
+    assert record["spec"]["hyperparameters"]["training"]["batch_size"] == 32
+    assert "beta" not in record["spec"]["hyperparameters"]["model"], "an autoencoder has none"
+    plain = run_spec("qlae", "ae", "mpi3d", SMOKE)
+    assert record["id"] != plain.id and record["id"].startswith(plain.id[:-8])
+    request, table = asked("--set", "training.batch_size=32", "model.beta=2"), PAPERS["qlae"].tables[0]
+    cells = table_cells(table, request, store)
+    assert cells.ours.notna().sum() == len(table.metrics)
+    assert "set where a model has it: training.batch_size = 32, model.beta = 2" in footnote(cells)
+    without = table_cells(table, SMOKE, store)
+    assert without.ours.isna().all() and "set" not in without and "set where" not in footnote(without)
+    assert tables_folder(request) != tables_folder(SMOKE) == tables_folder(asked())
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_nothing_set_changes_no_name_and_what_is_set_is_set_last(paper, tmp_path):
+    store, table = Store(tmp_path / "runs", tmp_path / "results"), PAPERS[paper].tables[0]
+    plain, same, other = (
+        table_specs(table, Request(SCALES["cpu"], set=values), store)
+        for values in ({}, {"optimizer.weight_decay": 0.5}, {"training.precision": "fp32", "training.batch_size": 7})
+    )
+    assert [spec.id for spec in plain] == [spec.id for spec in table_specs(table, Request(SCALES["cpu"]), store)]
+    assert {spec.part("optimizer")["weight_decay"] for spec in same} == {0.5}
+    of_training = [spec.part("training") for spec in other]
+    assert {(how["precision"], how["batch_size"]) for how in of_training} == {("fp32", 7)}
+    assert not {spec.id for spec in plain} & {spec.id for spec in other}
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ("training.batchsize=32", "set is 'training.batchsize' but must be one of.*'training.batch_size'"),
+    ("batch_size=32", "set is 'batch_size' but must be one of.*'training.batch_size'"),
+    ("training.batch_size=many", "set has training.batch_size='many' but training.batch_size is of type int"),
+    ("training.batch_size=1.5", "type int"), ("optimizer.decay_biases=1", "type bool"),
+    ("training.batch_size", "must be a name and a value, such as training.batch_size=32"),
+])  # fmt: skip
+def test_a_wrong_name_or_value_is_refused_before_anything_is_trained(wrong, said, capsys):
+    with pytest.raises(SystemExit):
+        make.main(["--scale", "smoke", "--set", wrong])
+    assert re.search(said, " ".join(capsys.readouterr().err.split()))
+
+
+def test_a_whole_number_is_the_same_float():
+    of = [run_spec("qlae", "beta_vae", "mpi3d", Request(SCALES["smoke"], set={"model.beta": b})).id for b in (2, 2.0)]
+    assert of[0] == of[1]
+
+
+def test_what_is_set_is_not_the_study():
+    assert not is_study(parser().parse_args(["--set", "training.batch_size=32"]))
