@@ -54,6 +54,7 @@ from disentangle_repro.psa.mixture_experiment import (
     train,
 )
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention, active, iterate
+from .released_models import DiscretizedNormal, ReleasedMixture
 from disentangle_repro.psa.slot_alignment import (
     AffineMap,
     Slots,
@@ -1349,3 +1350,48 @@ def _():
     for kind, of_kind in ratios.unrelated.items():
         least = np.reshape(of_kind, (3, 10)).mean(0).min()
         assert least > MOST_APART, f"{kind} passes: {least:.2f} times as far as a run from itself"
+
+# %% ../../nbs/psa/09_released_models.ipynb #e5c23a53
+@proof_check("psa", "released likelihood", "the probabilities of the 256 levels of a colour add up to one")
+def _():
+    levels = torch.linspace(-1, 1, 256, dtype=torch.float64)
+    with seeded(0):
+        likelihood = DiscretizedNormal().double()
+    likelihood.log_scale.data = torch.tensor([-3.0, -1.0, 0.0], dtype=torch.float64)
+    drawn = torch.randn(50, 3, 1, 1, generator=make_generator(0), dtype=torch.float64)
+    seen = levels[torch.randint(256, (50, 3, 1, 1), generator=make_generator(1))]
+    for colour in range(3):
+        total = torch.zeros(50, dtype=torch.float64)
+        for level in levels:
+            images = seen.clone()
+            images[:, colour] = level
+            with torch.no_grad():
+                total += (-likelihood.surprise(drawn, images)[:, colour, 0, 0]).exp()
+        torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/09_released_models.ipynb #ce1ec14d
+@proof_check("psa", "released code, P24", "variances with a prior, about the previous means: number for number")
+def _():
+    with seeded(0):
+        layer = ReleasedMixture(3, 4, iterations=5).double()
+    z = 2 * torch.randn(3, 30, 4, generator=make_generator(0), dtype=torch.float64) + 1
+    with torch.no_grad():
+        out = layer(z)
+        means = layer.start(1)[0]
+    for image, features in enumerate(nn.functional.layer_norm(z, (4,))):
+        mean, deviation, weight = means.clone(), layer.start.log_scale.detach().exp().expand(3, 4), [1 / 3] * 3
+        spread = features.var(0) / 3 ** (1 / 4)
+        for _ in range(5):
+            joint = torch.stack([
+                weight[k] * torch.distributions.Normal(mean[k], deviation[k]).log_prob(features).sum(1).exp()
+                for k in range(3)
+            ])  # fmt: skip
+            a = joint / joint.sum(0)
+            before, n = mean, a.sum(1)
+            mean = torch.stack([sum(a[k, i] * features[i] for i in range(30)) / n[k] for k in range(3)])
+            squares = [sum(a[k, i] * (features[i] - before[k]) ** 2 for i in range(30)) for k in range(3)]
+            deviation = torch.stack([((spread + squares[k]) / (n[k] + 2 * 4 + 4)).sqrt() for k in range(3)])
+            weight = [n[k] / 30 for k in range(3)]
+        for found, wanted in ((out.mean, mean), (out.variance, deviation**2), (out.weight, torch.stack(weight))):
+            torch.testing.assert_close(found[image], wanted, rtol=0, atol=1e-6)
+        assert out.slots.equal(out.mean)
