@@ -1140,6 +1140,17 @@ def _():
         assert least < residual(moved, matched), "another map is better"
         assert least < residual(affine, shuffled(s, generator)), "another matching is better"
 
+# %% ../../nbs/psa/06_slot_metrics.ipynb #d80c1f06
+@proof_check("psa", "released SMCC", "unrelated slots score above a half, the same slots below one, in any order")
+def _():
+    generator = make_generator(0)
+    s, unrelated = (normal_slots(1000, 5, 16, generator=generator) for _ in range(2))
+    of = {protocol: smcc(s, unrelated, protocol=protocol) for protocol in ("paper", "code")}
+    assert of["code"] > 0.5 and of["paper"] < 0.3, f"unrelated slots: {of}"
+    same = smcc(s, shuffled(s, generator), protocol="code")
+    assert 0.9 < same < 0.98, f"the same slots: {same:.3f}"
+    assert abs(smcc(shuffled(s, generator), unrelated, protocol="code") - of["code"]) < 1e-9
+
 # %% ../../nbs/psa/06_slot_metrics.ipynb #890353f9
 @proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
 def _():

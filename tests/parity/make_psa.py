@@ -5,7 +5,8 @@ In a clone of it at `COMMIT`, in an environment with torch, numpy, scikit-learn,
     cd CLONE && PYTHONPATH=.:eval:PROJECT/tests/parity python PROJECT/tests/parity/make_psa.py
 
 imageio, torchvision and pytorch_fid are replaced by stand-ins. Models are built as `main.py` builds them, with the
-configuration of a data set and the options of the scripts, but with four slots. A weight that is zero and stays zero keeps its value.
+configuration of a data set and the options of the scripts, but with four slots. A weight that is zero, and stays zero
+in training, keeps its value.
 """
 
 import argparse
@@ -101,9 +102,10 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     assert BATCH == 2
     torch.manual_seed(0)
-    found = {kind: value for kind, value in scores().items()}
+    found = scores()
     with double_precision():
         models = {name: trained("objects_room", options) for name, options in CASES.items()}
         models["psa at 64"] = trained("clevr", CASES["psa"])
     assert all(np.isfinite(model["norm"]) for model in models.values())
-    write("psa", {"repository": "koriavinash1/PSA", "commit": COMMIT, "models": models, "scores": found, "rates": rates()})
+    content = {"models": models, "scores": found, "rates": rates()}
+    write("psa", {"repository": "koriavinash1/PSA", "commit": COMMIT, **content})

@@ -9,7 +9,6 @@ from parity_psa import CASES, DIM, KINDS, LEARNING_RATE, SIZES, SLOTS, bytes_of,
 from parity_torch import (
     changes,
     check,
-    difference,
     double_precision,
     draw_weights,
     gradients,
@@ -46,13 +45,15 @@ def names_of(model: nn.Module) -> dict[str, str]:
            "encoder_feature_mlp.0": "encoder.head.1", "encoder_feature_mlp.2": "encoder.head.3",
            "norm_input": "latent.norm_features" if hasattr(model.latent, "norm_features") else "latent.norm",
            "to_q": "latent.queries", "to_k": "latent.keys", "to_v": "latent.values", "gru": "latent.recurrent",
-           "norm_slots": "latent.norm_slots", "norm_pre_ff": "latent.dense.0", "slot_transformation.0": "latent.dense.1",
-           "slot_transformation.2": "latent.dense.3", "decoder_position.mlp": "decoder.network.position.plane",
+           "norm_slots": "latent.norm_slots", "norm_pre_ff": "latent.dense.0",
+           "slot_transformation.0": "latent.dense.1", "slot_transformation.2": "latent.dense.3",
+           "decoder_position.mlp": "decoder.network.position.plane",
            "decode.0.0.conv.0": "decoder.network.mixing.0", "decode.1.conv.0": "decoder.network.mixing.2"}  # fmt: skip
     for theirs, ours in (("z_to_slots", "pooled"), ("slots_loc", "mean"), ("slots_logscale", "log_scale")):
         own |= {f"{theirs}.{k}": f"latent.{ours}.{k}" for k in (0, 2)}
     names |= {f"slot_attention.{theirs}": ours for theirs, ours in own.items()}
-    modules = names | {"likelihood.x_loc": "decoder.likelihood.mean", "likelihood.channel_coeffs": "decoder.likelihood.chain"}
+    colours = {"x_loc": "mean", "channel_coeffs": "chain"}
+    modules = names | {f"likelihood.{theirs}": f"decoder.likelihood.{ours}" for theirs, ours in colours.items()}
     ours = dict(model.named_parameters())
     found = {"slot_attention.slots_loc": "latent.start.mean", "slot_attention.slots_logscale": "latent.start.log_scale",
              "likelihood.x_logscale.bias": "decoder.likelihood.log_scale"}  # fmt: skip
@@ -131,3 +132,28 @@ def test_initial_weights(case):
         value = ours[names[theirs]]
         assert abs(value.mean().item() - mean) < 0.15 * max(deviation, value.std().item()) + 1e-12, theirs
         assert value.std().item() == pytest.approx(deviation, rel=0.08), theirs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores(kind):
+    "SMCC and R² of two runs as the released evaluation puts them together, whose slots are float32."
+    first, second = slots_of(kind)
+    found, kept = slot_agreement(second, first, protocol="code"), FIXTURE["scores"][kind]
+    check(f"SMCC, {kind}", found.smcc, kept["smcc"], SCORE)
+    check(f"R², {kind}", found.r2, kept["r2"], SCORE)
+    by_text = slot_agreement(second, first)
+    assert abs(by_text.smcc - found.smcc) > 0.02, "the text's score is the released one"
+
+
+@pytest.mark.parametrize("dataset", ["clevr6", "objects_room", "sprites"])
+def test_learning_rates(dataset):
+    found = SETTINGS["psa"].hyperparameters(dataset, "code")["training"]
+    schedule = warmed_up(SCHEDULES[found["schedule"]], found["warm_up"])
+    for step, rate in FIXTURE["rates"].items():
+        assert schedule(int(step) / found["steps"]) == pytest.approx(rate)
+
+
+def test_gradients_are_not_clipped():
+    "The released training clips gradient norms at 100 (P10); here nothing is clipped."
+    assert max(kept["norm"] for kept in FIXTURE["models"].values()) < 1
+    assert SETTINGS["psa"].hyperparameters("clevr6", "code")["training"]["clip"] is None
