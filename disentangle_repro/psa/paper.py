@@ -74,7 +74,7 @@ def agreement_specs(scale: Scale, trainings: Sequence[RunSpec]) -> list[RunSpec]
         if spec.dataset in SCENES:
             groups.setdefault((spec.model, spec.dataset), []).append(spec)
     return [
-        RunSpec("psa", "agreement", dataset, specs[0].source, specs[0].scale, 0, "paper",
+        RunSpec("psa", "agreement", dataset, specs[0].source, specs[0].scale, 0, specs[0].protocol,
                 {**specs[0].hyperparameters, "measurement": {"of": model, "runs": [spec.id for spec in specs]}},
                 specs[0].revision)
         for (model, dataset), specs in groups.items()

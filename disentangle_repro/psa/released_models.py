@@ -74,11 +74,11 @@ def divide_weights(convolutions: list[nn.Conv2d]) -> None:
         for convolution in convolutions:
             convolution.weight.div_(math.sqrt(len(convolutions)))
 
-# %% ../../nbs/psa/09_released_models.ipynb #867cc48a
+# %% ../../nbs/psa/09_released_models.ipynb #118e4034
 class ReleasedEncoder(nn.Module):
     """Images in [0, 1] to features at positions: (batch, channels, image_size, image_size) to (batch, N, dim).
 
-    `ValueError` for an image size without stages.
+    `ValueError` for an image size without stages, and for an image of another size.
     """
 
     def __init__(
@@ -98,12 +98,15 @@ class ReleasedEncoder(nn.Module):
         self.convolutions = nn.Sequential(*layers, *block(dim, dim))
         without_biases(self.convolutions)
         divide_weights([layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)][1:])
-        side, self.placed = image_size // math.prod(pools), placed
+        side, self.placed, self.image_size = image_size // math.prod(pools), placed, image_size
         if placed:
             self.position = PositionEmbedding(dim, (side, side))
             self.head = nn.Sequential(nn.LayerNorm((side**2, dim)), *dense(dim, dim, dim, rectifier=nn.ReLU), nn.ReLU())
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b positions dim"]:
+        (height, width), size = images.shape[2:], self.image_size
+        if (height, width) != (size, size):
+            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
         features = self.convolutions(2 * images - 1)
         return self.head(self.position(features).flatten(2).mT) if self.placed else features.flatten(2).mT
 
