@@ -78,7 +78,7 @@ from disentangle_repro.psa.slot_metrics import (
 )
 
 # %% auto #0
-__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder']
+__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder', 'sampling_noise']
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
 def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
@@ -1406,3 +1406,19 @@ def _():
         for found, wanted in ((out.mean, mean), (out.variance, deviation**2), (out.weight, torch.stack(weight))):
             torch.testing.assert_close(found[image], wanted, rtol=0, atol=1e-6)
         assert out.slots.equal(out.mean)
+
+# %% ../../nbs/psa/10_paper_against_code.ipynb #d7df5671
+def sampling_noise(layer: nn.Module, features: Tensor) -> Tensor:
+    "Root mean square of the slots' deviations from the layer's means, in units of its standard deviations."
+    out = layer.train()(features, make_generator(0))
+    return ((out.slots - out.mean) / out.variance.sqrt()).square().mean().sqrt()
+
+
+@proof_check("psa", "released code, P15", "in training the text's slots are samples, and the code's are means")
+def _():
+    features = torch.randn(1, 30, 4, generator=make_generator(0)).expand(2000, -1, -1)
+    with seeded(0), torch.no_grad():
+        text = sampling_noise(ProbabilisticSlotAttention(3, 4), features)
+        code = sampling_noise(ReleasedMixture(3, 4), features)
+    assert abs(text - 1) < 0.1, f"samples deviate by {text:.2f} standard deviations"
+    assert code == 0, f"slots deviate from their means by {code:.2f} standard deviations"
