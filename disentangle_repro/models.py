@@ -29,6 +29,7 @@ from .data.scenes import ObjectScene
 from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
 from .psa.probabilistic_slot_attention import psa_autoencoder
+from .psa.released_models import RELEASED
 from .qlae.latent_quantization import QLAE
 from .qlae.negative_results import NEGATIVE_RESULTS
 from .qlae.quantized_infogan import ql_infogan
@@ -143,7 +144,9 @@ def create_model(
     hyperparameter, with a note of the model's own.
     """
     make, several = model_for(name, dataset), dataset not in GRIDS
-    check_choice("net", net, ("paper",) if several and name not in TABLE_1 else ("paper", "code"))
+    readings = ("paper", "code") if not several or name in TABLE_1 | RELEASED else ("paper",)
+    if check_choice("net", net, readings) == "code" and several:
+        make = RELEASED.get(name, make)
     with seeded(seed), noting_hyperparameters(name, make):
         if several:
             if n_latents is not None:

@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
-from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -30,13 +28,8 @@ from .mixture import LocalMixture, fit_mixture
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention
 from disentangle_repro.psa.slot_alignment import (
     AffineMap,
-    assign,
-    determination,
     deviations,
     fit_affine,
-    reorder,
-    squared_distances,
-    to_slot_pair,
     whitening,
 )
 from .slot_metrics import SlotAgreement, interval_over_trainings, slot_agreement
@@ -45,7 +38,7 @@ from .slot_metrics import SlotAgreement, interval_over_trainings, slot_agreement
 __all__ = ['LOSSES', 'UNRELATED', 'MOST_APART', 'redraw', 'MixtureAutoencoder', 'set_distance', 'point_distance', 'train',
            'slots_of', 'agreement', 'spreads', 'Experiment', 'run_experiment', 'reconstruction_error',
            'weight_difference', 'aggregate', 'features_of', 'undo', 'affine_share', 'profile', 'profile_of', 'apart',
-           'unrelated', 'AggregateRatios', 'aggregate_ratios', 'released_agreement']
+           'unrelated', 'AggregateRatios', 'aggregate_ratios']
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #9a08c360
 def redraw(out: MixtureSlots, generator: torch.Generator) -> Float[Tensor, "sets points 2"]:
@@ -312,20 +305,3 @@ def aggregate_ratios(
         [apart(*both) / unit for both in combinations(first, 2)],
         {kind: [apart(run, other) / unit for run in first for other in of_kind] for kind, of_kind in others.items()},
     )
-
-# %% ../../nbs/psa/07_mixture_experiment.ipynb #72361155
-def released_agreement(
-    slots_a: Float[Tensor, "sets slots dims"],
-    slots_b: Float[Tensor, "sets slots dims"],
-) -> SlotAgreement:
-    "SMCC and R² as in the released code: one kernel regression per slot, and its correlation with its own input."
-    a, b = to_slot_pair(slots_a, slots_b)
-    a, b = ((s - s.mean(0)) / s.std(0, correction=0) for s in (a, reorder(b, assign(squared_distances(b, a)))))
-    cut, scores = len(a) * 4 // 5, []
-    for k in range(a.shape[1]):
-        regression = KernelRidge(kernel="rbf").fit(b[:cut, k].numpy(), a[:cut, k].numpy())
-        predicted = torch.from_numpy(regression.predict(b[cut:, k].numpy()))
-        rho = torch.cat([predicted, b[cut:, k]], dim=1).T.corrcoef()[: a.shape[2], a.shape[2] :].abs().numpy()
-        chosen = linear_sum_assignment(rho, maximize=True)
-        scores.append((rho[chosen].mean(), determination(predicted, a[cut:, k]).mean().item()))
-    return SlotAgreement(*np.mean(scores, axis=0).tolist())

@@ -54,6 +54,7 @@ from disentangle_repro.psa.mixture_experiment import (
     train,
 )
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention, active, iterate
+from .released_models import DiscretizedNormal, ReleasedMixture
 from disentangle_repro.psa.slot_alignment import (
     AffineMap,
     Slots,
@@ -77,7 +78,7 @@ from disentangle_repro.psa.slot_metrics import (
 )
 
 # %% auto #0
-__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder']
+__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder', 'sampling_noise']
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
 def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
@@ -1139,6 +1140,17 @@ def _():
         assert least < residual(moved, matched), "another map is better"
         assert least < residual(affine, shuffled(s, generator)), "another matching is better"
 
+# %% ../../nbs/psa/06_slot_metrics.ipynb #d80c1f06
+@proof_check("psa", "released SMCC", "unrelated slots score above a half, the same slots below one, in any order")
+def _():
+    generator = make_generator(0)
+    s, unrelated = (normal_slots(1000, 5, 16, generator=generator) for _ in range(2))
+    of = {protocol: smcc(s, unrelated, protocol=protocol) for protocol in ("paper", "code")}
+    assert of["code"] > 0.5 and of["paper"] < 0.3, f"unrelated slots: {of}"
+    same = smcc(s, shuffled(s, generator), protocol="code")
+    assert 0.9 < same < 0.98, f"the same slots: {same:.3f}"
+    assert abs(smcc(shuffled(s, generator), unrelated, protocol="code") - of["code"]) < 1e-9
+
 # %% ../../nbs/psa/06_slot_metrics.ipynb #890353f9
 @proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
 def _():
@@ -1349,3 +1361,64 @@ def _():
     for kind, of_kind in ratios.unrelated.items():
         least = np.reshape(of_kind, (3, 10)).mean(0).min()
         assert least > MOST_APART, f"{kind} passes: {least:.2f} times as far as a run from itself"
+
+# %% ../../nbs/psa/09_released_models.ipynb #e5c23a53
+@proof_check("psa", "released likelihood", "the probabilities of the 256 levels of a colour add up to one")
+def _():
+    levels = torch.linspace(-1, 1, 256, dtype=torch.float64)
+    with seeded(0):
+        likelihood = DiscretizedNormal().double()
+    likelihood.log_scale.data = torch.tensor([-3.0, -1.0, 0.0], dtype=torch.float64)
+    drawn = torch.randn(50, 3, 1, 1, generator=make_generator(0), dtype=torch.float64)
+    seen = levels[torch.randint(256, (50, 3, 1, 1), generator=make_generator(1))]
+    for colour in range(3):
+        total = torch.zeros(50, dtype=torch.float64)
+        for level in levels:
+            images = seen.clone()
+            images[:, colour] = level
+            with torch.no_grad():
+                total += (-likelihood.surprise(drawn, images)[:, colour, 0, 0]).exp()
+        torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/09_released_models.ipynb #ce1ec14d
+@proof_check("psa", "released code, P24", "variances with a prior, about the previous means: number for number")
+def _():
+    with seeded(0):
+        layer = ReleasedMixture(3, 4, iterations=5).double()
+    z = 2 * torch.randn(3, 30, 4, generator=make_generator(0), dtype=torch.float64) + 1
+    with torch.no_grad():
+        out = layer(z)
+        means = layer.start(1)[0]
+    for image, features in enumerate(nn.functional.layer_norm(z, (4,))):
+        mean, deviation, weight = means.clone(), layer.start.log_scale.detach().exp().expand(3, 4), [1 / 3] * 3
+        spread = features.var(0) / 3 ** (1 / 4)
+        for _ in range(5):
+            joint = torch.stack([
+                weight[k] * torch.distributions.Normal(mean[k], deviation[k]).log_prob(features).sum(1).exp()
+                for k in range(3)
+            ])  # fmt: skip
+            a = joint / joint.sum(0)
+            before, n = mean, a.sum(1)
+            mean = torch.stack([sum(a[k, i] * features[i] for i in range(30)) / n[k] for k in range(3)])
+            squares = [sum(a[k, i] * (features[i] - before[k]) ** 2 for i in range(30)) for k in range(3)]
+            deviation = torch.stack([((spread + squares[k]) / (n[k] + 2 * 4 + 4)).sqrt() for k in range(3)])
+            weight = [n[k] / 30 for k in range(3)]
+        for found, wanted in ((out.mean, mean), (out.variance, deviation**2), (out.weight, torch.stack(weight))):
+            torch.testing.assert_close(found[image], wanted, rtol=0, atol=1e-6)
+        assert out.slots.equal(out.mean)
+
+# %% ../../nbs/psa/10_paper_against_code.ipynb #d7df5671
+def sampling_noise(layer: nn.Module, features: Tensor) -> Tensor:
+    "Root mean square of the slots' deviations from the layer's means, in units of its standard deviations."
+    out = layer.train()(features, make_generator(0))
+    return ((out.slots - out.mean) / out.variance.sqrt()).square().mean().sqrt()
+
+
+@proof_check("psa", "released code, P15", "in training the text's slots are samples, and the code's are means")
+def _():
+    features = torch.randn(1, 30, 4, generator=make_generator(0)).expand(2000, -1, -1)
+    with seeded(0), torch.no_grad():
+        text = sampling_noise(ProbabilisticSlotAttention(3, 4), features)
+        code = sampling_noise(ReleasedMixture(3, 4), features)
+    assert abs(text - 1) < 0.1, f"samples deviate by {text:.2f} standard deviations"
+    assert code == 0, f"slots deviate from their means by {code:.2f} standard deviations"

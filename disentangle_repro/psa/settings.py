@@ -12,7 +12,7 @@ from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'SLOT_ATTENTION',
-           'BURGESS', 'SOURCES', 'OF_MONET', 'SETTINGS', 'with_slots']
+           'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'OF_PSA', 'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
@@ -20,7 +20,7 @@ PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints 
 IMAGE_SIZES = {"clevr6": 128, "objects_room": 64, "sprites": 64}  # pixels per side
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 SEEDS = 3  # ours
-PROTOCOLS = ("paper",)  # the released code of the image models is not implemented here
+PROTOCOLS = ("paper", "code")
 
 # %% ../../nbs/psa/08_settings.ipynb #ab3bc02f
 TRAINING = {
@@ -37,6 +37,7 @@ MONET = {
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {
+    "data": "P14",
     "scoring": "ours",
     "optimizer": SLOT_ATTENTION,
     "training": SLOT_ATTENTION,
@@ -47,25 +48,41 @@ SOURCES = {
 }
 OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
 
+# %% ../../nbs/psa/08_settings.ipynb #c41d7a03
+RELEASED_STEPS = {"clevr6": 600 * (35_000 // 32), "objects_room": 500_000, "sprites": 500_000}
+RELEASED_TRAINING = {
+    "data": {"image_size": {"clevr6": 64, "objects_room": 32, "sprites": 64}},
+    "optimizer": {"learning_rate": 2e-4, "beta2": 0.9, "weight_decay": 0.01},
+    "training": {
+        "steps": RELEASED_STEPS,
+        "batch_size": 32,
+        "schedule": "constant",
+        "warm_up": {dataset: 5_000 / steps for dataset, steps in RELEASED_STEPS.items()},
+    },
+}
+OF_PSA = {"model": {"iterations": 5}}
+
 # %% ../../nbs/psa/08_settings.ipynb #2b7fcbae
 def with_slots(
     more: Pieces | None = None,
     sources: dict[str, str] = SOURCES,
     per_pixel: Mapping[str, int] | None = None,  # as of `Setting`
     revision: int = 4,
+    code: Pieces | None = None,  # what is different in the released code
     **model: Any,
 ) -> Setting:
     "The setting of a model with slots."
     settings = merged(TRAINING, more or {}, {"model": model})
-    return Setting(settings, per_pixel=per_pixel or {}, image_size=IMAGE_SIZES, revision=revision, sources=sources)
+    how = {"per_pixel": per_pixel or {}, "image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
+    return Setting(settings, code or {}, **how)
 
 
 SETTINGS = {
-    "ae": with_slots(dim=64),
+    "ae": with_slots(dim=64, code=RELEASED_TRAINING),
     "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, revision=3, dim=16),
-    "sa": with_slots(dim=64, iterations=3),
-    "sa_noa": with_slots(dim=64, iterations=3),
-    "psa": with_slots(dim=64, iterations=3),
-    "psa_noa": with_slots(dim=64, iterations=3),
-    "psa_proj": with_slots(dim=64, iterations=3),
+    "sa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
+    "sa_noa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
+    "psa": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
+    "psa_noa": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
+    "psa_proj": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
 }

@@ -32,6 +32,7 @@ from disentangle_repro.psa.slot_alignment import (
     correlations,
     determination,
     halves,
+    hungarian,
     match_alternating,
     match_first,
     mean_of_defined,
@@ -42,9 +43,9 @@ from disentangle_repro.psa.slot_alignment import (
 )
 
 # %% auto #0
-__all__ = ['MATCHINGS', 'PREDICTORS', 'Decoder', 'SlotAgreement', 'slot_agreement', 'smcc', 'slot_r2', 'pseudo_values',
-           'interval_over_trainings', 'explained', 'own_over_other', 'sis', 'derivative_norms', 'broadcast_norms',
-           'pair_products', 'contrast', 'compositional_contrast']
+__all__ = ['MATCHINGS', 'PREDICTORS', 'Decoder', 'SlotAgreement', 'standardized', 'kernel_agreement', 'slot_agreement', 'smcc',
+           'slot_r2', 'pseudo_values', 'interval_over_trainings', 'explained', 'own_over_other', 'sis',
+           'derivative_norms', 'broadcast_norms', 'pair_products', 'contrast', 'compositional_contrast']
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c7e93a62
 MATCHINGS = {"first": match_first, "alternating": match_alternating}
@@ -56,12 +57,35 @@ class SlotAgreement(NamedTuple):
     smcc: float  # mean Pearson correlation, at most 1
     r2: float  # mean coefficient of determination, at most 1, may be negative
 
+# %% ../../nbs/psa/06_slot_metrics.ipynb #d80c1f02
+def standardized(slots: Float[Tensor, "images *shape"]) -> Float[Tensor, "images *shape"]:
+    "Mean 0 and variance 1 over images; zeros where nothing varies."
+    spread = slots.std(0, correction=0)
+    return (slots - slots.mean(0)) / spread.where(spread > 0, 1.0)
+
+
+def kernel_agreement(
+    a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]
+) -> SlotAgreement:
+    "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); `ValueError` where dims differ."
+    if a.shape[2] != b.shape[2]:
+        raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: protocol 'code' needs the same.")
+    inputs, targets = standardized(reorder(a, assign(torch.cdist(b, a)))), standardized(b)
+    cut, d, scores = len(b) * 4 // 5, b.shape[2], []
+    for x, y in zip(inputs.unbind(1), targets.unbind(1), strict=True):
+        regression = KernelRidge(kernel="rbf").fit(x[:cut].cpu(), y[:cut].cpu())
+        predicted = torch.from_numpy(regression.predict(x[cut:].cpu())).to(x.device)
+        rho = torch.cat([predicted, x[cut:]], dim=1).T.corrcoef()[:d, d:].abs().nan_to_num(0.0)
+        chosen = rho.take_along_dim(hungarian(-rho[None])[0][:, None], 1)
+        scores.append((chosen.mean().item(), mean_of_defined(determination(predicted, y[cut:]))))
+    return SlotAgreement(*np.mean(scores, axis=0).tolist())
+
 # %% ../../nbs/psa/06_slot_metrics.ipynb #959fbedb
 def slot_agreement(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled"] = "paper",  # slot by slot; "pooled": all slots of all images together
+    protocol: Literal["paper", "pooled", "code"] = "paper",  # slot by slot; "pooled": all together; "code": as released
     matching: str = "first",  # "first": on raw slots, before the fit; "alternating": in turn with it
     held_out: bool = True,  # score on other images than the map was fitted to
     seed: int = 0,  # of the division into halves
@@ -69,11 +93,18 @@ def slot_agreement(
     """SMCC and R² of two sets of slots (psa, section 6).
 
     Slots are (images, slots, dims), numpy or torch; `slots_a` may have more slots, and with "alternating" other dims.
-    `ValueError` where images do not correspond, numbers are not finite, or dims differ with "first".
+    `ValueError` where images do not correspond, numbers are not finite, dims differ with "first", or `protocol` is
+    "code" with another matching or without held-out images.
     """
-    check_choice("protocol", protocol, ("paper", "pooled"))
+    check_choice("protocol", protocol, ("paper", "pooled", "code"))
     check_choice("matching", matching, MATCHINGS)
     a, b = to_slot_pair(slots_a, slots_b)
+    if protocol == "code":
+        if matching != "first" or not held_out:
+            raise ValueError(
+                f"matching is {matching!r} and held_out {held_out}: protocol 'code' needs 'first' and True."
+            )
+        return kernel_agreement(a, b)
     predicted, target = MATCHINGS[matching](a, b, *halves(len(a), held_out, seed))
     if protocol == "pooled":
         predicted, target = predicted.flatten(0, 1), target.flatten(0, 1)
@@ -85,7 +116,7 @@ def smcc(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled"] = "paper",
+    protocol: Literal["paper", "pooled", "code"] = "paper",
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,
@@ -95,9 +126,10 @@ def smcc(
     At most 1, higher is better. Slots are (images, slots, dims). `matching="first"` compares slots as they are: 1 for
     slots that differ in their order only, and far less (0.35, say) where an affine map comes on top. "alternating" fits
     order and map in turn: 1 for slots equal up to both. `held_out=False` scores on the images of the fit.
-    `protocol="pooled"` correlates all slots of all images together. Not symmetric: it measures how well `slots_a`
-    predict `slots_b`. Above 0 for unrelated slots, as they are matched too: for comparison, score `slots_b` with its
-    images in another order. Errors are those of `slot_agreement`.
+    `protocol="pooled"` correlates all slots of all images together; "code" is the released procedure, whose map is a
+    kernel regression per slot and which correlates a prediction with its own input.
+    Not symmetric: it measures how well `slots_a` predict `slots_b`. Above 0 for unrelated slots, as they are matched
+    too: for comparison, score `slots_b` with its images in another order. Errors are those of `slot_agreement`.
     """
     choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).smcc
@@ -107,7 +139,7 @@ def slot_r2(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled"] = "paper",
+    protocol: Literal["paper", "pooled", "code"] = "paper",
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,

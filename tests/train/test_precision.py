@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
+from disentangle_repro.psa.released_models import RELEASED
 from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import Training, fit, make_optimizer
 from disentangle_repro.train import precision as chapter
@@ -23,8 +24,9 @@ SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {
     "training": {"steps": 4, "batch_size": 4, "precision": "bf16"},
 })  # fmt: skip
 GRID, SLOTS = {"dataset": "shapes3d", "width": 0.125}, {"dataset": "sprites", "width": 0.25, "image_size": 16}
-GIVEN = {"grid": GRID, "slots": SLOTS}
+GIVEN = {"grid": GRID, "slots": SLOTS, "released": SLOTS | {"net": "code"}}
 CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for name in sorted(SLOT_MODELS))]
+CASES += [("released", name) for name in sorted(RELEASED)]
 
 
 def random_images(n: int, size: int = 64) -> torch.Tensor:

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae.settings import ABLATIONS
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
+from disentangle_repro.psa.released_models import RELEASED
 
 META = torch.device("meta")
 GRID, SCENES = ({build: name for name, build in models.items()} for models in (MODELS, SLOT_MODELS))  # shared ones once
@@ -70,6 +71,11 @@ def test_every_model_is_here():
 @pytest.mark.parametrize(("name", "dataset"), EVERY)
 def test_a_models_steps_touch_no_other_device_and_read_nothing_back(name, dataset):
     steps_on_meta(create_model(name, dataset=dataset, width=0.1, **OWN.get(name, {})))
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_released_slot_models_touch_no_other_device_and_read_nothing_back(name):
+    steps_on_meta(create_model(name, dataset="sprites", net="code", width=0.1))
 
 
 def of_cpu(model, images, generator=None):
