@@ -17,14 +17,17 @@ from tqdm import tqdm
 from ..core.files import project_root
 from ..core.kernels import forked_kernels
 from ..core.scale import SCALES
+from ..core.run_spec import RunSpec
 from ..papers import PAPERS
 from ..plan.request import Request, with_protocol
+from ..plan.specs import is_older
 from ..study.crate import crate_in_step
 from .make import IMPORTED, lay_out_paper, tables_folder
-from ..train.store import DESCRIPTION, project_store
+from ..train.store import DESCRIPTION, Store, project_store
 
 # %% auto #0
-__all__ = ['COMPARED', 'NUMBER', 'published', 'files_of', 'same_line', 'first_difference', 'differing', 'verify', 'verdict']
+__all__ = ['COMPARED', 'NUMBER', 'published', 'files_of', 'same_line', 'first_difference', 'differing', 'verify', 'older_records',
+           'verdict']
 
 # %% ../../nbs/tables/10_verify.ipynb #dd5a2bf5
 def published(folder: Path) -> list[Request]:
@@ -92,8 +95,15 @@ def verify(
     return lines, n
 
 
-def verdict(lines: Sequence[str], n: int) -> str:
-    "What `verify` found, as text."
+def older_records(store: Store, papers: Sequence[str] = ()) -> int:
+    "How many records, of some papers or of all, are of an older revision of their model, so that no table shows them."
+    specs = [RunSpec(**record["spec"]) for record in store.everything()[0]]
+    return sum(is_older(spec) and spec.paper in (papers or PAPERS) for spec in specs)
+
+
+def verdict(lines: Sequence[str], n: int, older: int = 0) -> str:
+    "What `verify` found, as text; `older`: how many records are of an older revision."
+    left_out = f" {older} records are of an older revision of their model, and in no table." if older else ""
     if not lines:
-        return f"Nothing differs: {n} published files of tables are those that the records give."
-    return "\n".join([*lines, f"DIFFERENT: the above; {n} published files of tables were compared."])
+        return f"Nothing differs: {n} published files of tables are those that the records give.{left_out}"
+    return "\n".join([*lines, f"DIFFERENT: the above; {n} published files of tables were compared.{left_out}"])

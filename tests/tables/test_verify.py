@@ -15,7 +15,7 @@ from disentangle_repro.study.crate import write_crate
 from disentangle_repro.tables import make
 from disentangle_repro.tables.make import lay_out_paper, tables_folder
 from disentangle_repro.tables.paper import judged, laid_out, write_paper
-from disentangle_repro.tables.verify import differing, published, verify
+from disentangle_repro.tables.verify import differing, older_records, published, verify
 from disentangle_repro.train.store import digest, project_store, write_record
 
 REQUEST = Request(SCALES["cpu"])
@@ -104,6 +104,15 @@ def test_a_description_out_of_step_is_told(checkout, capsys):
     (checkout.results / "ro-crate-metadata.json").unlink()
     status, printed = verified(capsys)
     assert status == 1 and "disentangle_study --take ." in printed
+
+
+def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, monkeypatch):
+    assert "older revision" not in verified(capsys)[1]
+    monkeypatch.setattr("disentangle_repro.tables.verify.is_older", lambda spec: spec.seed == 1)
+    status, printed = verified(capsys)
+    n = sum(record["spec"]["seed"] == 1 for record in checkout.everything()[0])
+    assert status == 0 and n > 0 and f"{n} records are of an older revision" in printed
+    assert older_records(checkout, [PAPER]) == n and older_records(checkout, ["psa"]) == 0
 
 
 def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_path, monkeypatch):
