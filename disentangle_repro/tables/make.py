@@ -62,7 +62,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
 
 # %% ../../nbs/tables/08_make.ipynb #18bf2938
 IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts
-RESERVED = 45.0  # seconds of a limited time for the tables and the report
+RESERVED = 60.0  # seconds of a limited time for the tables and the report
 
 
 def make_tables(
