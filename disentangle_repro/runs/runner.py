@@ -120,12 +120,12 @@ class Limit(NamedTuple):
 
 def limit_of(
     minutes: float,  # from now until everything is over
-    reserved: float,  # seconds of them for what comes after the runs
+    reserved: float,  # seconds of them for what comes after the runs; a third of a short time
     whole_runs: bool = False,
 ) -> Limit:
     "The limit of a command that may take so many minutes."
     now = time.time()
-    deadline = now + max(60 * minutes - reserved, 0)
+    deadline = now + 60 * minutes - min(reserved, 60 * minutes / 3)
     return Limit(deadline, deadline - min(BEGIN_SECONDS, (deadline - now) / 2), whole_runs)
 
 # %% ../../nbs/runs/05_runner.ipynb #a584f7df

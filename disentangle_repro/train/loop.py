@@ -11,7 +11,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from pickle import UnpicklingError
@@ -206,18 +206,18 @@ def load(training: Training, path: Path) -> None:
 class CudaGraphStep:
     """Prepares and calls `training.update`; on a CUDA device the step of each loss is recorded at its fourth turn.
 
-    From then on its record is replayed, until the weight decay changes.
+    From then on its record is replayed, until the weight decay changes. Where recording fails, updates are called.
     """
 
     WARM_UP = 3
 
     def __init__(self, training: Training):
-        self.training, self.on_cuda = training, training.images.is_cuda
+        self.training, self.on_cuda, self.failed = training, training.images.is_cuda, False
         self.calls, self.records = Counter(), {}
 
     def __call__(self) -> dict[str, Tensor]:
         self.training.prepare()
-        if not self.on_cuda:
+        if not self.on_cuda or self.failed:
             return self.training.update()
         decays = tuple(group["weight_decay"] for group in self.training.optimizer.param_groups)
         turn = self.training.step.loss, decays  # a record holds the weight decay as a number
@@ -226,27 +226,46 @@ class CudaGraphStep:
             return self._aside()
         if turn not in self.records:
             self.records[turn] = self._record()
+        if self.failed:
+            return self.training.update()
         graph, terms = self.records[turn]
         graph.replay()
         self.training.updates += 1
         return terms
 
+    @cached_property
+    def side(self) -> torch.cuda.Stream:
+        "The stream of all warm-up updates."
+        return torch.cuda.Stream()
+
     def _aside(self) -> dict[str, Tensor]:
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
             terms = self.training.update()
-        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream().wait_stream(self.side)
         return terms
 
-    def _record(self) -> tuple[torch.cuda.CUDAGraph, dict[str, Tensor]]:
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.training.generator)
-        self.training.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph):
-            terms = self.training.update()
-        self.training.updates -= 1  # recording executed nothing
+    def _record(self) -> tuple[torch.cuda.CUDAGraph, dict[str, Tensor]] | None:  # nothing where that fails
+        training, graph = self.training, torch.cuda.CUDAGraph()
+        updates, state = training.updates, training.generator.get_state()
+        graph.register_generator_state(training.generator)
+        training.optimizer.zero_grad(set_to_none=True)
+        try:
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+                terms = training.update()
+        except RuntimeError as error:
+            self._give_up(error.__context__ or error, state)
+            return None
+        finally:
+            training.updates = updates  # recording executed nothing
         return graph, terms
+
+    def _give_up(self, cause: BaseException, state: Tensor) -> None:
+        self.failed, device = True, self.training.generator.device
+        self.training.generator = make_generator(0, device)
+        self.training.generator.set_state(state)
+        said = f"{type(cause).__name__}: {cause}"
+        warnings.warn(f"An update could not be recorded and is called, which is slower: {said}", stacklevel=4)
 
 # %% ../../nbs/train/02_loop.ipynb #c416bb57
 def run_updates(training: Training, step: Callable[[], dict[str, Tensor]], n: int) -> dict[str, float]:

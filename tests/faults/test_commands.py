@@ -139,6 +139,29 @@ time.time = lambda: start - 86_400 - (now() - start)
     tally("a table on a clock that runs backwards", equal=same(project, undisturbed))
 
 
+SLOWLY = """
+def prepare_slowly(prepare=training.prepare):
+    time.sleep(0.05)
+    prepare()
+
+training.prepare, deadline = prepare_slowly, time.time() + 4
+"""
+
+
+def test_a_table_made_by_commands_that_are_out_of_time(project, undisturbed, tally):
+    "Every training has four seconds in each of them."
+    project.add_cell("run.ipynb", SLOWLY, after="model = training.model")
+    commands, lost, believed, before = 0, 0, 0, {}
+    while commands == 0 or "All runs are done" not in project.said():
+        assert commands < 20 and project.make("--minutes", "30") == 0, project.said()
+        assert "FAILED" not in project.said() and not list(project.store.runs.glob("*/failure.json"))
+        lost += sum(project.finished().get(run) != record for run, record in before.items())
+        commands, believed, before = commands + 1, believed + len(project.half_written()), project.finished()
+    assert commands > 2
+    tally("a command that is out of time", times=commands - 1, lost=lost, believed=believed,
+          equal=same(project, undisturbed))  # fmt: skip
+
+
 def test_damaged_notebooks_and_records_of_a_table(project, undisturbed, tally):
     assert project.make() == 0, project.said()
     before = project.finished()

@@ -122,8 +122,9 @@ def test_only_whole_runs_are_begun_where_they_are_asked_for(tmp_path):
 def test_no_run_is_begun_when_five_minutes_remain_or_half_of_a_short_time(tmp_path, monkeypatch):
     store, some = store_in(tmp_path), with_steps(2)
     assert LATER.deadline - LATER.last_start == 300
-    limit, now = limit_of(5, 60), time.time()
+    limit, short, now = limit_of(5, 60), limit_of(1, 60), time.time()
     assert limit.deadline - now == pytest.approx(240, abs=5) and limit.last_start - now == pytest.approx(120, abs=5)
+    assert short.deadline - now == pytest.approx(40, abs=5) and short.last_start - now == pytest.approx(20, abs=5)
     assert begun_by(some, store, limit) == [0, 1]
     monkeypatch.setattr(time, "time", lambda: limit.last_start + 1)
     assert begun_by(some, store, limit) == [] and attempt(some[0], store, limit=limit) == OUT_OF_TIME
