@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Int, Num
 
 from . import __version__
 from .core.errors import DataError
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 __all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'OFFERED', 'CHECKS', 'read_numpy', 'read_hdf5',
            'separator', 'read_csv', 'read_parquet', 'by_prefix', 'as_numbers', 'read_arrays', 'unnamed', 'pick',
            'read_pair', 'Other', 'Scored', 'score', 'tried', 'histogram_scores', 'predictor_scores',
-           'intervention_scores', 'label_free_scores', 'score_rows', 'left_out', 'doubt', 'heat_map', 'page',
-           'models_table', 'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
-           'verify_tables', 'parser', 'score_file', 'main']
+           'intervention_scores', 'label_free_scores', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
+           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables', 'parser',
+           'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -303,25 +304,6 @@ def left_out(scored: Scored) -> list[str]:
 
 HEADERS = ("score", "meaning", "value", "samples")
 
-# %% ../nbs/command.ipynb #3634c7e9
-def doubt(
-    latents: Num[np.ndarray, "samples latents"],
-    discrete: bool,
-    active: Bool[np.ndarray, "latents"],  # which latents were scored
-) -> str:  # empty where there is none
-    "What speaks against the way latents are to be scored."
-    if active.sum() < len(active) / 2:
-        return (
-            f"Only {active.sum()} of {len(active)} latents are active; the others' ranges are small beside the largest."
-            " Are all columns latents, in the same unit?"
-        )
-    distinct = max(len(np.unique(column)) for column in latents.T)
-    if discrete and distinct > len(latents) / 2:
-        return f"--discrete, but a latent takes {distinct:,} values in {len(latents):,} samples: few occur twice."
-    if not discrete and distinct <= len(latents) / 20:
-        return f"No latent takes more than {distinct:,} values in {len(latents):,} samples: should this be --discrete?"
-    return ""
-
 # %% ../nbs/command.ipynb #ae0d547e
 def heat_map(scored: Scored) -> str:  # an <svg> element
     "NMI of each source and latent as a drawing."
@@ -486,6 +468,8 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     "Read, score, and write the page if one is asked for; `DataError` for what cannot be scored."
     from tabulate import tabulate
 
+    from disentangle_repro.scores.inputs import DoubtfulInput, doubts
+
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
     sources, latents = read_pair(given.latents, given.sources)
@@ -493,7 +477,9 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
     models = [pick(path, "latents", True) for path in given.models]
     try:
-        scored = score(sources, latents, **choices, models=models)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DoubtfulInput)  # said below the table
+            scored = score(sources, latents, **choices, models=models)
     except ValueError as error:
         of_sources = given.sources is not None and str(error).startswith("sources")
         raise DataError(given.sources if of_sources else given.latents, str(error)) from error
@@ -505,7 +491,7 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.latents.name, summary), encoding="utf-8")
     table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
-    return "\n".join(filter(None, [table, "", summary, doubt(latents, given.discrete, active)]))
+    return "\n".join([table, "", summary, *doubts(sources, latents, given.discrete, active)])
 
 
 CHECKS = {"rescore": rescore_runs, "verify": verify_tables}

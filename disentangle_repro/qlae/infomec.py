@@ -22,10 +22,12 @@ from torch import Tensor
 
 from ..core.errors import check_choice
 from disentangle_repro.scores.inputs import (
+    DoubtfulInput,
     check_flags,
     check_matrix,
     check_numbers,
     check_sources_latents,
+    doubts,
     to_numpy,
 )
 from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
@@ -263,9 +265,10 @@ def infomec(
     `nmi` too. InfoE uses all latents; "code" and its relatives do not clip it at 0. Its regression costs more the
     more values a source has: with 200 values and 1,000 samples about 20 seconds of a core.
 
-    `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a source that is
-    fractional, constant or like an id (more values than half the samples), too few samples for the neighbours, latents
-    that are categorical and not discrete, and for choices that do not exist.
+    Warns (`DoubtfulInput`) of latents that hardly look discrete or continuous as asked for, arrays that look swapped,
+    and fewer than 100 samples. `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of
+    rows, a source that is fractional, constant or like an id (more values than half the samples), too few samples for
+    the neighbours, latents that are categorical and not discrete, and for choices that do not exist.
     """
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
     is_one_hot(discrete, categorical, chosen.encoding)  # refused before the arrays are looked at
@@ -273,6 +276,8 @@ def infomec(
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
+    for doubt in doubts(sources, latents, discrete):
+        warnings.warn(doubt, DoubtfulInput, stacklevel=2)
     return InfoMEC(
         infom=modularity(nmi[:, active]),
         infoe=explicitness(sources, latents, discrete=discrete, **fit),

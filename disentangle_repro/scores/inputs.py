@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Num, Shaped
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['LARGEST', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
-           'check_sources_latents', 'check_flags', 'check_numbers', 'check_fractions']
+__all__ = ['LARGEST', 'FEW_SAMPLES', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
+           'check_sources_latents', 'DoubtfulInput', 'doubts', 'check_flags', 'check_numbers', 'check_fractions']
 
 # %% ../../nbs/scores/00_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -113,6 +113,41 @@ def check_sources_latents(
         raise ValueError(f"sources has shape {sources.shape}: rows are samples and columns sources, is it transposed?")
     checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
     return checked, latents.astype(np.float64)
+
+# %% ../../nbs/scores/00_inputs.ipynb #d0b10002
+class DoubtfulInput(UserWarning):
+    "Arrays that can be scored, but hardly in the way that was asked for."
+
+
+FEW_SAMPLES = 100
+
+
+def doubts(
+    sources: Num[np.ndarray | Tensor, "n sources"],
+    latents: Num[np.ndarray | Tensor, "n latents"],
+    discrete: bool,  # are latents scored as such?
+    active: Bool[np.ndarray, " latents"] | None = None,  # which latents were scored, if that is to be remarked on
+) -> list[str]:  # empty where there is none
+    "What speaks against the way valid arrays are to be scored, a sentence or two for each reason."
+    sources, latents = to_numpy(sources), to_numpy(latents)
+    (n, n_sources), n_latents, found = sources.shape, latents.shape[1], []
+    if active is not None and active.sum() < n_latents / 2:
+        found.append(
+            f"Only {active.sum()} of {n_latents} latents are active; the others' ranges are small beside the largest."
+            " Are all columns latents, in the same unit?"
+        )
+    largest = max(len(np.unique(column)) for column in latents.T)
+    values = f"{largest:,} values in {n:,} samples"
+    if discrete and largest > n / 2:
+        found.append(f"Latents are scored as discrete, but one takes {values}: few occur twice.")
+    if not discrete and largest <= n / 20:
+        found.append(f"No latent takes more than {values}: should they be scored as discrete?")
+    if n_sources > n_latents and (latents == np.round(latents)).all():
+        columns = f"sources has {n_sources} columns and latents has {n_latents}"
+        found.append(f"{columns}, whole numbers both, and sources come first: are they swapped?")
+    if n < FEW_SAMPLES:
+        found.append(f"Only {n} samples: in so few, chance looks like information. A thousand or more are needed.")
+    return found
 
 # %% ../../nbs/scores/00_inputs.ipynb #c8f52fa1
 def check_flags(**flags: bool) -> None:

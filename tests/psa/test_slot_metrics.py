@@ -274,6 +274,16 @@ def test_sis_punishes_what_slots_know_of_others():
     assert scores[0] > 0.9 > sis(noisy, latents, predictor="kernel") > 0.1 > scores[1] - 0.05
 
 
+@pytest.mark.parametrize(("objects", "stated"), [(2, 0.0), (3, 0.1), (5, 0.3), (8, 0.4)])
+@pytest.mark.parametrize("images", [400, 1000])
+def test_sis_of_noise_is_what_is_stated(objects, stated, images):
+    "Independent normal slots and two latents per object, kernel ridge regression, to 0.1; and `sis` says so."
+    generator = make_generator(objects)
+    slots, latents = (normal_slots(images, objects, size, generator=generator) for size in (4, 2))
+    assert sis(slots, latents, predictor="kernel") == pytest.approx(stated, abs=0.1)
+    assert "about 0 by chance" not in sis.__doc__ and f"{stated:g} with" in " ".join(sis.__doc__.split())
+
+
 def test_sis_of_one_object_is_its_determination():
     latents = torch.rand(300, 1, 2, generator=make_generator(0), dtype=torch.float64)
     assert sis(latents.exp(), latents, predictor="kernel") > 0.95

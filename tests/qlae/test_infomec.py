@@ -20,6 +20,7 @@ from disentangle_repro.qlae.infomec import (
     modularity,
     normalized_v_information,
 )
+from disentangle_repro.scores.inputs import DoubtfulInput
 from disentangle_repro.scores.mutual_information import nmi_matrix
 
 
@@ -236,3 +237,40 @@ def test_a_perfect_representation():
         assert scores.infom == pytest.approx(1) and scores.infoc == pytest.approx(1)
         assert scores.infoe == pytest.approx(1, abs=0.01)
         np.testing.assert_allclose(scores.nmi, np.eye(3)[::-1], atol=1e-12)
+
+
+# what is valid and hardly meant
+
+
+def drawn(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sources = rng.integers([3, 4, 5], size=(n, 3))
+    return sources, sources[:, [0, 1, 2, 0, 1]] + 0.1 * rng.normal(size=(n, 5))
+
+
+def test_continuous_latents_that_are_counted_are_warned_of():
+    sources, latents = drawn(500)
+    with pytest.warns(DoubtfulInput, match="scored as discrete, but one takes 500 values in 500 samples"):
+        assert infomec(sources, latents, discrete=True).infom == pytest.approx(0, abs=1e-9)
+    with pytest.warns(DoubtfulInput, match="more than 5 values in 500 samples: should they be scored as discrete"):
+        infomec(sources, latents.round(), discrete=False)
+
+
+def test_few_samples_are_warned_of():
+    sources, latents = drawn(10)
+    with pytest.warns(DoubtfulInput, match="Only 10 samples"):
+        infomec(sources % 2, latents, discrete=False, neighbors=1)
+
+
+def test_swapped_whole_numbers_are_warned_of():
+    sources, latents = drawn(500)
+    with pytest.warns(DoubtfulInput, match="sources has 5 columns and latents has 3, whole .*: are they swapped"):
+        infomec(latents.round().astype(int), sources, discrete=True)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("discrete", [False, True])
+def test_what_is_meant_is_not_warned_of(discrete):
+    sources, latents = drawn(500)
+    infomec(sources, latents.round() if discrete else latents, discrete=discrete)
+    infomec(torch.tensor(sources), torch.tensor(latents.round() if discrete else latents), discrete=discrete)

@@ -196,10 +196,10 @@ def test_other_models_come_as_files(files, both, capsys):
 
 def test_a_doubtful_kind_of_latent_is_remarked(files, both, capsys):
     main(["score", "both.npz", "--discrete", *SMALL])
-    assert "--discrete, but a latent takes 200 values in 200 samples" in capsys.readouterr().out
+    assert "scored as discrete, but one takes 200 values in 200 samples" in capsys.readouterr().out
     np.savez("rounded.npz", latents=both[1].round(), sources=both[0])
     main(["score", "rounded.npz", *SMALL])
-    assert "should this be --discrete?" in capsys.readouterr().out
+    assert "should they be scored as discrete?" in capsys.readouterr().out
 
 
 def test_the_page_needs_no_other_file(files):
@@ -216,10 +216,17 @@ def test_row_numbers_that_pandas_writes_are_no_latent(files, both):
     np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), Path("sources.npy"))[1], latents)
 
 
-def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both):
-    _, latents = both
-    doubt = command.doubt(latents, False, np.array([True, False, False]))
-    assert doubt.startswith("Only 1 of 3 latents are active")
+def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both, capsys):
+    np.savez("large.npz", latents=both[1] * [1000, 1, 1], sources=both[0])
+    main(["score", "large.npz", *SMALL])
+    assert capsys.readouterr().out.count("Only 1 of 3 latents are active") == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_infomec_would_warn_of_is_printed_once(files, both, capsys):
+    np.savez("few.npz", latents=both[1][:40].round(), sources=both[0][:40])
+    main(["score", "few.npz", "--discrete", *SMALL])
+    assert capsys.readouterr().out.count("Only 40 samples") == 1
 
 
 # refusing
