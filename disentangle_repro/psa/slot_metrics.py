@@ -67,9 +67,11 @@ def standardized(slots: Float[Tensor, "images *shape"]) -> Float[Tensor, "images
 def kernel_agreement(
     a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]
 ) -> SlotAgreement:
-    "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); `ValueError` where dims differ."
+    "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); errors of `slot_agreement`."
     if a.shape[2] != b.shape[2]:
         raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: protocol 'code' needs the same.")
+    if len(a) < 10:
+        raise ValueError(f"slots_a has {len(a)} images: protocol 'code' needs ten or more, to score on a fifth.")
     inputs, targets = standardized(reorder(a, assign(torch.cdist(b, a)))), standardized(b)
     cut, d, scores = len(b) * 4 // 5, b.shape[2], []
     for x, y in zip(inputs.unbind(1), targets.unbind(1), strict=True):
@@ -94,7 +96,7 @@ def slot_agreement(
 
     Slots are (images, slots, dims), numpy or torch; `slots_a` may have more slots, and with "alternating" other dims.
     `ValueError` where images do not correspond, numbers are not finite, dims differ with "first", or `protocol` is
-    "code" with another matching or without held-out images.
+    "code" with another matching, without held-out images, or with fewer than ten images.
     """
     check_choice("protocol", protocol, ("paper", "pooled", "code"))
     check_choice("matching", matching, MATCHINGS)

@@ -206,7 +206,11 @@ def test_dead_dimensions_and_dead_slots():
         (np.ones((3, 3, 2)), np.ones((3, 3, 2)), {}, "four or more"),
         (np.ones((5, 3, 2)), np.full((5, 3, 2), np.inf), {}, r"slots_b\[0, 0, 0\] is inf"),
         (np.ones((5, 3, 2)), np.ones((5, 3, 2)), {"matching": "last"}, "matching is 'last' but must be one of 'first'"),
-        (np.ones((5, 3, 2)), np.ones((5, 3, 2)), {"protocol": "code"}, "protocol is 'code' but must be"),
+        (np.ones((5, 3, 2)), np.ones((5, 3, 2)), {"protocol": "novel"}, "protocol is 'novel' but must be"),
+        (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code"}, "slots_a has 9 images: protocol 'code' needs"),
+        (np.ones((10, 3, 2)), np.ones((10, 3, 4)), {"protocol": "code"}, "slots_a has 2 dims but slots_b 4: protocol"),
+        (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code", "matching": "alternating"}, "needs 'first'"),
+        (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code", "held_out": False}, "needs 'first' and True"),
     ],
 )
 @pytest.mark.parametrize("score", [smcc, slot_r2, smcc_by_chance])
@@ -406,3 +410,13 @@ def test_alignment_ends_below_every_start():
         assert math.isfinite(best)
         cost = slot_alignment.squared_distances(start(a) @ metric, b @ metric)
         assert best < cost.gather(2, assign(cost)[:, :, None]).mean().item()
+
+
+def test_the_released_scores_of_slots_with_constant_dimensions():
+    "A dimension that never varies counts as correlated with nothing; constant slots have no scores at all."
+    s = torch.randn(50, 3, 4, generator=make_generator(0))
+    whole, dead = slot_agreement(s, s, protocol="code"), s.clone()
+    dead[..., 1] = 2.0
+    partly = slot_agreement(dead, dead, protocol="code")
+    assert 0 < partly.smcc < whole.smcc and math.isfinite(partly.r2)
+    assert slot_agreement(torch.ones(50, 3, 4), torch.ones(50, 3, 4), protocol="code") == (0.0, 0.0)
