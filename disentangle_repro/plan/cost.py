@@ -41,8 +41,8 @@ from ..train.store import Store, project_store
 __all__ = ['NOTEBOOK', 'START', 'LOADED', 'CONTENTS', 'ESTIMATED', 'OF_A_SHEET', 'OF_A_PROBE', 'MULTIPLIED', 'ALIGNED', 'UNTUNED',
            'updates_made', 'image_bytes', 'files_needed', 'run_row', 'cost_row', 'asked_runs', 'runs_and_costs',
            'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary', 'workers_text', 'size_text',
-           'memory_line', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line', 'plan_text',
-           'plan_parser', 'pick_probed', 'runs_and_files', 'works_left', 'rates_here', 'on_a_gpu', 'main']
+           'memory_line', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line', 'first_line',
+           'plan_text', 'plan_parser', 'pick_probed', 'runs_and_files', 'works_left', 'rates_here', 'on_a_gpu', 'main']
 
 # %% ../../nbs/plan/04_cost.ipynb #f01da5b9
 def updates_made(spec: RunSpec, store: Store) -> int:
@@ -267,6 +267,12 @@ def left_line(frame: pd.DataFrame) -> str:
     stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
     return f"left: {'; '.join(stages)} runs; {frame.left.sum():,} updates"
 
+# %% ../../nbs/plan/04_cost.ipynb #08bca685
+def first_line(frame: pd.DataFrame, n: int = 5) -> list[str]:
+    "Which runs come first, of those that are left."
+    runs = [f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in frame[~frame.done][:n].itertuples()]
+    return [f"first: {'; '.join(runs)}"] if runs else []
+
 # %% ../../nbs/plan/04_cost.ipynb #36b508c1
 def plan_text(
     frame: pd.DataFrame,  # of `runs_and_costs`
@@ -282,7 +288,8 @@ def plan_text(
     how = f"scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
     parts = [paper_text(paper, runs, how, timed) for paper, runs in frame.groupby("paper", sort=False)]
     times = time_lines(frame, device, workers) if timed else []
-    lines = [left_line(frame), *times, *elsewhere, disk_line(frame, store, files, timed), *missing_line(frame, request)]
+    room = [disk_line(frame, store, files, timed), *missing_line(frame, request)]
+    lines = [left_line(frame), *first_line(frame), *times, *elsewhere, *room]
     return "\n".join([*parts, *lines])
 
 # %% ../../nbs/plan/04_cost.ipynb #5b5e86e0
