@@ -2,7 +2,8 @@
 #               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
 #               SET="training.batch_size=32": any hyperparameter, several separated by blanks,
 #               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then)
-# make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=)
+# make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=; DEVICE=h100
+#               estimates for that GPU, PROBE=1 tries every kind of run here, which takes minutes)
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
@@ -31,6 +32,8 @@ DATASETS ?=
 WORKERS ?=
 MINUTES ?=
 WHOLE ?=
+DEVICE ?=
+PROBE ?=
 N ?=
 BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
@@ -56,7 +59,7 @@ tables: $(READY)
 	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; $(BIN)/disentangle_report && exit $$status
 
 plan: $(READY)
-	@$(BIN)/disentangle_plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS))
+	@$(BIN)/disentangle_plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
 
 report: $(READY)
 	@$(BIN)/disentangle_report

@@ -410,10 +410,12 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     "Print what differs between the published tables and those of the records; 1 where anything does."
     from disentangle_repro.core.errors import check_choice
     from disentangle_repro.papers import PAPERS
-    from disentangle_repro.tables.verify import verdict, verify
+    from disentangle_repro.tables.verify import older_records, verdict, verify
+    from disentangle_repro.train.store import project_store
 
-    lines, n = verify([check_choice("PAPER", paper, PAPERS) for paper in given.papers])
-    print(verdict(lines, n))
+    papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
+    lines, n = verify(papers)
+    print(verdict(lines, n, older_records(project_store(), papers)))
     return 1 if lines else 0
 
 # %% ../nbs/command.ipynb #5ba983ee

@@ -293,7 +293,7 @@ class SMCC(WholeSample):
     def __init__(
         self,
         *,
-        protocol: Literal["paper", "pooled"] = "paper",
+        protocol: Literal["paper", "pooled", "code"] = "paper",
         matching: str = "first",
         held_out: bool = True,
         seed: int = 0,

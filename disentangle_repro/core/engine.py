@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 # %% auto #0
-__all__ = ['LIVES', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool', 'worker_options', 'own_cluster',
-           'client', 'resources', 'executor', 'joblib_on']
+__all__ = ['LIVES', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool', 'visible_gpus',
+           'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources', 'executor', 'joblib_on']
 
 # %% ../../nbs/core/06_engine.ipynb #4b3a892a
 def check_engine(engine: str) -> str:  # `engine`, when it is one
@@ -76,12 +76,18 @@ def thread_pool(n: int) -> ThreadPoolExecutor:
 LIVES = 10
 
 
+def visible_gpus(n: int) -> list[str]:
+    "The names of this process's `n` GPUs: those of its own CUDA_VISIBLE_DEVICES, numbers or UUIDs, or their numbers."
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [name.strip() for name in given.split(",")][:n] if given else [str(number) for number in range(n)]
+
+
 def worker_options(number: int, of: int) -> dict[str, Any]:
     "Options of the worker of that number: its environment and resources."
     gpus = torch.cuda.device_count()
     environment = {"OMP_NUM_THREADS": str(max(1, joblib.cpu_count() // of))}
     if gpus:
-        environment["CUDA_VISIBLE_DEVICES"] = str(number % gpus)
+        environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(gpus)[number % gpus]
     return {"nthreads": 1, "env": environment, "resources": {"GPU": 1} if gpus else {}, "memory_limit": 0,
             "silence_logs": logging.ERROR}  # fmt: skip
 
@@ -102,6 +108,11 @@ def own_cluster(n: int) -> Iterator[str]:  # the scheduler's address
         yield cluster.scheduler_address
 
 # %% ../../nbs/core/06_engine.ipynb #c9eb64c8
+def allow_failures(n: int, dask_scheduler: Any = None) -> None:
+    "Let a scheduler, in whose process this is called, give up a task only after it has lost more than `n` workers."
+    dask_scheduler.allowed_failures = max(dask_scheduler.allowed_failures, n)
+
+
 @contextmanager
 def client(engine: str) -> Iterator[Client]:
     "A client of the engine's cluster; `ImportError` without Dask, `ConnectionError` where no scheduler answers."
@@ -118,6 +129,7 @@ def client(engine: str) -> Iterator[Client]:
     except OSError as error:
         raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
     with connected:
+        connected.run_on_scheduler(allow_failures, LIVES - 1)
         tqdm.write(f"Dask: {engine}, {len(resources(connected))} workers, dashboard at {connected.dashboard_link}")
         yield connected
 

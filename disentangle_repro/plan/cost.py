@@ -9,7 +9,7 @@ import argparse
 import heapq
 import math
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,10 @@ from ..core.extensions import load_extensions
 from ..core.run_spec import RunSpec
 from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, describe, rendered_path
-from .probe import Cost, image_size, measured_costs, step_key
+from disentangle_repro.plan.probe import (
+    DEVICES, Cost, Rates, Works, count_kinds, data_bytes, estimated_costs, image_size, measured_costs, measured_rates,
+    step_key,
+)
 from .request import Request, asked_papers, asked_request, parser, positive
 from .specs import is_measurement, wanted
 from ..runs.assemble import images_needed, joint_given
@@ -34,10 +37,11 @@ from ..train.speed import keep_freed_memory
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['NOTEBOOK', 'CONTENTS', 'MULTIPLIED', 'ALIGNED', 'UNTUNED', 'image_bytes', 'files_needed', 'run_row', 'cost_row',
-           'asked_runs', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary',
-           'workers_text', 'size_text', 'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line',
-           'plan_text', 'plan_parser', 'pick_probed', 'runs_and_files', 'main']
+__all__ = ['NOTEBOOK', 'START', 'LOADED', 'CONTENTS', 'ESTIMATED', 'OF_A_SHEET', 'OF_A_PROBE', 'MULTIPLIED', 'ALIGNED', 'UNTUNED',
+           'image_bytes', 'files_needed', 'run_row', 'cost_row', 'asked_runs', 'runs_and_costs', 'makespan',
+           'hours_with', 'hours_text', 'from_to', 'summary_row', 'summary', 'workers_text', 'size_text', 'memory_line',
+           'time_lines', 'disk_line', 'missing_line', 'paper_text', 'left_line', 'first_line', 'plan_text',
+           'plan_parser', 'pick_probed', 'runs_and_files', 'works_left', 'rates_here', 'on_a_gpu', 'main']
 
 # %% ../../nbs/plan/04_cost.ipynb #bf831f79
 def image_bytes(dataset: str) -> int:
@@ -65,6 +69,8 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
 
 # %% ../../nbs/plan/04_cost.ipynb #bec91004
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
+START = 10.0  # seconds until a kernel has started and imported, and a run's figures
+LOADED = 190e6  # bytes of images a second, from a compressed file by one thread: 31 s for Shapes3D
 
 # %% ../../nbs/plan/04_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
@@ -75,6 +81,7 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
         "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
         "id": spec.id,
         "image_size": image_size(spec) if trains else 0, "key": step_key(spec) if trains else "",
+        "loading": 0.0 if done or not trains else (START + data_bytes(spec) / LOADED) / 3600,  # hours
         "done": done, "updates": updates, "left": 0 if done else updates - made(spec, store).updates,
     }  # fmt: skip
 
@@ -82,11 +89,12 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
 def cost_row(row: dict[str, Any], cost: Cost | None, whole: int) -> dict[str, Any]:
     "What a run that is not done costs, if that was measured."
     if cost is None or row["done"]:
-        return {"seconds": math.nan, "batch_share": 1.0, "training": 0.0, "scoring": 0.0, "bytes": 0}
+        return {"seconds": math.nan, "batch_share": 1.0, "training": 0.0, "scoring": 0.0, "bytes": 0, "memory": 0}
     probe = cost.update
     return {
         "seconds": probe.seconds, "batch_share": probe.batch_size / whole, "scoring": cost.scoring / 3600,
         "training": row["left"] * probe.seconds / 3600, "bytes": 2 * probe.checkpoint + NOTEBOOK,
+        "memory": cost.memory,
     }  # fmt: skip
 
 # %% ../../nbs/plan/04_cost.ipynb #0b131a92
@@ -107,6 +115,7 @@ def runs_and_costs(
     models: Sequence[str] = (),
     datasets: Sequence[str] = (),
     device: torch.device | None = None,  # that is tried; nothing is where it is left out
+    costs: Callable[[list[RunSpec]], dict[str, Cost]] | None = None,  # of kinds of runs, instead of trying them
     progress: bool = True,
 ) -> pd.DataFrame:  # hours in `training` and `scoring`, seconds of an update in `seconds`
     "A row for each run that tables need; `ValueError` for a paper without tables, or where no run is asked for."
@@ -114,10 +123,10 @@ def runs_and_costs(
     believed = {record["id"] for record in store.everything()[0]}
     rows = [run_row(stage, spec, spec.id in believed, store) for stage, spec in stages]
     to_try = [spec for (_, spec), row in zip(stages, rows, strict=True) if row["key"] and not row["done"]]
-    costs = measured_costs(to_try, device, progress) if device else {}
+    by_kind = costs(to_try) if costs else measured_costs(to_try, device, progress) if device else {}
     batches = [spec.part("training").get("batch_size", 1) for _, spec in stages]
     costed = zip(rows, batches, strict=True)
-    return pd.DataFrame([row | cost_row(row, costs.get(row["key"]), batch) for row, batch in costed])
+    return pd.DataFrame([row | cost_row(row, by_kind.get(row["key"]), batch) for row, batch in costed])
 
 # %% ../../nbs/plan/04_cost.ipynb #664c9165
 def makespan(hours: Iterable[float], workers: int) -> float:
@@ -130,7 +139,7 @@ def makespan(hours: Iterable[float], workers: int) -> float:
 # %% ../../nbs/plan/04_cost.ipynb #b0375b5f
 def hours_with(frame: pd.DataFrame, workers: int) -> float:
     "Hours until all runs are done, stage after stage."
-    hours = frame.training + frame.scoring
+    hours = frame.training + frame.scoring + frame.get("loading", 0)
     return sum(makespan(hours[of_stage.index], workers) for _, of_stage in frame.groupby("stage", sort=False))
 
 # %% ../../nbs/plan/04_cost.ipynb #ae6946a8
@@ -183,20 +192,43 @@ def size_text(size: float) -> str:
 CONTENTS = """\
 training: updates left x the median time of a few of them, on noise, with this device to themselves
 scoring: probes on the way and scores at the end, on noise and an untrained model; a rough and rather high estimate
-not counted: starting, loading or drawing data, images, measurements, what runs on one machine cost each other"""
+not counted: drawing data, measurements, what runs on one machine cost each other"""
+ESTIMATED = """\
+ESTIMATED, by a factor of two or so: updates left x operations and bytes of an update at {rates}
+scoring: 30 s of metrics a run, and a forward pass of every image; starting and loading: 10 s and 190 MB/s
+not counted: drawing data, measurements, what runs on one machine cost each other"""
+OF_A_SHEET, OF_A_PROBE = "half of the rates of its data sheet", "the rate of one short probe"
 MULTIPLIED = "* measured with a smaller batch, and multiplied"
 ALIGNED = (*["left"] * 2, *["right"] * 6)
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
 
+# %% ../../nbs/plan/04_cost.ipynb #17512320
+def memory_line(frame: pd.DataFrame, device: torch.device | Rates) -> list[str]:
+    "What is printed of the memory of a GPU, where it is estimated."
+    if not isinstance(device, Rates) or not math.isfinite(device.memory) or frame.empty:
+        return []
+    most, over = frame.loc[frame.memory.idxmax()], frame[frame.memory > device.memory]
+    of_what = f"{most.paper}'s {most.model} on {most.dataset}, images included"
+    more = f"; MORE than there is: {', '.join(dict.fromkeys(over.paper + ' ' + over.model))}" if len(over) else ""
+    has = size_text(device.memory)
+    return [f"memory of a GPU, ESTIMATED: up to {size_text(most.memory)} a run ({of_what}), of {has}{more}"]
+
 # %% ../../nbs/plan/04_cost.ipynb #be24da21
-def time_lines(frame: pd.DataFrame, device: torch.device, workers: Iterable[int]) -> list[str]:
-    "What is printed of hours."
+def time_lines(frame: pd.DataFrame, device: torch.device | Rates, workers: Iterable[int]) -> list[str]:
+    "What is printed of hours, measured on a device or estimated."
     spent = f"training {hours_text(frame.training.sum())} h and scoring {hours_text(frame.scoring.sum())} h"
+    if "loading" in frame:
+        spent += f", starting and loading {hours_text(frame.loading.sum())} h"
+    if isinstance(device, Rates):
+        rates = OF_A_SHEET if device in DEVICES.values() else OF_A_PROBE
+        name, contents = f"{device.name}, ESTIMATED", ESTIMATED.format(rates=rates)
+    else:
+        name, contents = device_name(device), CONTENTS
     notes = [MULTIPLIED] * bool((frame.batch_share < 1).any())
     tuning = frame[frame.stage == "tuning"]
     notes += [UNTUNED] * (not tuning.done.all())
-    hours = [f"hours, {device_name(device)}: {spent}", f"workers: {workers_text(frame, workers)}"]
-    return [*hours, *CONTENTS.split("\n"), *notes]
+    hours = [f"hours, {name}: {spent}", f"workers: {workers_text(frame, workers)}"]
+    return [*hours, *memory_line(frame, device), *contents.split("\n"), *notes]
 
 # %% ../../nbs/plan/04_cost.ipynb #8bc4569c
 def disk_line(frame: pd.DataFrame, store: Store, files: dict[Path, int], timed: bool) -> str:
@@ -225,21 +257,29 @@ def left_line(frame: pd.DataFrame) -> str:
     stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
     return f"left: {'; '.join(stages)} runs; {frame.left.sum():,} updates"
 
+# %% ../../nbs/plan/04_cost.ipynb #08bca685
+def first_line(frame: pd.DataFrame, n: int = 5) -> list[str]:
+    "Which runs come first, of those that are left."
+    runs = [f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in frame[~frame.done][:n].itertuples()]
+    return [f"first: {'; '.join(runs)}"] if runs else []
+
 # %% ../../nbs/plan/04_cost.ipynb #36b508c1
 def plan_text(
     frame: pd.DataFrame,  # of `runs_and_costs`
     request: Request,
     store: Store,
     files: dict[Path, int],  # to be drawn
-    device: torch.device | None,  # that was tried, if one was
+    device: torch.device | Rates | None,  # that was tried, if one was, or whose rates were used
     workers: Iterable[int],
+    elsewhere: Sequence[str] = (),  # lines on another device
 ) -> str:
     "Everything that `make plan` prints."
     timed = device is not None
     how = f"scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
     parts = [paper_text(paper, runs, how, timed) for paper, runs in frame.groupby("paper", sort=False)]
     times = time_lines(frame, device, workers) if timed else []
-    lines = [left_line(frame), *times, disk_line(frame, store, files, timed), *missing_line(frame, request)]
+    room = [disk_line(frame, store, files, timed), *missing_line(frame, request)]
+    lines = [left_line(frame), *first_line(frame), *times, *elsewhere, *room]
     return "\n".join([*parts, *lines])
 
 # %% ../../nbs/plan/04_cost.ipynb #5b5e86e0
@@ -248,7 +288,10 @@ def plan_parser() -> argparse.ArgumentParser:
     options = parser()
     options.description = "Say what tables would take, before anything is spent."
     options.add_argument("--workers", type=positive, help="hours for so many runs at once, too")
-    options.add_argument("--no-probe", action="store_true", help="count only; try nothing on this device")
+    times = options.add_mutually_exclusive_group()
+    times.add_argument("--device", choices=[*DEVICES], help="estimate for a GPU that is not here, from its data sheet")
+    times.add_argument("--probe", action="store_true", help="try every kind of run on this device; takes minutes")
+    times.add_argument("--no-probe", action="store_true", help="count only; try nothing on this device")
     return options
 
 # %% ../../nbs/plan/04_cost.ipynb #1ba7aba5
@@ -262,12 +305,39 @@ def pick_probed() -> torch.device:
 
 # %% ../../nbs/plan/04_cost.ipynb #4061df64
 def runs_and_files(
-    options: argparse.Namespace, request: Request, store: Store, device: torch.device | None
+    options: argparse.Namespace,
+    request: Request,
+    store: Store,
+    device: torch.device | None,
+    costs: Callable[[list[RunSpec]], dict[str, Cost]] | None = None,
 ) -> tuple[pd.DataFrame, dict[Path, int]]:  # of `runs_and_costs`, and files that are to be drawn
     "What the options ask for; `ValueError` where it cannot be planned."
     which = asked_papers(options), request, store, options.models or (), options.datasets or ()
-    frame = runs_and_costs(*which, device)
+    frame = runs_and_costs(*which, device, costs=costs)
     return frame, {path: size for spec in sum(wanted(*which), []) for path, size in files_needed(spec).items()}
+
+# %% ../../nbs/plan/04_cost.ipynb #ba21b821
+def works_left(options: argparse.Namespace, request: Request, store: Store) -> Works:
+    "The kinds of runs that are left, with the work of their updates."
+    stages = asked_runs(asked_papers(options), request, store, options.models or (), options.datasets or ())
+    return count_kinds(spec for _, spec in stages if not is_measurement(spec) and store.record(spec) is None)
+
+
+def rates_here(options: argparse.Namespace, works: Works) -> Rates:
+    "The rates by which times are estimated."
+    if options.device:
+        return DEVICES[options.device]
+    device = pick_probed()
+    return measured_rates(works, device) if works else Rates(device_name(device), *[math.inf] * 4)
+
+
+def on_a_gpu(options: argparse.Namespace, request: Request, store: Store, works: Works) -> list[str]:
+    "Lines on an H100, for a scale that is meant for a GPU where there is none."
+    if options.device or not works or torch.cuda.is_available() or request.scale.name not in ("short", "paper"):
+        return []
+    rates = DEVICES["h100"]
+    frame, _ = runs_and_files(options, request, store, None, lambda _: estimated_costs(works, rates))
+    return time_lines(frame, rates, [1])[:3]
 
 # %% ../../nbs/plan/04_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -277,13 +347,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         plan_parser().error(str(error))
     options = plan_parser().parse_args(arguments)
-    request, store, device = asked_request(options), project_store(), None if options.no_probe else pick_probed()
+    request, store, device = asked_request(options), project_store(), pick_probed() if options.probe else None
     keep_freed_memory()
     try:
-        frame, files = runs_and_files(options, request, store, device)
+        if options.probe or options.no_probe:
+            rates, elsewhere = None, []
+            frame, files = runs_and_files(options, request, store, device)
+        else:
+            works = works_left(options, request, store)
+            rates, elsewhere = rates_here(options, works), on_a_gpu(options, request, store, works)
+            frame, files = runs_and_files(options, request, store, None, lambda _: estimated_costs(works, rates))
     except ValueError as error:  # `DataError` among them
         tqdm.write(f"make plan: {error}")
         return 1
     at_once = [1, n_workers(), *([options.workers] if options.workers else [])]
-    tqdm.write(plan_text(frame, request, store, files, device, at_once))
+    tqdm.write(plan_text(frame, request, store, files, rates or device, at_once, elsewhere))
     return 0

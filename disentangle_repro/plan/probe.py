@@ -16,10 +16,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder
-from ..core.device import make_generator
+from ..core.device import device_name, make_generator
 from ..core.hyperparameters import merged
 from ..core.run_spec import RunSpec
 from ..data.load import GRIDS, SCENES, Dataset, describe
@@ -29,9 +32,11 @@ from ..train.loop import CudaGraphStep, Training, run_updates, state_of
 from ..train.speed import elapsed
 
 # %% auto #0
-__all__ = ['SAMPLES', 'FEW_SCENES', 'image_size', 'step_key', 'noise', 'warm_up', 'update_seconds', 'Probe', 'checkpoint_bytes',
-           'probe_training', 'on_line', 'probes_made', 'with_samples', 'score_samples', 'probing_seconds',
-           'scenes_seconds', 'scoring_seconds', 'Cost', 'scoring_key', 'measured_costs']
+__all__ = ['SAMPLES', 'FEW_SCENES', 'Works', 'REACHED', 'DEVICES', 'METRICS', 'image_size', 'step_key', 'noise', 'warm_up',
+           'update_seconds', 'Probe', 'checkpoint_bytes', 'probe_training', 'on_line', 'probes_made', 'with_samples',
+           'score_samples', 'probing_seconds', 'scenes_seconds', 'scoring_seconds', 'Cost', 'scoring_key',
+           'measured_costs', 'n_bytes', 'Counted', 'Work', 'count_work', 'Rates', 'estimated_seconds', 'measured_rates',
+           'count_kinds', 'data_bytes', 'estimated_costs']
 
 # %% ../../nbs/plan/03_probe.ipynb #a938987f
 def image_size(spec: RunSpec) -> int | str:
@@ -180,6 +185,7 @@ class Cost(NamedTuple):
 
     update: Probe
     scoring: float  # seconds of a run, beside its training
+    memory: int = 0  # bytes on the device while it trains, where they are known
 
 # %% ../../nbs/plan/03_probe.ipynb #705d038a
 def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
@@ -205,4 +211,117 @@ def measured_costs(
         costs[key] = Cost(probe, scoring[how])
         if device.type == "cuda":
             torch.cuda.empty_cache()
+    return costs
+
+# %% ../../nbs/plan/03_probe.ipynb #6cc4fcc7
+def n_bytes(tree: Any) -> int:
+    "Of all tensors in any nesting of containers."
+    return sum(x.nbytes for x in tree_leaves(tree) if isinstance(x, torch.Tensor))
+
+
+class Counted(TorchDispatchMode):
+    "Counts floating-point operations, bytes read and written, and bytes of results, of what is called inside."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = self.moved = self.results = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if formula := flop_registry.get(function._overloadpacket):
+            self.operations += formula(*args, **(kwargs or {}), out_val=result)
+        if not function.is_view:
+            self.moved += n_bytes((args, kwargs, result))
+            self.results += n_bytes(result)
+        return result
+
+# %% ../../nbs/plan/03_probe.ipynb #3c4851cf
+class Work(NamedTuple):
+    "What an update of a run does."
+
+    operations: float
+    moved: float  # bytes read and written
+    held: int  # bytes in memory
+    checkpoint: int  # bytes
+
+
+Works = dict[str, tuple[RunSpec, Work]]  # of kinds of runs, by `step_key`
+
+
+def count_work(spec: RunSpec) -> Work:
+    "What an update of a run does, counted without numbers; `ValueError` for a model that looks at them."
+    size, how = image_size(spec), spec.part("training")
+    images = torch.empty(how["batch_size"], size, size, 3, dtype=torch.uint8, device="meta")
+    training, results = assemble(spec, images), []
+    weights = n_bytes(list(training.model.parameters()))
+    try:
+        with Counted() as counted, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for step in training.steps:
+                before = counted.results
+                loss, _ = step.loss(images, None)
+                results.append(counted.results - before)
+                loss.backward(inputs=step.parameters)
+    except (RuntimeError, NotImplementedError) as error:
+        raise ValueError(f"{spec.model} cannot be counted without being tried ({error}): make plan PROBE=1") from error
+    n = len(training.steps)
+    return Work(counted.operations / n, counted.moved / n, max(results) + 4 * weights, 3 * weights)
+
+# %% ../../nbs/plan/03_probe.ipynb #7eab48d4
+class Rates(NamedTuple):
+    "What a device does in a second, in a training."
+
+    name: str
+    fp32: float  # operations
+    bf16: float
+    moved: float  # bytes read and written
+    memory: float  # bytes that it has
+
+
+REACHED = 0.5  # of a data sheet's rates
+DEVICES = {
+    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12, REACHED * 2.0e12, 80e9),
+    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 3.35e12, 80e9),
+    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 4.8e12, 141e9),
+}
+
+
+def estimated_seconds(work: Work, rates: Rates, precision: str) -> float:
+    "How long an update takes; in bf16 half as many bytes are moved."
+    lower = precision == "bf16"
+    return work.operations / (rates.bf16 if lower else rates.fp32) + work.moved * (0.5 if lower else 1) / rates.moved
+
+# %% ../../nbs/plan/03_probe.ipynb #e654302f
+def measured_rates(works: Works, device: torch.device) -> Rates:
+    "The rate of a device, from a probe of the kind that computes least."
+    spec, work = min(works.values(), key=lambda pair: pair[1].operations)
+    rate = work.operations / probe_training(spec, device, longest=0).seconds
+    memory = torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else math.inf
+    return Rates(device_name(device), rate, rate, math.inf, memory)
+
+# %% ../../nbs/plan/03_probe.ipynb #af55a9bd
+METRICS = 30.0  # seconds of a run, in metrics
+
+
+def count_kinds(specs: Iterable[RunSpec]) -> Works:
+    "Each kind of run once, with its work."
+    kinds = {step_key(spec): spec for spec in reversed(list(specs))}
+    return {key: (spec, count_work(spec)) for key, spec in reversed(kinds.items())}
+
+
+def data_bytes(spec: RunSpec) -> int:
+    "Of the images that a run trains on."
+    return (spec.part("data")["images"] or describe(spec.dataset)["size"]) * image_size(spec) ** 2 * 3
+
+
+def estimated_costs(works: Works, rates: Rates) -> dict[str, Cost]:  # by `step_key`
+    "What kinds of runs need on a device with these rates."
+    costs = {}
+    for key, (spec, work) in works.items():
+        how, n = spec.part("training"), spec.part("scoring")["samples"]
+        images = n + probes_made(how["steps"]) * min(n, 2_000 if spec.dataset in GRIDS else 64)
+        seconds = estimated_seconds(work, rates, how["precision"])
+        scoring = METRICS + images * seconds / how["batch_size"] / 3  # forward is a third of an update
+        update = Probe(seconds, how["batch_size"], work.checkpoint)
+        costs[key] = Cost(update, scoring, work.held + data_bytes(spec))
     return costs

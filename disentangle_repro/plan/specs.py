@@ -24,7 +24,7 @@ from ..train.store import Store
 # %% auto #0
 __all__ = ['Entry', 'GATES', 'revision', 'with_set', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
            'best_entry', 'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs',
-           'is_measurement', 'is_alone', 'paper_tables', 'Wanted', 'wanted', 'after_tuning']
+           'is_measurement', 'is_alone', 'paper_tables', 'breadth_first', 'Wanted', 'wanted', 'after_tuning']
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def revision(paper: str, model: str) -> int:
@@ -221,6 +221,24 @@ def paper_tables(papers: Sequence[str]) -> list[Table]:
     "The tables of some papers; `ValueError` for a paper without tables."
     return [table for paper in papers for table in PAPERS[check_choice("papers", paper, PAPERS)].tables]
 
+# %% ../../nbs/plan/02_specs.ipynb #9ed73072
+def breadth_first(trainings: Iterable[RunSpec], tables: Sequence[Table]) -> list[RunSpec]:
+    "Trainings of some tables, one seed of every headline cell first."
+    papers, places = list(dict.fromkeys(table.paper for table in tables)), {}
+    for table in tables:
+        paper = PAPERS[table.paper]
+        headline = table.number == paper.tables[0].number
+        cells = product(enumerate(table.run_on), enumerate(map(paper.run_as, table.models)))
+        for (place, dataset), (row, model) in cells:
+            where = not headline, place, papers.index(table.paper), row
+            places.setdefault((table.paper, model, dataset), where)
+
+    def place(spec: RunSpec) -> tuple[bool, int, tuple[int, ...]]:
+        rest, *where = places[spec.paper, spec.model, spec.dataset]
+        return rest, spec.seed, tuple(where)
+
+    return sorted(trainings, key=place)
+
 # %% ../../nbs/plan/02_specs.ipynb #2813fa3a
 class Wanted(NamedTuple):
     "The runs that the tables of some papers ask for, each once, in the order in which they can be done."
@@ -250,7 +268,7 @@ def wanted(
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
     of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
     measurements = [spec for paper in papers for spec in measurement_specs(paper, request.scale, of[paper])]
-    return Wanted(tuning, trainings, [] if models or datasets else measurements)
+    return Wanted(tuning, breadth_first(trainings, tables), [] if models or datasets else measurements)
 
 # %% ../../nbs/plan/02_specs.ipynb #997edddc
 def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -> list[RunSpec]:

@@ -102,9 +102,11 @@ class ProbabilisticSlotAttention(nn.Module):
         if self.queries == "learned":
             start = standard_start(self.mean.expand(batch, -1, -1))
             return start._replace(variance=self.log_variance.exp().clamp_min(self.floor).expand(batch, -1, -1))
-        still = features.new_zeros(1 if generator is None else batch, self.n_slots, dim)
-        generator = make_generator(0, features.device) if generator is None else generator
-        return standard_start(draw(still, still + 1, generator).expand(batch, -1, -1))
+        if generator is None:  # on the CPU: a device has random numbers of its own
+            still = torch.zeros(1, self.n_slots, dim, dtype=features.dtype)
+            return standard_start(draw(still, still + 1, make_generator(0)).to(features.device).expand(batch, -1, -1))
+        still = features.new_zeros(batch, self.n_slots, dim)
+        return standard_start(draw(still, still + 1, generator))
 
     def forward(
         self,

@@ -229,10 +229,13 @@ def sis(
 ) -> float:  # from -1 to 1
     """Slot identifiability score (Brady et al., 2023): R² from an object's own slot less the best R² from another.
 
-    From -1 to 1, higher is better; about 0 by chance. Slots and latents are (images, slots, dims), numpy or torch, with
-    as many slots as objects or more; all images have the same number of objects. `predictor="mlp"` needs several
-    hundred images: with 100 its networks may not learn, and seeds differ by tenths or more, with 400 by hundredths.
-    "kernel" is steadier, and lower. `ValueError` as in `slot_agreement`, and for an unknown predictor.
+    From -1 to 1, higher is better. Not 0 by chance, since slots are matched by the true latents: independent noise has
+    0.1 with three objects of two latents each, 0.3 with five and 0.4 with eight, more with one latent each, 0 with two
+    objects, and no less with more images. So compare with `sis` of shuffled images. Slots and latents are (images,
+    slots, dims), numpy or torch, with as many slots as objects or more; all images have the same number of objects.
+    `predictor="mlp"` needs several hundred images: with 100 its networks may not learn, and seeds differ by tenths or
+    more, with 400 by hundredths. "kernel" is steadier, and lower. `ValueError` as in `slot_agreement`, and for an
+    unknown predictor.
     """
     check_choice("predictor", predictor, PREDICTORS)
     a, b = to_slot_pair(slots, latents, ("slots", "latents"))

@@ -5,6 +5,7 @@
 # %% ../../nbs/runs/01_evaluate.ipynb #30e1f694
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from ..data.load import Dataset
 from ..data.scenes import mosaic
 from ..metrics import InfoMEC, infomec, procedure
 from ..scores.dci import dci
+from ..scores.inputs import DoubtfulInput
 from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
@@ -96,7 +98,9 @@ def infomec_and_dci(
     choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
     kind = {"discrete": model.discrete, "categorical": model.categorical}
     seen = slice(len(latents) * 2 // 3) if "boosting" in predictors else slice(None)
-    info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DoubtfulInput)  # a model knows its kind
+        info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
     scores = {name: getattr(info, name) for name in ("infom", "infoe", "infoc")}
     trees = {
         "forest": partial(dci, sources[seen], latents[seen], **forest),

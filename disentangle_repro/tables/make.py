@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
 
 from ..core.engine import executor
@@ -28,7 +31,7 @@ from ..train.store import project_store
 
 # %% auto #0
 __all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study',
-           'lay_out_study', 'main']
+           'lay_out_study', 'print_plan', 'main']
 
 # %% ../../nbs/tables/08_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -63,7 +66,7 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
 
 # %% ../../nbs/tables/08_make.ipynb #18bf2938
 IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts
-RESERVED = 45.0  # seconds of a limited time for the tables and the report
+RESERVED = 60.0  # seconds of a limited time for the tables and the report
 
 
 def make_tables(
@@ -121,6 +124,11 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
             " trains them, 'make plan SCALE=cpu' says how long, and 'make tables SCALE=smoke' tries all in minutes."
         )
 
+# %% ../../nbs/tables/08_make.ipynb #d0514fad
+def print_plan(arguments: Sequence[str]) -> None:
+    "Print what `disentangle_plan` says with these options, in a process of its own."
+    subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
+
 # %% ../../nbs/tables/08_make.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_tables`, which `make tables` calls; the exit status is 1 after a failure."
@@ -134,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_study(options):
             lay_out_study(papers, request)
             return 0
+        if torch.cuda.is_available():
+            print_plan(sys.argv[1:] if arguments is None else arguments)
         which = options.models or (), options.datasets or ()
         failures = make_tables(papers, request, *which, options.engine, limit)
     except (DataError, ConnectionError, ImportError) as error:

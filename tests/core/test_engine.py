@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from disentangle_repro.core.engine import check_engine, executor
+from disentangle_repro.core import engine
+from disentangle_repro.core.engine import check_engine, executor, worker_options
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
@@ -144,3 +145,31 @@ def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
 def test_an_unknown_engine_is_refused(engine):
     with pytest.raises(ValueError, match="engine is .* but must be 'local', 'local:N'.*'tcp://host:8786'"):
         check_engine(engine)
+
+
+@pytest.mark.parametrize(("parents", "given"), [
+    ("3", ["3", "3"]), ("5,2", ["5", "2", "5"]), ("GPU-8f1a, GPU-77c0", ["GPU-8f1a", "GPU-77c0"]),
+    (None, ["0", "1", "0"]),
+])  # fmt: skip
+def test_a_worker_gets_a_gpu_of_its_parents(parents, given, monkeypatch):
+    "Not the first of the machine, which may be somebody else's."
+    n = 2 if parents is None else parents.count(",") + 1
+    monkeypatch.setattr("torch.cuda.device_count", lambda: n)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if parents is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", parents)
+    found = [worker_options(number, len(given)) for number in range(len(given))]
+    assert [options["env"]["CUDA_VISIBLE_DEVICES"] for options in found] == given
+    assert all(options["resources"] == {"GPU": 1} for options in found)
+
+
+def allowed(dask_scheduler) -> int:
+    return dask_scheduler.allowed_failures
+
+
+def test_a_scheduler_elsewhere_allows_as_many_failures(monkeypatch):
+    monkeypatch.setattr(engine, "LIVES", 4)
+    with engine.own_cluster(1) as address:  # as one that others have started: Dask allows three
+        monkeypatch.setattr(engine, "LIVES", 10)
+        with engine.client(address) as connected:
+            assert connected.run_on_scheduler(allowed) == 9

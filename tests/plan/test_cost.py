@@ -12,7 +12,7 @@ from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan import cost
+from disentangle_repro.plan import cost, probe
 from disentangle_repro.plan.cost import files_needed, hours_with, makespan, runs_and_costs, summary
 from disentangle_repro.plan.probe import (
     Cost,
@@ -48,10 +48,10 @@ def store(tmp_path, monkeypatch):
 
 
 def an_hour_a_run(specs, device, progress=True):
-    def probe(spec):
+    def hour(spec):
         return Probe(3600 / spec.part("training")["steps"], spec.part("training")["batch_size"], checkpoint=10)
 
-    return {step_key(spec): Cost(probe(spec), scoring=1800) for spec in specs}
+    return {step_key(spec): Cost(hour(spec), scoring=1800) for spec in specs}
 
 
 def every_paper(request, store):
@@ -120,13 +120,13 @@ def test_stages_wait_for_each_other():
 
 def test_a_probe_is_of_the_runs_own_update_and_checkpoint(tmp_path):
     spec = run_spec("factorqvae", "factorqvae", "shapes3d", SMOKE)
-    probe = probe_training(spec, CPU)
-    assert probe.seconds > 0 and probe.batch_size == spec.part("training")["batch_size"]
+    tried = probe_training(spec, CPU)
+    assert tried.seconds > 0 and tried.batch_size == spec.part("training")["batch_size"]
     training = assemble(spec, noise(spec, 20).images)
     for _ in training.steps:
         training.update()
     save(training, tmp_path / "checkpoint.pt")
-    assert (tmp_path / "checkpoint.pt").stat().st_size == checkpoint_bytes(training) == probe.checkpoint
+    assert (tmp_path / "checkpoint.pt").stat().st_size == checkpoint_bytes(training) == tried.checkpoint
 
 
 def test_what_takes_too_long_is_measured_in_part():
@@ -182,7 +182,7 @@ def test_an_unknown_paper_is_refused(store, capsys):
 
 
 def test_the_command_prints_tables_and_sums(store, capsys):
-    assert cost.main("--papers qlae psa --scale smoke --workers 5".split()) == 0
+    assert cost.main("--papers qlae psa --scale smoke --workers 5 --probe".split()) == 0
     printed = capsys.readouterr().out
     assert "left: trainings 83 of 83; measurements 15 of 15 runs" in printed
     assert "h with 5" in printed and "scoring 42 h" in printed and "psa_proj" in printed
@@ -215,3 +215,51 @@ def test_the_plan_and_the_tables_agree_on_what_is_wanted(store, monkeypatch):
     monkeypatch.setattr(make, "do_runs", lambda specs, *rest, **how: asked.extend(s.id for s in specs) or {})
     make.make_tables(["tripod", "psa"], SMOKE)
     assert sorted(set(asked)) == sorted(runs_and_costs(["tripod", "psa"], SMOKE, store).id)
+
+
+def lines_of(printed: str, beginning: str) -> list[str]:
+    return [line for line in printed.splitlines() if line.startswith(beginning)]
+
+
+def test_without_a_gpu_short_is_estimated_for_one(store, capsys, monkeypatch):
+    "Hours and gigabytes, marked as estimates; nothing of the size of the scale is tried."
+    tried = []
+    monkeypatch.setattr(probe, "probe_training", lambda spec, *_, **__: tried.append(spec.id) or Probe(60.0, 1, 10))
+    assert cost.main("--papers qlae --models ae qlae --scale short".split()) == 0
+    printed = capsys.readouterr().out
+    assert len(tried) == 1
+    (here, gpu) = lines_of(printed, "hours, ")
+    assert "CPU" in here and "NVIDIA H100 SXM, ESTIMATED" in gpu and "starting and loading" in gpu
+    (memory,) = lines_of(printed, "memory of a GPU, ESTIMATED: up to ")
+    assert " GB a run (qlae's " in memory and "of 80.0 GB" in memory
+    assert cost.main("--papers qlae --models ae qlae --scale short --device h200".split()) == 0
+    (only,) = lines_of(printed := capsys.readouterr().out, "hours, ")
+    assert "H200" in only and "of 141.0 GB" in printed and "half of the rates of its data sheet" in printed
+    assert len(tried) == 1
+
+
+def test_what_is_estimated_is_what_one_rate_and_the_operations_give(store, monkeypatch):
+    "A device of 1 TFLOP/s that moves for nothing: hours are operations."
+    specs = wanted(["qlae"], PAPER, store, ["ae"], ["mpi3d"]).trainings
+    works, rates = probe.count_kinds(specs), probe.Rates("one", 1e12, 2e12, math.inf, math.inf)
+    (found,) = probe.estimated_costs(works, rates).values()
+    ((_, work),) = works.values()
+    assert found.update.seconds == pytest.approx(work.operations / 1e12)
+    assert found.memory > 4 * work.checkpoint / 3 + 460_800 * 64 * 64 * 3
+    costs = {"costs": lambda _: probe.estimated_costs(works, rates)}
+    frame = runs_and_costs(["qlae"], PAPER, store, ["ae"], ["mpi3d"], **costs)
+    of_ae = frame[frame.stage == "trainings"]
+    assert of_ae.training.sum() == pytest.approx(5 * 200_000 * work.operations / 1e12 / 3600)
+
+
+def test_every_model_of_every_paper_can_be_counted(store):
+    "At scale smoke, where it is quick; and as much as a real step multiplies."
+    for paper in PAPERS:
+        for spec in {step_key(spec): spec for spec in wanted([paper], SMOKE, store).trainings}.values():
+            work = probe.count_work(spec)
+            assert 0 < work.operations < math.inf and work.held > 0 < work.moved
+    spec = run_spec("qlae", "qlae", "mpi3d", SMOKE)
+    training = assemble(spec, noise(spec, 20).images)
+    with probe.Counted() as counted:
+        training.update()
+    assert probe.count_work(spec).operations == pytest.approx(counted.operations, rel=1e-3)

@@ -5,11 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from disentangle_repro.core.engine import n_workers
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import best_values, once, paper_tables, run_spec, table_specs, tuning_specs
+from disentangle_repro.plan.specs import (
+    best_values,
+    is_measurement,
+    once,
+    paper_tables,
+    run_spec,
+    table_specs,
+    tuning_specs,
+)
 from disentangle_repro.tables import make
 from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells
 from disentangle_repro.train import Store
@@ -76,6 +85,27 @@ def test_a_part_of_a_table_can_be_asked_for(checkout, monkeypatch):
     assert sorted((spec.model, spec.dataset, spec.seed) for spec in asked) == [
         (model, "mpi3d", seed) for model in ("ae", "qlae") for seed in (0, 1)
     ]
+
+
+def test_with_a_gpu_the_plan_is_printed_before_anything_is_trained(checkout, monkeypatch):
+    order, arguments = [], "--papers qlae --scale smoke --models ae --datasets mpi3d".split()
+    perform(monkeypatch, lambda spec, store: (order.append("run"), done(spec, store)))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr(make.subprocess, "run", lambda command, **_: order.append(command[-len(arguments) :]))
+    assert make.main(arguments) == 0 and order == [arguments, "run"]
+
+
+def test_one_seed_of_every_headline_cell_comes_first(checkout, monkeypatch):
+    order = []
+    perform(monkeypatch, lambda spec, store: (order.append(spec), done(spec, store)))
+    assert make.main("--papers qlae psa --scale smoke --seeds 2".split()) == 0
+    trained = [spec for spec in order if not is_measurement(spec)]
+    cells = 8 * 4 + 7 * 2
+    n = n_workers()  # that may overtake each other
+    assert [spec.seed for spec in trained[: cells - n]] == [0] * (cells - n)
+    assert [spec.seed for spec in trained[cells + n : 2 * cells - n]] == [1] * (cells - 2 * n)
+    assert {(spec.paper, spec.dataset) for spec in trained[: 8 - n]} == {("qlae", "shapes3d")}
+    assert {(spec.paper, spec.dataset) for spec in trained[8 + n : 15 - n]} <= {("psa", "clevr6")}
 
 
 def test_tuning_comes_first_and_chooses_what_follows(checkout, monkeypatch):
