@@ -18,7 +18,6 @@ from .page import write_page
 from .table_pages import table_path
 from ..tables.cells import Basis, Survey, orphans, progress, table_name
 from disentangle_repro.tables.claims import (
-    NOTHING,
     Verdict,
     cells_there,
     deciding_margin,
@@ -30,8 +29,8 @@ from disentangle_repro.tables.claims import (
     sweep_numbers,
 )
 from ..tables.layout import printed_as
-from ..tables.ledger import beside, on_printed, rests_upon, summary, used_numbers
-from ..tables.verdicts import CONTRADICTED, FEWEST_SEEDS, SUPPORTED, UNDECIDED
+from ..tables.ledger import how_sure, on_printed, rests_upon, role_of, summary, used_numbers
+from ..tables.verdicts import CONTRADICTED, FEWEST_SEEDS, NOT_RUN, SUPPORTED
 
 # %% auto #0
 __all__ = ['judged_cells', 'as_claims_name', 'judged_numbers', 'with_sweeps', 'is_vignette', 'margin', 'judge_vignette',
@@ -81,10 +80,10 @@ def judge_vignette(claim: dict[str, Any], checks: pd.DataFrame) -> Verdict:
     shown = checks[checks.proposition == claim["shown_by"]]
     shown = shown if (own := shown[shown.paper == claim["paper"]]).empty else own  # or a score's, such as DCI's
     if shown.empty or not shown.state.isin(["passed", "failed"]).all():
-        return Verdict(UNDECIDED, "no trained model; its proof check has not been run yet")
+        return Verdict(NOT_RUN, "no trained model; its proof check has not been run yet")
     failed = shown[shown.state == "failed"]
     outcome = shown.statement + ": shown" if failed.empty else failed.statement + ": " + failed.message
-    return Verdict(UNDECIDED, "no trained model; on examples of known truth: " + "; ".join(outcome))
+    return Verdict(NOT_RUN, "no trained model; on examples of known truth: " + "; ".join(outcome))
 
 # %% ../../nbs/report/02_overview.ipynb #929c01ad
 class Judgement(NamedTuple):
@@ -94,7 +93,7 @@ class Judgement(NamedTuple):
     margin: float  # NaN where the claim is not a comparison
     basis: Basis | None
     rests_on: str = ""  # scale, steps, seeds, tuning
-    beside: str = ""  # how sure it is, and whether it could have been decided
+    beside: str = ""  # how sure it is
 
 
 def judge_ours(
@@ -102,18 +101,18 @@ def judge_ours(
     numbers: Sequence[tuple[Basis, pd.DataFrame]],  # from `judged_numbers`
     checks: pd.DataFrame,  # paper, proposition, statement, state, message: outcomes of proof checks
 ) -> Judgement:
-    "A claim on the first basis, the largest scale, that has three seeds of its models; else on the first with numbers."
+    "A claim on the first basis, the largest scale, that has four seeds of its models; else on the first with numbers."
     if is_vignette(claim):
         numbers = [(basis, of) for basis, of in numbers if "left" in claim and cells_there(claim, of)]
         if not numbers:
             return Judgement(judge_vignette(claim, checks), math.nan, None)
     judged = [(Judgement(judge(claim, of), margin(claim, of), basis), of) for basis, of in numbers]
-    begun = [(one, of) for one, of in judged if one.verdict != NOTHING]
+    begun = [(one, of) for one, of in judged if one.verdict.word != NOT_RUN]
     enough = [(one, of) for one, of in begun if used_numbers(claim, of).seeds.max() >= FEWEST_SEEDS]
     if not begun:
-        return Judgement(Verdict(UNDECIDED, "no runs that are large enough"), math.nan, None)
+        return Judgement(Verdict(NOT_RUN, "no runs that are large enough"), math.nan, None)
     chosen, of = (enough + begun)[0]
-    return chosen._replace(rests_on=rests_upon(claim, of), beside=beside(claim, of, printed_numbers(claim["paper"])))
+    return chosen._replace(rests_on=rests_upon(claim, of), beside=how_sure(claim, of))
 
 # %% ../../nbs/report/02_overview.ipynb #ee47edb2
 def page_of(claim: dict[str, Any]) -> str:
@@ -136,8 +135,8 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, on_paper: Verdict, o
     paper, number = claim["id"].rsplit("-", 1)
     return {
         "id": claim["id"], "order": f"{paper} {int(number):03}", "page": page_of(claim),
-        "statement": claim["statement"], "where": claim["where"],
-        "printed": verdict_cells(on_paper, margin(claim, printed), "", beside(claim, printed, printed)),
+        "statement": claim["statement"], "where": f"{claim['where']}; {role_of(claim)}",
+        "printed": verdict_cells(on_paper, margin(claim, printed), "", how_sure(claim, printed)),
         "ours": verdict_cells(ours.verdict, ours.margin, ours.rests_on, ours.beside),
         "scale": ours.basis.scale if ours.basis else "proof check" if is_vignette(claim) else "–",
         "source": ours.basis.source if ours.basis else "–",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -21,34 +21,42 @@ from ..core.paper import AGGREGATED
 from ..core.proofs import PROOF_CHECKS, import_proofs
 from ..core.run_spec import RunSpec
 from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
-from ..plan.specs import rounds
+from ..plan.specs import GATES, rounds
 from .layout import mean_interval, reported_numbers
 from disentangle_repro.tables.verdicts import (
     CONTRADICTED,
     EQUIVALENT,
     FEWEST_SEEDS,
     LEVEL,
+    NOT_REACHED,
+    NOT_RUN,
+    SMALLER,
     SUPPORTED,
     UNDECIDED,
     Difference,
+    Look,
+    holm,
     interval,
+    looks,
+    over_looks,
     p_greater,
     p_less,
     p_within,
-    paired_difference,
     printed_error,
     verdicts,
     welch_difference,
 )
 
 # %% auto #0
-__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'read_claims',
-           'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'difference_of', 'tested', 'names',
-           'compared', 'comparisons', 'Verdict', 'metric_name', 'with_interval', 'described', 'needed', 'word_for',
-           'on_claims_side', 'closest', 'counted', 'judge_comparisons', 'of_the_whole_or_a_part', 'judge_parts',
-           'settings_won', 'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio',
-           'judge_near', 'claimed_cells', 'cells_of', 'cells_there', 'judge_value', 'judge_at_most', 'judge_side',
-           'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep', 'judge']
+__all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'NO_NUMBERS',
+           'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'scores_of', 'at_once',
+           'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names', 'compared',
+           'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
+           'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'counted', 'judge_comparisons',
+           'too_few', 'not_reached', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
+           'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
+           'looks_past', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers',
+           'judge_sweep', 'judge', 'primary_of', 'contrast_of', 'first_difference', 'judge_primaries']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_claims(paper: str) -> list[dict[str, Any]]:
@@ -59,7 +67,7 @@ def read_claims(paper: str) -> list[dict[str, Any]]:
 
 # %% ../../nbs/tables/04_claims.ipynb #c6210b93
 CELL = ["model", "dataset", "metric"]
-COLUMNS = [*CELL, "value", "ci95", "seeds", "error", "by_seed", "printed", "updates", "scale"]
+COLUMNS = [*CELL, "value", "ci95", "seeds", "error", "by_seed", "printed", "updates", "scale", "gate"]
 
 
 def printed_numbers(paper: str) -> pd.DataFrame:
@@ -68,7 +76,7 @@ def printed_numbers(paper: str) -> pd.DataFrame:
     numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(CELL)
     seeds = max(PAPERS[paper].seeds if paper in PAPERS else FEWEST_SEEDS, 2)
     error = printed_error(numbers.ci95.to_numpy(float), seeds)
-    return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True, updates=0, scale="")[COLUMNS]
+    return numbers.assign(seeds=seeds, error=error, by_seed="", printed=True, updates=0, scale="", gate="")[COLUMNS]
 
 # %% ../../nbs/tables/04_claims.ipynb #ec1ce578
 FEWEST_UPDATES = 2_000  # rehearsals have 40, the smallest runs that told QLAE from AE had 5,000
@@ -91,7 +99,7 @@ def measured_numbers(
 
 def with_errors(numbers: pd.DataFrame) -> pd.DataFrame:
     "Our numbers, columns `CELL`, value, ci95, seeds and more, with the standard errors that their intervals stand for."
-    defaults = {"by_seed": "", "seeds": 1, "updates": 0, "scale": ""}
+    defaults = {"by_seed": "", "seeds": 1, "updates": 0, "scale": "", "gate": ""}
     unknown = {name: default for name, default in defaults.items() if name not in numbers}
     numbers = numbers.assign(**unknown).fillna(defaults)
     seeds = numbers.seeds.to_numpy(int)
@@ -100,30 +108,81 @@ def with_errors(numbers: pd.DataFrame) -> pd.DataFrame:
     return numbers.assign(error=error, printed=False)[COLUMNS]
 
 # %% ../../nbs/tables/04_claims.ipynb #717369c2
-def difference_of(a: Any, b: Any) -> Difference:
-    "Of two numbers, rows of a table with columns `COLUMNS`."
-    one, other = (json.loads(row.by_seed or "{}") for row in (a, b))
-    if len(one) > 1 and set(one) == set(other):
-        return paired_difference(*(np.array([scores[seed] for seed in sorted(one)]) for scores in (one, other)))
+def scores_of(number: Any) -> dict[int, float]:
+    "The score of every seed, in their order; none of a number that is printed or measured in full."
+    trained = number.updates > 0 and not number.printed
+    return {
+        int(seed): score
+        for seed, score in sorted(json.loads(trained and number.by_seed or "{}").items(), key=lambda of: int(of[0]))
+    }
+
+
+def at_once(difference: Difference, printed: bool) -> list[Look]:
+    "The one look at a difference whose number of seeds was fixed; none without a spread, or of ours with few seeds."
+    known = math.isfinite(difference.error) and (printed or difference.seeds >= FEWEST_SEEDS)
+    return [Look(LEVEL, difference)] if known else []
+
+
+def looks_between(a: Any, b: Any, paired: bool = False) -> list[Look]:
+    "Every look at the difference of two numbers, rows of a table with columns `COLUMNS`."
+    one, other = map(scores_of, (a, b))
+    if one and other:
+        both = sorted(set(one) & set(other)) if paired else None
+        scores = ([of[seed] for seed in both or of] for of in (one, other))
+        return looks(*map(np.array, scores), paired=paired)
+    return at_once(welch_of(a, b), bool(a.printed))
+
+
+def welch_of(a: Any, b: Any) -> Difference:
+    "The difference of two numbers with all their seeds, as those of independent ones."
     return welch_difference((a.value, b.value), (a.error, b.error), (int(a.seeds), int(b.seeds)))
 
 # %% ../../nbs/tables/04_claims.ipynb #d3a19b1a
 MARGIN = 0.02  # within which two scores count as equivalent
 
 
-def tested(op: str, difference: Difference, tolerance: float, margin: float) -> dict[str, float]:
+def tested(op: str, found: Sequence[Look], tolerance: float, margin: float) -> dict[str, float]:
     "The p-values of a comparison: favour, reverse, within; and its margin, above zero where the claim is in favour."
-    low, high = map(float, interval(difference))
-    greater, less = float(p_greater(difference)), float(p_less(difference))
-    within = float(p_within(difference, margin))
+    low, high = ends(found)
+    greater, less = (float(over_looks(found, test)) for test in (p_greater, p_less))
     if op == "~":
-        apart = min(float(p_greater(difference, tolerance)), float(p_less(difference, -tolerance)))
-        close = float(p_within(difference, tolerance))
-        return {"favour": close, "reverse": apart, "within": 1.0, "margin": tolerance - max(-low, high)}
+        above, below = (
+            float(over_looks(found, of)) for of in (lambda d: p_greater(d, tolerance), lambda d: p_less(d, -tolerance))
+        )
+        close = float(over_looks(found, lambda d: p_within(d, tolerance)))
+        return {"favour": close, "reverse": min(above, below), "within": 1.0, "margin": tolerance - max(-low, high)}
     if op not in "><":
         raise ValueError(f"op is {op!r}: it has to be one of >, < and ~")
     favour, reverse, end = (greater, less, low) if op == ">" else (less, greater, -high)
+    within = float(over_looks(found, lambda d: p_within(d, margin)))
     return {"favour": favour, "reverse": reverse, "within": within, "margin": end}
+
+
+def ends(found: Sequence[Look]) -> tuple[float, float]:
+    "The interval at the last look; infinite where there was none."
+    if not found:
+        return -math.inf, math.inf
+    low, high = interval(found[-1].difference, 1 - 2 * found[-1].level)
+    return float(low), float(high)
+
+# %% ../../nbs/tables/04_claims.ipynb #b33e2655
+def below_gate(numbers: pd.DataFrame, model: str, dataset: str) -> str:
+    "What of a model lies below the gate of its paper; empty where nothing does, or where nothing was trained."
+    cells = numbers[(numbers.model == model) & (numbers.dataset == dataset) & (numbers.updates > 0)]
+    if cells.empty:
+        return ""
+    name, scores = MODEL_NAMES.get(model, model), json.loads(max(cells.gate) or "{}")
+    wanted = next((of for of in GATES.values() if set(scores) & set(of)), {})
+    low = [gate_score(metric, scores.get(metric)) for metric in wanted if not scores.get(metric, -1) >= wanted[metric]]
+    if not wanted:
+        return f"what {name} reconstructs is not known"
+    return f"{name}: {' and '.join(low)}" if low else ""
+
+
+def gate_score(metric: str, value: float | None) -> str:
+    "A score that a gate asks for, in words."
+    shown = "not known" if value is None else f"{value:.{DECIMALS.get(metric, 2)}f}"
+    return f"{METRIC_NAMES[metric]} {shown}"
 
 # %% ../../nbs/tables/04_claims.ipynb #9e331eab
 def names(claim: dict[str, Any], key: str) -> list[str]:
@@ -141,24 +200,40 @@ def comparisons(
     claim: dict[str, Any],
     numbers: pd.DataFrame,  # from `printed_numbers` or `measured_numbers`
 ) -> pd.DataFrame:  # a row a comparison that can be made
-    "Everything a claim compares: dataset, metric, left, right, difference, its interval, its p-values and its margin."
+    "Everything a claim compares: dataset, metric, left, right, difference, its interval, p-values, margin and gates."
     known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
-    rows = []
+    rows, reference = [], claim.get("reference", "right")
     for dataset, metric, left, right in compared(claim):
         if (left, dataset, metric) in known and (right, dataset, metric) in known:
-            found = difference_of(known[left, dataset, metric], known[right, dataset, metric])
-            margin = 0.0 if metric in DECIMALS else MARGIN
-            p = tested(claim.get("op", ">"), found, claim.get("tolerance", 0), margin)
-            half = float(interval(found)[1]) - found.value
-            sure = found.seeds >= FEWEST_SEEDS and math.isfinite(half)
-            value = round(float(found.value), 6)  # away from the last digits of subtraction
-            rows.append((dataset, metric, left, right, value, half, found.seeds, sure, found, *p.values()))
+            a, b = known[left, dataset, metric], known[right, dataset, metric]
+            found = looks_between(a, b, claim.get("paired", False))
+            seen = found[-1].difference if found else welch_of(a, b)
+            low, high = ends(found) if found else interval(seen)
+            p = tested(claim.get("op", ">"), found, claim.get("tolerance", 0), 0.0 if metric in DECIMALS else MARGIN)
+            value = round(float(seen.value), 6)  # away from the last digits of subtraction
+            below = {side: below_gate(numbers, model, dataset) for side, model in (("left", left), ("right", right))}
+            gates = below.pop(reference), *below.values()
+            rows.append(
+                (
+                    dataset,
+                    metric,
+                    left,
+                    right,
+                    value,
+                    float(high - low) / 2,
+                    seen.seeds,
+                    bool(found),
+                    seen,
+                    *p.values(),
+                    *gates,
+                )
+            )
     columns = ["dataset", "metric", "left", "right", "difference", "interval", "seeds", "sure", "estimate"]
-    return pd.DataFrame(rows, columns=[*columns, "favour", "reverse", "within", "margin"])
+    return pd.DataFrame(rows, columns=[*columns, "favour", "reverse", "within", "margin", "below", "treatment_below"])
 
 # %% ../../nbs/tables/04_claims.ipynb #da009058
 CANNOT = "cannot be judged"
-WORDS = (SUPPORTED, CONTRADICTED, EQUIVALENT, UNDECIDED, CANNOT)
+WORDS = (SUPPORTED, CONTRADICTED, EQUIVALENT, UNDECIDED, NOT_REACHED, NOT_RUN, CANNOT)
 
 
 class Verdict(NamedTuple):
@@ -167,19 +242,20 @@ class Verdict(NamedTuple):
     word: str  # one of `WORDS`
     why: str
     part: str = ""  # empty where the whole claim was judged
+    marks: str = ""  # what stands beside it
 
     def __str__(self) -> str:
-        return f"{self.word} in part ({self.part})" if self.part else self.word
+        return ", ".join(filter(None, (f"{self.word} in part ({self.part})" if self.part else self.word, self.marks)))
 
 
-NOTHING = Verdict(UNDECIDED, "no numbers")
+NOTHING = Verdict(NOT_RUN, "no numbers")
 
 
 def metric_name(metric: str) -> str:
     "A metric as the papers print it; of a range over a sweep, that."
     score, _, sweep = metric.partition("_over_")
     name = METRIC_NAMES.get(score, score)
-    return f"range of {name} over {sweep}" if sweep else name
+    return f"relative range of {name} over {sweep}" if sweep else name
 
 
 def with_interval(number: Any) -> str:  # a row of a table with columns `COLUMNS`
@@ -187,23 +263,20 @@ def with_interval(number: Any) -> str:  # a row of a table with columns `COLUMNS
     return f"{number.value:.2f}" + (f" ± {number.ci95:.2f}" if math.isfinite(number.ci95) else "")
 
 
+def difference_in(row: Any) -> str:
+    "The difference of a comparison, with half its interval where that is known."
+    return f"{row.difference:+.2f}" + (f" ± {row.interval:.2f}" if math.isfinite(row.interval) else "")
+
+
 def described(row: Any) -> str:
     "A comparison in words."
     models = f"{MODEL_NAMES.get(row.left, row.left)} against {MODEL_NAMES.get(row.right, row.right)}"
-    half = f" ± {row.interval:.2f}" if math.isfinite(row.interval) else ""
-    return f"{metric_name(row.metric)} on {row.dataset}, {models}: {row.difference:+.2f}{half}"
+    return f"{metric_name(row.metric)} on {row.dataset}, {models}: {difference_in(row)}"
 
 # %% ../../nbs/tables/04_claims.ipynb #618f28fc
 def needed(claim: dict[str, Any], of: int) -> int:
     "How many of a claim's comparisons have to be in its favour."
     return of // 2 + 1 if "in_most" in claim.get("kind", "") else of
-
-
-def word_for(claim: dict[str, Any], made: pd.DataFrame, wanted: int) -> str:
-    "The verdict on a claim of so many comparisons; those that cannot be made are in favour of nothing."
-    p = made.loc[made.sure, ["favour", "reverse", "within"]].to_numpy(float)
-    p = np.concatenate([p, np.ones((wanted - len(p), 3))])
-    return str(verdicts(*p.T, needed=needed(claim, wanted)))
 
 
 def on_claims_side(claim: dict[str, Any], made: pd.DataFrame) -> pd.Series:
@@ -217,6 +290,27 @@ def closest(claim: dict[str, Any], made: pd.DataFrame) -> Any:  # a row
     "The comparison that is closest to failing, or that fails by most."
     toward = {"<": -made.difference, "~": -made.difference.abs()}.get(claim.get("op", ">"), made.difference)
     return made.assign(toward=toward).sort_values(["margin", "toward"], kind="stable").iloc[0]
+
+
+def reaching(made: pd.DataFrame) -> pd.DataFrame:
+    "The comparisons on those data sets on which every reference arm passes the gate."
+    return made[~made.dataset.isin(made.dataset[made.below != ""])]
+
+# %% ../../nbs/tables/04_claims.ipynb #7fa28460
+def smaller_than_printed(claim: dict[str, Any], made: pd.DataFrame) -> int:
+    "Of how many comparisons our interval lies below that of the printed difference, counted toward the claim."
+    where, sign = ["dataset", "metric", "left", "right"], {">": 1, "<": -1}.get(claim.get("op", ">"), 0)
+    printed = comparisons(claim, printed_numbers(claim["paper"])).query("sure")
+    both = made.query("sure").merge(printed, on=where, suffixes=("", "_printed"))
+    ours, theirs = sign * both.difference, sign * both.difference_printed
+    return int(((theirs > 0) & (ours + both.interval < theirs - both.interval_printed)).sum())
+
+
+def marks_of(claim: dict[str, Any], made: pd.DataFrame) -> str:
+    "What stands beside the verdict of some comparisons."
+    n, below = smaller_than_printed(claim, made), [text for text in made.treatment_below.unique() if text]
+    smaller = SMALLER + f" ({n} of {len(made)})" * (n < len(made)) if n else ""
+    return "; ".join(filter(None, (smaller, f"below the gate: {', '.join(below)}" if below else "")))
 
 # %% ../../nbs/tables/04_claims.ipynb #f7fac122
 def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
@@ -232,40 +326,45 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     made = comparisons(claim, numbers)
     if made.empty:
         return judge_parts(claim, numbers)
-    wanted = len(compared(claim))
+    wanted, sure = len(compared(claim)), made[made.sure]
     why = f"{counted(claim, made)}; closest to failing: {described(closest(claim, made))}"
     why += f"; {wanted - len(made)} more have no numbers" if len(made) < wanted else ""
-    if not made.sure.any():
-        if numbers.printed.all():
-            return Verdict(CANNOT, f"printed without intervals; {why}")
-        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds; {why}")
-    sure = made[made.sure]
-    part = f"{len(sure)} of {wanted} comparisons, on {', '.join(sure.dataset.unique())}"
-    part += f", against {', '.join(MODEL_NAMES.get(name, name) for name in sure.right.unique())}"
-    verdict = of_the_whole_or_a_part(claim, sure, wanted, why, part)
-    surest = described(sure.loc[sure.reverse.idxmin()])
-    if verdict.word != CONTRADICTED or surest in why:
-        return verdict
-    return verdict._replace(why=f"{why}; most surely reversed: {surest}")
+    if sure.empty and numbers.printed.all():
+        return Verdict(CANNOT, f"printed without intervals; {why}")
+    if sure.empty:
+        return too_few(made, why)
+    judged = reaching(sure)
+    if judged.empty:
+        return not_reached(sure, why)
+    p = judged[["favour", "reverse", "within"]].to_numpy(float)
+    word = str(verdicts(*p.T, needed=needed(claim, len(judged))))
+    part = f"{len(judged)} of {wanted} comparisons, on {', '.join(judged.dataset.unique())}"
+    part += f", against {', '.join(MODEL_NAMES.get(name, name) for name in judged.right.unique())}"
+    surest = described(judged.loc[judged.reverse.idxmin()])
+    why += f"; most surely reversed: {surest}" if word == CONTRADICTED and surest not in why else ""
+    marks = "" if numbers.printed.all() else marks_of(claim, judged)
+    return Verdict(word, why, part * (len(judged) < wanted and word != UNDECIDED), marks)
+
+
+def too_few(made: pd.DataFrame, why: str) -> Verdict:
+    "The verdict before the first look."
+    return Verdict(UNDECIDED, f"{made.seeds.max()} of {FEWEST_SEEDS} seeds; {why}")
+
+
+def not_reached(made: pd.DataFrame, why: str) -> Verdict:
+    "The verdict where reference arms have not learned their images."
+    return Verdict(NOT_REACHED, f"below the gate: {', '.join(filter(None, made.below.unique()))}; {why}")
 
 # %% ../../nbs/tables/04_claims.ipynb #9def9e6a
-def of_the_whole_or_a_part(claim: dict[str, Any], made: pd.DataFrame, wanted: int, why: str, part: str) -> Verdict:
-    "The verdict on the whole claim, or if that is undecided for want of numbers, on the part that has them."
-    word = word_for(claim, made, wanted)
-    if word != UNDECIDED or len(made) == wanted:
-        return Verdict(word, why)
-    word = word_for(claim, made, len(made))
-    return Verdict(word, why, part if word != UNDECIDED else "")
-
-
 def judge_parts(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "A claim about the mean over data sets of which not all have been run: the verdict on those that have."
     there = [name for name in numbers.dataset.unique() if name != AGGREGATED]
-    if claim["datasets"] != [AGGREGATED] or not there:
+    if claim["datasets"] != [AGGREGATED] or comparisons(claim | {"datasets": there}, numbers).empty:
         return NOTHING
+    there = list(comparisons(claim | {"datasets": there}, numbers).dataset.unique())
     verdict = judge_comparisons(claim | {"datasets": there}, numbers)
     decided = verdict.word in (SUPPORTED, CONTRADICTED, EQUIVALENT)
-    return verdict._replace(part=f"{', '.join(there)}, not the mean of all data sets" if decided else "")
+    return verdict._replace(part=verdict.part or f"{', '.join(there)}, not the mean of all data sets" * decided)
 
 # %% ../../nbs/tables/04_claims.ipynb #8ad53808
 def settings_won(claim: dict[str, Any], numbers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -277,6 +376,7 @@ def settings_won(claim: dict[str, Any], numbers: pd.DataFrame) -> tuple[pd.DataF
         if len(made) == len(claim["right"]):
             reverse, least = min(1.0, len(made) * made.reverse.min()), made.loc[made.difference.idxmin()]
             joined = {"favour": made.favour.max(), "reverse": reverse, "within": 1.0, "sure": bool(made.sure.all())}
+            joined |= {"seeds": made.seeds.min(), "below": ", ".join(filter(None, made.below))}
             rows.append({**least, **joined, "margin": made.margin.min()})
     return pd.DataFrame(rows, columns=comparisons(claim | {"datasets": []}, numbers).columns), sorted(missing)
 
@@ -286,13 +386,18 @@ def judge_best_in_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     won, missing = settings_won(claim, numbers)
     absent = f"no numbers of {', '.join(MODEL_NAMES.get(name, name) for name in missing)}" if missing else ""
     if won.empty:
-        return Verdict(UNDECIDED, absent or "no numbers")
+        return Verdict(NOT_RUN, absent or "no numbers")
     why = f"best in {(won.difference >= 0).sum()} of {len(won)}" + (f"; {absent}" if absent else "")
-    if not won.sure.any():
-        return Verdict(CANNOT if numbers.printed.all() else UNDECIDED, f"no intervals; {why}")
-    won, wanted = won.astype({"sure": bool}), len(claim["datasets"]) * len(claim["metrics"])
-    part = f"{len(won)} of {wanted} settings, on {', '.join(won.dataset.unique())}"
-    return of_the_whole_or_a_part(claim, won, wanted, why, part)
+    sure = won[won.sure.astype(bool)]
+    if sure.empty:
+        return Verdict(CANNOT, f"no intervals; {why}") if numbers.printed.all() else too_few(won, why)
+    settings, wanted = reaching(sure), len(claim["datasets"]) * len(claim["metrics"])
+    if settings.empty:
+        return not_reached(sure, why)
+    p = settings[["favour", "reverse", "within"]].to_numpy(float)
+    word = str(verdicts(*p.T, needed=needed(claim, len(settings))))
+    part = f"{len(settings)} of {wanted} settings, on {', '.join(settings.dataset.unique())}"
+    return Verdict(word, why, part * (len(settings) < wanted and word != UNDECIDED))
 
 # %% ../../nbs/tables/04_claims.ipynb #c1a10002
 def deciding_margin(claim: dict[str, Any], numbers: pd.DataFrame) -> float:
@@ -311,9 +416,11 @@ def rank_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
 def judge_spearman(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "Pairs of metrics whose ranks agree, nearly as much as printed."
     chosen = numbers[numbers.dataset.isin(claim["datasets"]) & numbers.model.isin(claim["models"])]
+    if chosen.empty:
+        return NOTHING
     wide = chosen.pivot(index=["model", "dataset"], columns="metric", values="value")
-    if len(chosen) and chosen.seeds.min() < FEWEST_SEEDS:
-        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds")
+    if chosen.seeds.min() < FEWEST_SEEDS:
+        return Verdict(UNDECIDED, f"{chosen.seeds.min()} of {FEWEST_SEEDS} seeds")
     low, high, words, tolerance = [], [], [], claim.get("tolerance", 0.25)
     level = 1 - 0.05 / len(claim["pairs"])
     for first, second, printed in claim["pairs"]:
@@ -340,14 +447,15 @@ def judge_ratio(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     ratios = [(a, b, means[a] / means[b], math.hypot(errors[a], errors[b]), wanted) for a, b, wanted in claim["pairs"]]
     words = [f"{MODEL_NAMES.get(a, a)} / {MODEL_NAMES.get(b, b)}: {r:.2f} (claimed {w:g})" for a, b, r, _, w in ratios]
     found = [Difference(r - w, r * error, chosen.seeds.min() - 1, chosen.seeds.min()) for *_, r, error, w in ratios]
-    return judge_near(found, claim.get("tolerance", 0), "; ".join(words), bool(chosen.printed.all()))
+    whys, printed = "; ".join(words), bool(chosen.printed.all())
+    return judge_near([at_once(d, printed) for d in found], claim.get("tolerance", 0), whys, printed)
 
 
-def judge_near(found: Sequence[Difference], tolerance: float, why: str, printed: bool) -> Verdict:
+def judge_near(found: Sequence[list[Look]], tolerance: float, why: str, printed: bool) -> Verdict:
     "Whether all of some differences lie within a tolerance."
-    if not all(math.isfinite(d.error) for d in found) or min(d.seeds for d in found) < FEWEST_SEEDS:
+    if not all(found):
         return Verdict(CANNOT if printed else UNDECIDED, f"no interval; {why}")
-    p = pd.DataFrame([tested("~", d, tolerance, 0.0) for d in found])
+    p = pd.DataFrame([tested("~", of, tolerance, 0.0) for of in found])
     return Verdict(str(verdicts(p.favour, p.reverse, p.within)), why)
 
 # %% ../../nbs/tables/04_claims.ipynb #94b0d755
@@ -368,6 +476,13 @@ def cells_there(claim: dict[str, Any], numbers: pd.DataFrame) -> list[Any]:
     return [known[cell] for cell in cells_of(claim) if cell in known]
 
 
+def looks_past(number: Any, bound: float) -> list[Look]:
+    "Every look at how far a number lies above a bound."
+    if scores := list(scores_of(number).values()):
+        return looks(np.array(scores), np.full(len(scores), bound), paired=True)
+    return at_once(Difference(number.value - bound, number.error, number.seeds - 1, number.seeds), bool(number.printed))
+
+
 def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "Values that agree with the printed ones."
     ours, theirs = claimed_cells(claim, numbers), claimed_cells(claim, printed_numbers(claim["paper"]))
@@ -376,7 +491,7 @@ def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     why = "; ".join(f"{with_interval(a)} (printed {with_interval(b)})" for a, b in zip(ours, theirs, strict=True))
     if numbers.printed.all():
         return Verdict(CANNOT, f"the printed number is the claim: {why}")
-    found = [Difference(a.value - b.value, a.error, a.seeds - 1, a.seeds) for a, b in zip(ours, theirs, strict=True)]
+    found = [looks_past(a, b.value) for a, b in zip(ours, theirs, strict=True)]
     return judge_near(found, claim.get("tolerance", 0), why, False)
 
 
@@ -391,15 +506,15 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
 
 def judge_side(ours: Sequence[Any], op: str, than: float, why: str) -> Verdict:
     "Whether all of some numbers are greater, or less, than one that is given."
-    if not all(math.isfinite(n.error) and n.seeds >= FEWEST_SEEDS for n in ours):
-        return Verdict(UNDECIDED, f"fewer than {FEWEST_SEEDS} seeds; {why}")
-    found = [Difference(n.value - than, n.error, n.seeds - 1, n.seeds) for n in ours]
-    p = pd.DataFrame([tested(op, d, 0, 0.0) for d in found])
+    found = [looks_past(number, than) for number in ours]
+    if not all(found):
+        return Verdict(UNDECIDED, f"{min(number.seeds for number in ours)} of {FEWEST_SEEDS} seeds; {why}")
+    p = pd.DataFrame([tested(op, of, 0, 0.0) for of in found])
     return Verdict(str(verdicts(p.favour, p.reverse, p.within)), why)
 
 # %% ../../nbs/tables/04_claims.ipynb #7ffbd6bb
 def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
-    "How the proof checks of a claim's figure end; undecided either way, since no trained model stands behind them."
+    "How the proof checks of a claim's figure end; not run either way, since no trained model stands behind them."
     import_proofs()
     checks = [check for check in PROOF_CHECKS.values() if check.proposition == claim.get("shown_by")]
     if len(numbers) and numbers.printed.all():
@@ -412,18 +527,18 @@ def judge_vignette(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
         except AssertionError as error:
             ended.append(f"{check.statement}: {error}")
     said = "; ".join(ended) or "no proof check yet"
-    return Verdict(UNDECIDED, f"no trained model; on examples of known truth: {said}")
+    return Verdict(NOT_RUN, f"no trained model; on examples of known truth: {said}")
 
 # %% ../../nbs/tables/04_claims.ipynb #04fae16d
 SWEEPS = ("bins", "neighbours", "depth")
 
 
 def ranges(record: dict[str, Any]) -> dict[str, float]:
-    "How far each score of a record moves over each sweep: `infom_over_bins` and so on."
+    "How far each score of a record moves over each sweep, relative to its mean: `infom_over_bins` and so on."
     found = {}
     for sweep in SWEEPS:
         scores = pd.DataFrame(record.get("choices", {}).get(sweep, {})).T
-        found |= {f"{score}_over_{sweep}": float(np.ptp(values)) for score, values in scores.items()}
+        found |= {f"{score}_over_{sweep}": float(np.ptp(values) / np.mean(values)) for score, values in scores.items()}
     return found
 
 
@@ -472,3 +587,45 @@ JUDGES: dict[str, Callable[[dict[str, Any], pd.DataFrame], Verdict]] = {
 def judge(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "The verdict on a claim from some numbers; `KeyError` for a kind of claim that is not known."
     return JUDGES[claim.get("kind", "comparison")](claim, numbers)
+
+# %% ../../nbs/tables/04_claims.ipynb #a96a16ab
+NO_NUMBERS = pd.DataFrame(columns=COLUMNS).astype({"printed": bool})
+
+
+def primary_of(claim: dict[str, Any]) -> dict[str, Any] | None:
+    "The primary contrast of a claim, as a claim about one comparison; most have none."
+    primary = claim.get("primary")
+    return claim | {"datasets": [primary["dataset"]], "metrics": [primary["metric"]]} if primary else None
+
+
+def contrast_of(claim: dict[str, Any]) -> str:
+    "What a primary contrast compares, in words."
+    left, right = (MODEL_NAMES[name] for name in (claim["left"], *claim["right"]))
+    return f"{metric_name(claim['metrics'][0])} of {left} over {right} on {claim['datasets'][0]}"
+
+
+def first_difference(made: pd.DataFrame) -> str:
+    "The difference of the only comparison; empty where it cannot be made."
+    return difference_in(made.iloc[0]) if len(made) else ""
+
+
+def judge_primaries(
+    ours: Mapping[str, pd.DataFrame],  # by paper: from `measured_numbers`
+) -> pd.DataFrame:  # indexed by claim: contrast, printed, ours, seeds, word, marks, why
+    "The primary contrast of each paper, all of them judged together."
+    rows, p = {}, []
+    for claim in (of for paper in PAPERS for given in read_claims(paper) if (of := primary_of(given))):
+        numbers = ours.get(claim["paper"], NO_NUMBERS)
+        made, printed = (comparisons(claim, of) for of in (numbers, printed_numbers(claim["paper"])))
+        verdict, judged = judge_comparisons(claim, numbers), reaching(made.query("sure"))
+        p.append(judged[["favour", "reverse", "within"]].iloc[0] if len(judged) else np.ones(3))
+        futile = (judged.difference + judged.interval < claim["primary"]["worth"]).any()
+        row = {"contrast": contrast_of(claim), "printed": first_difference(printed), "ours": first_difference(made)}
+        row |= {"seeds": max(made.seeds, default=0), **verdict._asdict()}
+        rows[claim["id"]] = row | {"less": f"less than {claim['primary']['worth']:g}" * bool(futile)}
+    book = pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
+    together, judged = verdicts(*holm(np.transpose(p))[..., None]), np.min(p, axis=1) < 1
+    words = np.where(judged, together, book.word)
+    less = book.less.where(words == UNDECIDED, "")
+    marks = ["; ".join(filter(None, both)) for both in zip(less, book.marks, strict=True)]
+    return book.assign(word=words, marks=marks).drop(columns=["less", "part"])

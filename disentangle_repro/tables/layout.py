@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from ..core.scale import SCALES
 from ..core.paper import AGGREGATED, Table
 from ..papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import rounds, table_specs
+from ..plan.specs import GATES, rounds, table_specs
 from ..core.run_spec import RunSpec
 from ..train.store import Store
 
 # %% auto #0
 __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
-           'table_cells', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds', 'number',
-           'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised', 'as_html',
-           'equal_rows', 'footnote', 'write_frame', 'write_table', 'page']
+           'gate_scores', 'table_cells', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds',
+           'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised',
+           'as_html', 'equal_rows', 'footnote', 'write_frame', 'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -90,6 +90,13 @@ def seed_scores(runs: Sequence[dict[str, Any]], datasets: Sequence[str], metric:
     "The same without the seeds."
     return list(scores_by_seed(runs, datasets, metric).values())
 
+# %% ../../nbs/tables/01_layout.ipynb #b82a51b9
+def gate_scores(runs: Sequence[dict[str, Any]], metrics: Iterable[str]) -> str:  # JSON; empty for no such scores
+    "Means over runs of the metrics that a gate asks for."
+    scores = [{metric: run["scores"].get(metric, math.nan) for metric in metrics} for run in runs]
+    means = pd.DataFrame(scores).mean(skipna=False).dropna()
+    return json.dumps(means.round(6).to_dict()) if len(means) else ""
+
 # %% ../../nbs/tables/01_layout.ipynb #9ece5f2c
 def table_cells(
     table: Table,
@@ -111,7 +118,7 @@ def table_cells(
             runs = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
-            how["protocol"] = request.protocol
+            how |= {"protocol": request.protocol, "gate": gate_scores(runs, GATES[PAPERS[table.paper].scoring])}
             how |= {"set": set_text(request.set)} if request.set else {}
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
@@ -119,7 +126,7 @@ def table_cells(
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
                 behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
-                behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a paired comparison needs
+                behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a comparison needs
                 rows.append({**where, "metric": metric, **cell, **behind})
     return pd.DataFrame(rows)
 

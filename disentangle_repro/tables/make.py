@@ -22,7 +22,7 @@ from ..core.kernels import forked_kernels
 from ..core.files import project_root
 from ..core.scale import pick_scale
 from ..papers import PAPERS
-from .ledger import written_summaries
+from .ledger import write_primaries, written_summaries
 from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
 from ..plan.specs import after_tuning, is_alone, wanted
 from ..study.spot_check import spot_check
@@ -63,6 +63,8 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
             tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
     if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
         tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
+        primary = write_primaries(folder)
+        tqdm.write(f"Primary contrasts: {', '.join(f'{claim} {word}' for claim, word in primary.word.items())}")
 
 # %% ../../nbs/tables/08_make.ipynb #18bf2938
 IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts

@@ -43,5 +43,4 @@ def test_what_is_told_beside_the_table(cells):
     assert set(infom.nlargest(2).index) == {"vqvae", "qlae"} and d.idxmax() == "qlae"
     assert infom["vqvae"] - infom["qlae"] < 0.03
     book = pd.read_csv(project_root() / "paper_tables" / "tables" / "cpu" / "qlae_claims.csv", index_col="claim")
-    assert book.ours[book.ours != "undecided"].to_dict() == {"qlae-6": "supported", "qlae-11": "supported"}
-    assert book.ours_part.notna().to_dict()["qlae-6"] and book.ours_part.isna()["qlae-11"]
+    assert set(book.ours) == {"undecided"} and book.ours_why.str.contains("3 of 4 seeds").all()
