@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -265,10 +266,14 @@ def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
 
 # %% ../../nbs/data/16_load.ipynb #933066a7
 def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
-    "All of them in the memory of a device if they fit into half of what is free, else on disk."
+    "All of them in the memory of a device if they fit into half of what is free, else on disk, with a warning."
     images = [one.to(device) for one in images]
-    fits = sum(math.prod(one.shape) for one in images) <= free_memory(images[0].device) / 2
-    return [in_memory(one) if fits else one for one in images]
+    size, free = sum(math.prod(one.shape) for one in images), free_memory(images[0].device)
+    if size <= free / 2:
+        return [in_memory(one) for one in images]
+    sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
+    warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
+    return images
 
 # %% ../../nbs/data/16_load.ipynb #5a1e0c42
 def sized(

@@ -18,6 +18,8 @@ from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.models import create_model
 from disentangle_repro.train import Training, fit, make_optimizer
 
+on_disk = pytest.mark.filterwarnings("ignore:images have .* they stay on disk")
+
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
@@ -125,6 +127,7 @@ def test_what_a_grid_does_not_have(small):
 # -- as a data set of torch
 
 
+@on_disk
 @pytest.mark.parametrize("memory", [10**9, 0])
 def test_a_loader_of_torch_takes_it(small, monkeypatch, memory):
     monkeypatch.setattr(load, "free_memory", lambda device: memory)
@@ -180,11 +183,20 @@ def test_pairs_are_reproducible_and_may_be_too_different(small):
 # -- too large for the memory
 
 
+def test_what_stays_on_disk_is_said(small, monkeypatch, recwarn):
+    monkeypatch.setattr(load, "free_memory", lambda device: 3_000_000)
+    load_dataset("shapes3d", n=122)
+    assert not recwarn.list, "1,499,136 bytes are less than half"
+    with pytest.warns(UserWarning, match="have 0.00157 GB, more than half of the 0.003 GB.* free on cpu.*on disk"):
+        load_dataset("shapes3d", n=128)
+
+
 @pytest.fixture
 def little_memory(monkeypatch):
     monkeypatch.setattr(load, "free_memory", lambda device: 100_000)
 
 
+@on_disk
 @pytest.mark.parametrize("source", ["rendered", "official"])
 @pytest.mark.parametrize("n", [None, 50])
 def test_what_does_not_fit_stays_on_disk(small, little_memory, source, n):
@@ -198,6 +210,7 @@ def test_what_does_not_fit_stays_on_disk(small, little_memory, source, n):
     )
 
 
+@on_disk
 def test_masks_and_splits_on_disk(small, monkeypatch):
     near = load_dataset("sprites", n=70).split("validation")
     monkeypatch.setattr(load, "free_memory", lambda device: 2 * 70 * 16 * 16 * 4 - 1)
@@ -208,6 +221,7 @@ def test_masks_and_splits_on_disk(small, monkeypatch):
     assert isinstance(load_dataset("sprites", n=70).images, torch.Tensor), "half of the memory is allowed"
 
 
+@on_disk
 def test_training_from_disk_is_training_from_memory(small, monkeypatch):
     curves = []
     for memory in (10**9, 0):

@@ -24,7 +24,7 @@ ASKED = [("tables", name, *of) for name, of in UNKNOWN.items()]
 ASKED += [("plan", name, *of) for name, of in UNKNOWN.items()]
 ASKED += [("tables", "ENGINE", "slurm", "tcp://"), ("tables", "ENGINE", "local:0", "tcp://")]
 ASKED += [("tables", "SEEDS", "0", ""), ("tables", "UPDATES", "many", "")]
-ASKED += [("tables", "MINUTES", "0", ""), ("tables", "MINUTES", "an hour", "")]
+ASKED += [("tables", "MINUTES", "0", ""), ("tables", "MINUTES", "many", "")]
 ASKED += [("data", "DATASETS", "shapes4d", "shapes3d"), ("data", "ENGINE", "slurm", "tcp://")]
 SAID = {("data", "DATASETS"): "name"}  # what an argument is called where not as the variable
 
