@@ -25,6 +25,7 @@ from torch.nn import functional as F
 
 from disentangle_repro.baselines.monet import MONet, cut_out, mask_divergence, mixture_log_likelihood
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
+from disentangle_repro.nets.slots import RELU, SlotEncoder
 from disentangle_repro.psa.settings import SETTINGS
 from disentangle_repro.scores.segmentation import ari, fg_ari
 from disentangle_repro.train import make_optimizer
@@ -104,8 +105,10 @@ def slot_model() -> nn.Module:
     Its layer norms add 1e-3 to the variance, as the first implementation's do by default, and its features are normed
     over all places together.
     """
-    sizes = {"dim": SLOT_ATTENTION["dim"], "image_size": SIZE, "width": SLOT_ATTENTION["filters"] / 64}
-    model = slot_autoencoder(SLOTS, mlp_hidden=SLOT_ATTENTION["mlp"], **sizes)
+    dim, filters, width = SLOT_ATTENTION["dim"], SLOT_ATTENTION["filters"], SLOT_ATTENTION["filters"] / 64
+    hidden = round(SLOT_ATTENTION["mlp"] / width)  # which `width` multiplies
+    model = slot_autoencoder(SLOTS, dim=dim, image_size=SIZE, width=width, mlp_hidden=hidden)
+    model.encoder = SlotEncoder(dim, image_size=SIZE, filters=[filters] * 4, rectifier=RELU)  # its last layers too
     model.encoder.head[0] = JointNorm(SLOT_ATTENTION["filters"])
     for norm in (model.slots.norm_features, model.slots.norm_slots, model.slots.dense[0]):
         norm.eps = 1e-3
