@@ -43,4 +43,6 @@ def test_what_is_told_beside_the_table(cells):
     assert set(infom.nlargest(2).index) == {"vqvae", "qlae"} and d.idxmax() == "qlae"
     assert infom["vqvae"] - infom["qlae"] < 0.03
     book = pd.read_csv(project_root() / "paper_tables" / "tables" / "cpu" / "qlae_claims.csv", index_col="claim")
-    assert set(book.ours) == {"undecided"} and book.ours_why.str.contains("3 of 4 seeds").all()
+    assert book.index[book.ours == "not run"].tolist() == ["qlae-3"], "the InfoGANs are of an older revision"
+    others = book.drop("qlae-3")
+    assert set(others.ours) == {"undecided"} and others.ours_why.str.contains("3 of 4 seeds").all()
