@@ -1,0 +1,58 @@
+"What perfect and unrelated latents score by a model's procedure."
+
+import pytest
+import torch
+
+from disentangle_repro.core.device import make_generator
+from disentangle_repro.qlae.latent_quantization import LatentQuantizer
+from disentangle_repro.runs.evaluate import (
+    Autoencoder,
+    ceiling_and_chance,
+    infomec_and_dci,
+    perfect_latents,
+    unrelated_latents,
+)
+
+COUNTS = torch.tensor([10, 10, 10, 8, 4, 15])
+SOURCES = (torch.rand((2_000, 6), generator=make_generator(0)) * COUNTS).long()
+
+
+def test_six_perfect_and_six_idle_latents_of_2000_samples():
+    "By the text's forest of 30 trees D is 0.53, to 0.07; what is unrelated scores below 0.1."
+    paper = ceiling_and_chance(SOURCES, 12, n_values=15, n_trees=30)
+    assert paper["ceiling"]["d"] == pytest.approx(0.53, abs=0.07)
+    assert min(paper["ceiling"][name] for name in ("infom", "infoe", "infoc", "i")) > 0.93
+    assert max(paper["chance"][name] for name in ("infoe", "infoc", "d", "c")) < 0.1
+
+
+@pytest.mark.parametrize("n_values", [4, 10, 15])
+def test_latents_take_as_many_values_as_the_models_and_keep_the_order(n_values):
+    latents = perfect_latents(SOURCES, 9, n_values)
+    assert latents.shape == (2_000, 9) and not latents[:, 6:].any()
+    for latent, source, count in zip(latents.T, SOURCES.T, COUNTS.tolist(), strict=False):
+        assert len(latent.unique()) == min(n_values, count)
+        pairs = torch.stack([source, latent.long()], 1).unique(dim=0)
+        assert len(pairs) == count and (pairs[:, 1].diff() >= 0).all(), "a value of the source has two of the latent"
+    assert unrelated_latents(2_000, 9, n_values).unique().tolist() == list(range(n_values))
+
+
+def test_continuous_latents_never_recur_and_determine_their_sources():
+    latents = perfect_latents(SOURCES, 12, idle="noise", generator=make_generator(1))
+    assert all(len(latent.unique()) > 1_990 for latent in latents.T)
+    for latent, source, count in zip(latents.T, SOURCES.T, COUNTS.tolist(), strict=False):
+        assert ((latent + 1) / 2 * (count - 1)).round().long().equal(source)
+
+
+def test_the_procedure_is_the_models():
+    quantized = Autoencoder(torch.nn.Identity(), torch.nn.Identity(), LatentQuantizer(12))
+    how = {"n_trees": 5, "protocol": "code", "neighbors": 5, "seed": 3}
+    latents = perfect_latents(SOURCES[:300], 12, 10, generator=make_generator(3))
+    of_model = infomec_and_dci(quantized, SOURCES[:300], latents, **how).scores
+    assert ceiling_and_chance(SOURCES[:300], 12, n_values=10, **how)["ceiling"] == of_model
+
+
+def test_too_few_latents_and_unknown_idle_ones_are_refused():
+    with pytest.raises(ValueError, match="n_latents is 5 but sources has 6 columns"):
+        ceiling_and_chance(SOURCES, 5)
+    with pytest.raises(ValueError, match="idle is 'dead' but must be one of 'constant', 'noise'"):
+        perfect_latents(SOURCES, 9, idle="dead")
