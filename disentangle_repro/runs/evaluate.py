@@ -9,15 +9,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..baselines.autoencoder import Autoencoder, decode_all, encode_all
+from ..baselines.autoencoder import Autoencoder, PlainLatent, decode_all, encode_all
 from ..core.device import make_generator
+from ..core.errors import check_choice
 from ..data.load import Dataset
 from ..data.scenes import mosaic
 from ..metrics import InfoMEC, infomec, procedure
@@ -27,7 +28,8 @@ from ..scores.reconstruction import mse, psnr
 
 # %% auto #0
 __all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'LatentScores', 'infomec_and_dci',
-           'evaluate', 'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+           'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up', 'ceiling_and_chance', 'info_probe',
+           'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -134,6 +136,66 @@ def evaluate(
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
+
+# %% ../../nbs/runs/01_evaluate.ipynb #ce110002
+def unrelated_latents(
+    n: int,
+    n_latents: int,
+    n_values: int | None = None,  # of each latent; continuous ones when left out
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, "n latents"]:
+    "Independent latents that know nothing."
+    if n_values is None:
+        return torch.randn((n, n_latents), generator=generator)
+    return torch.randint(n_values, (n, n_latents), generator=generator).float()
+
+# %% ../../nbs/runs/01_evaluate.ipynb #ce110005
+def perfect_latents(
+    sources: Int[Tensor, "n sources"],
+    n_latents: int,
+    n_values: int | None = None,
+    idle: Literal["constant", "noise"] = "constant",  # the latents beyond one per source
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, "n latents"]:
+    "A latent for each source that determines it, as far as so many values can, and idle ones."
+    n, n_sources = sources.shape
+    if n_latents < n_sources:
+        raise ValueError(f"n_latents is {n_latents} but sources has {n_sources} columns: needed is a latent for each.")
+    numbers = torch.stack([source.unique(return_inverse=True)[1] for source in sources.cpu().T], dim=1)
+    counts = numbers.amax(0) + 1
+    if n_values is None:
+        own = 2 * (numbers + 0.5 * torch.rand(numbers.shape, generator=generator) - 0.25) / (counts - 1) - 1
+    else:
+        own = torch.where(counts <= n_values, numbers, numbers * n_values // counts).float()
+    beside = unrelated_latents(n, n_latents - n_sources, n_values, generator)
+    return torch.cat([own, beside * (check_choice("idle", idle, ("constant", "noise")) == "noise")], dim=1)
+
+# %% ../../nbs/runs/01_evaluate.ipynb #ce110008
+def made_up(discrete: bool, categorical: bool = False) -> Autoencoder:
+    "A model of which only the kind of latents counts: its networks are identities."
+    latent = PlainLatent()
+    latent.discrete, latent.categorical = discrete, categorical
+    return Autoencoder(nn.Identity(), nn.Identity(), latent)
+
+
+def ceiling_and_chance(
+    sources: Int[Tensor, "n sources"],  # as many samples as the model is scored on
+    n_latents: int,
+    *,
+    n_values: int | None = None,  # of each latent of a discrete model; continuous latents when left out
+    categorical: bool = False,  # are they indices?
+    idle: Literal["constant", "noise"] = "constant",  # latents of the ceiling beyond one per source
+    seed: int = 0,
+    **choices: Any,  # the procedure, as `infomec_and_dci` takes it
+) -> dict[str, dict[str, float]]:  # "ceiling" and "chance": each metric's score
+    "What perfect and what unrelated latents score by the procedure of a model; `ValueError` for too few latents."
+    generator, sources = make_generator(seed), sources.cpu()
+    made = {
+        "ceiling": perfect_latents(sources, n_latents, n_values, idle, generator),
+        "chance": unrelated_latents(len(sources), n_latents, n_values, generator),
+    }
+    model = made_up(n_values is not None, categorical)
+    return {name: infomec_and_dci(model, sources, z, seed=seed, **choices).scores for name, z in made.items()}
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e20e4170
 PROBED = ("infom", "infoe", "infoc", "d", "psnr")

@@ -49,7 +49,7 @@ from disentangle_repro.tables.verdicts import (
 
 # %% auto #0
 __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'NO_NUMBERS',
-           'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'scores_of', 'at_once',
+           'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'scores_of', 'one_look',
            'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names', 'compared',
            'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
            'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'counted', 'judge_comparisons',
@@ -117,7 +117,7 @@ def scores_of(number: Any) -> dict[int, float]:
     }
 
 
-def at_once(difference: Difference, printed: bool) -> list[Look]:
+def one_look(difference: Difference, printed: bool) -> list[Look]:
     "The one look at a difference whose number of seeds was fixed; none without a spread, or of ours with few seeds."
     known = math.isfinite(difference.error) and (printed or difference.seeds >= FEWEST_SEEDS)
     return [Look(LEVEL, difference)] if known else []
@@ -130,7 +130,7 @@ def looks_between(a: Any, b: Any, paired: bool = False) -> list[Look]:
         both = sorted(set(one) & set(other)) if paired else None
         scores = ([of[seed] for seed in both or of] for of in (one, other))
         return looks(*map(np.array, scores), paired=paired)
-    return at_once(welch_of(a, b), bool(a.printed))
+    return one_look(welch_of(a, b), bool(a.printed))
 
 
 def welch_of(a: Any, b: Any) -> Difference:
@@ -242,7 +242,7 @@ class Verdict(NamedTuple):
     word: str  # one of `WORDS`
     why: str
     part: str = ""  # empty where the whole claim was judged
-    marks: str = ""  # what stands beside it
+    marks: str = ""  # smaller than printed, or a claimed model below the gate
 
     def __str__(self) -> str:
         return ", ".join(filter(None, (f"{self.word} in part ({self.part})" if self.part else self.word, self.marks)))
@@ -296,7 +296,7 @@ def reaching(made: pd.DataFrame) -> pd.DataFrame:
     "The comparisons on those data sets on which every reference arm passes the gate."
     return made[~made.dataset.isin(made.dataset[made.below != ""])]
 
-# %% ../../nbs/tables/04_claims.ipynb #7fa28460
+# %% ../../nbs/tables/04_claims.ipynb #e1579cd3
 def smaller_than_printed(claim: dict[str, Any], made: pd.DataFrame) -> int:
     "Of how many comparisons our interval lies below that of the printed difference, counted toward the claim."
     where, sign = ["dataset", "metric", "left", "right"], {">": 1, "<": -1}.get(claim.get("op", ">"), 0)
@@ -307,7 +307,7 @@ def smaller_than_printed(claim: dict[str, Any], made: pd.DataFrame) -> int:
 
 
 def marks_of(claim: dict[str, Any], made: pd.DataFrame) -> str:
-    "What stands beside the verdict of some comparisons."
+    "The marks of a verdict on some comparisons."
     n, below = smaller_than_printed(claim, made), [text for text in made.treatment_below.unique() if text]
     smaller = SMALLER + f" ({n} of {len(made)})" * (n < len(made)) if n else ""
     return "; ".join(filter(None, (smaller, f"below the gate: {', '.join(below)}" if below else "")))
@@ -448,7 +448,7 @@ def judge_ratio(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     words = [f"{MODEL_NAMES.get(a, a)} / {MODEL_NAMES.get(b, b)}: {r:.2f} (claimed {w:g})" for a, b, r, _, w in ratios]
     found = [Difference(r - w, r * error, chosen.seeds.min() - 1, chosen.seeds.min()) for *_, r, error, w in ratios]
     whys, printed = "; ".join(words), bool(chosen.printed.all())
-    return judge_near([at_once(d, printed) for d in found], claim.get("tolerance", 0), whys, printed)
+    return judge_near([one_look(d, printed) for d in found], claim.get("tolerance", 0), whys, printed)
 
 
 def judge_near(found: Sequence[list[Look]], tolerance: float, why: str, printed: bool) -> Verdict:
@@ -480,7 +480,9 @@ def looks_past(number: Any, bound: float) -> list[Look]:
     "Every look at how far a number lies above a bound."
     if scores := list(scores_of(number).values()):
         return looks(np.array(scores), np.full(len(scores), bound), paired=True)
-    return at_once(Difference(number.value - bound, number.error, number.seeds - 1, number.seeds), bool(number.printed))
+    return one_look(
+        Difference(number.value - bound, number.error, number.seeds - 1, number.seeds), bool(number.printed)
+    )
 
 
 def judge_value(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:

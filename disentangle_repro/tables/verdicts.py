@@ -165,7 +165,7 @@ def verdicts(
     within: Float[Array, "*many comparisons"],  # small where the two are within the margin
     needed: int | None = None,  # how many comparisons the claim needs; left out: all
 ) -> np.ndarray:  # of the words, shape *many
-    "The verdict on a claim, or on many at once."
+    "The verdict on a claim, or on many claims together."
     m = np.shape(favour)[-1]
     needed = m if needed is None else needed
     cases = {
