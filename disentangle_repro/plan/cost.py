@@ -70,7 +70,7 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
 # %% ../../nbs/plan/04_cost.ipynb #bec91004
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
 START = 10.0  # seconds until a kernel has started and imported, and a run's figures
-LOADED = 190e6  # bytes of images a second, from a compressed file by one thread: 31 s for Shapes3D
+LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by one thread, 31 s for Shapes3D
 
 # %% ../../nbs/plan/04_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
@@ -195,7 +195,7 @@ scoring: probes on the way and scores at the end, on noise and an untrained mode
 not counted: drawing data, measurements, what runs on one machine cost each other"""
 ESTIMATED = """\
 ESTIMATED, by a factor of two or so: updates left x operations and bytes of an update at {rates}
-scoring: 30 s of metrics a run, and a forward pass of every image; starting and loading: 10 s and 190 MB/s
+scoring: 30 s of metrics a run, and a forward pass of every image; starting: 10 s; loading: 190 MB/s, by one thread
 not counted: drawing data, measurements, what runs on one machine cost each other"""
 OF_A_SHEET, OF_A_PROBE = "half of the rates of its data sheet", "the rate of one short probe"
 MULTIPLIED = "* measured with a smaller batch, and multiplied"
@@ -210,6 +210,8 @@ def memory_line(frame: pd.DataFrame, device: torch.device | Rates) -> list[str]:
     most, over = frame.loc[frame.memory.idxmax()], frame[frame.memory > device.memory]
     of_what = f"{most.paper}'s {most.model} on {most.dataset}, images included"
     more = f"; MORE than there is: {', '.join(dict.fromkeys(over.paper + ' ' + over.model))}" if len(over) else ""
+    if (fit := int(0.9 * device.memory // max(1, most.memory))) > 1:
+        more = f"; {fit} runs at once (ENGINE=local:{fit})"
     has = size_text(device.memory)
     return [f"memory of a GPU, ESTIMATED: up to {size_text(most.memory)} a run ({of_what}), of {has}{more}"]
 

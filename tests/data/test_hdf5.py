@@ -132,7 +132,7 @@ def test_rows_come_in_the_order_asked_for_whatever_the_chunks(grid, chunks):
 
 def test_only_chunks_with_wanted_rows_are_read_and_each_once():
     class Recorder:
-        chunks, shape, dtype = (10, 1), (1000, 1), np.dtype("uint8")
+        chunks, shape, dtype, compression = (10, 1), (1000, 1), np.dtype("uint8"), None
         reads = []
 
         def __getitem__(self, rows):
@@ -140,7 +140,7 @@ def test_only_chunks_with_wanted_rows_are_read_and_each_once():
             return np.arange(rows.start, rows.stop)[:, None] % 256
 
     assert read_rows(Recorder(), np.array([998, 12, 15, 13]))[:, 0].tolist() == [998 % 256, 12, 15, 13]
-    assert Recorder.reads == [(12, 16), (998, 999)]
+    assert sorted(Recorder.reads) == [(12, 16), (998, 999)]
 
 
 @pytest.mark.parametrize("rows", [[3, 128], [-1, 3]])
