@@ -45,12 +45,12 @@ class Block:
 
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae", "qlae_no_weight_decay", "vqvae"), 12),
-    Block("tripod", "isaac3d", ("tripod", "qlae", "tripod_naive", "beta_tcvae"), 18),
+    Block("tripod", "shapes3d", ("tripod", "qlae", "tripod_naive", "beta_tcvae"), 20),
     Block("factorqvae", "shapes3d", ("factorqvae", "qvae", "beta_vae", "factorvae", "factorvqvae_64x8"), 16),
     Block("psa", "clevr6", ("psa_noa", "sa_noa", "psa_proj", "sa", "psa"), 16),
     Block("qlae", "shapes3d", ("beta_vae", "beta_tcvae", "bioae"), 10),
     Block("qlae", "isaac3d", ("qlae", "ae", "qlae_global_codebook", "qlae_no_weight_decay"), 12),
-    Block("tripod", "shapes3d", ("tripod", "tripod_no_nhp"), 10),
+    Block("tripod", "shapes3d", ("tripod_no_nhp", "tripod_no_klm"), 10),
 )
 
 # %% ../../nbs/study/01_design.ipynb #a0420cb1
@@ -118,7 +118,7 @@ def take(store: Store, checkout: Path) -> int:  # the exit status: 1 where a rec
     write_crate(store)
     return 1 if faults else 0
 
-# %% ../../nbs/study/01_design.ipynb #4d5a4cab
+# %% ../../nbs/study/01_design.ipynb #83ddb9d6
 RESERVED = 20.0  # seconds of a limited time for ending
 
 
