@@ -68,11 +68,9 @@ def at_scale(
     how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
     scaling, training = hyperparameters.get("scaling", {}), how["training"]
     cost, own = scaling.get("image_cost", 1), scaling if scale.study else {}
-    rounds, per_round = updates or own.get("updates", scale.updates), training.get("steps_per_round", 1)
-    if rounds:
-        steps = max(1, rounds // scale.updates_divisor) * per_round
-    else:
-        steps = training["steps"] // scale.updates_divisor
+    rounds = own.get("updates", scale.updates)
+    rounds = updates or (rounds and max(1, rounds // scale.updates_divisor))
+    steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor
     batch = scale.batch_size // cost if scale.batch_size else training["batch_size"]
     batch = own.get("batch_size", min(batch, scale.largest_batch or batch))
     schedule = {"schedule": own["schedule"]} if "schedule" in own else {}

@@ -110,6 +110,8 @@ def tuning_specs(
     "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
     scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
+    if request.updates:
+        shorter = replace(request, updates=max(1, request.updates // scale.tuning_divisor))
     return {
         (model, dataset): {
             tuple(tuned.values()): [

@@ -50,6 +50,8 @@ CHAPTERS = {
         "05_slot_alignment",
         "06_slot_metrics",
         "07_mixture_experiment",
+        "09_released_models",
+        "10_paper_against_code",
     ],
     "train": ["05_annealing"],
 }
