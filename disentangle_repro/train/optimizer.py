@@ -36,6 +36,7 @@ def make_optimizer(
     weight_decay: float,  # for the parameters that decay
     decay_biases: bool = True,  # False is what qlae's released code does (Q8)
     algorithm: str = "adamw",  # or "rmsprop", which has no mean of gradients and no decay
+    capturable: bool | None = None,  # whether a replayed step reads the learning rate; left out: on CUDA
 ) -> Optimizer:
     """AdamW for the weights and Adam for the codebooks of `model` (qlae, Algorithm 2, lines 8 and 9); or RMSprop.
 
@@ -45,18 +46,18 @@ def make_optimizer(
     for name, parameter in model.named_parameters():
         groups[decays(name, decay_biases)].append(parameter)
     device = groups[True][0].device
-    on_cuda = device.type == "cuda"
-    rate = torch.tensor(learning_rate, device=device) if on_cuda else learning_rate
+    capturable = device.type == "cuda" if capturable is None else capturable
+    rate = torch.tensor(learning_rate, device=device) if capturable else learning_rate
     if check_choice("algorithm", algorithm, OPTIMIZERS) == "rmsprop":
         if beta1 or weight_decay:
             raise ValueError(f"beta1 is {beta1} and weight_decay {weight_decay}: rmsprop needs 0 for both.")
-        return RMSprop(model.parameters(), lr=rate, alpha=beta2, capturable=on_cuda)
+        return RMSprop(model.parameters(), lr=rate, alpha=beta2, capturable=capturable)
     return AdamW(
         [{"params": groups[True], "weight_decay": weight_decay}, {"params": groups[False], "weight_decay": 0.0}],
         lr=rate,
         betas=(beta1, beta2),
         fused=True,
-        capturable=on_cuda,
+        capturable=capturable,
     )
 
 # %% ../../nbs/train/01_optimizer.ipynb #7fa6e529
