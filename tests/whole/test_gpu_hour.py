@@ -1,6 +1,7 @@
 "benchmarks/gpu, the first hour of a GPU, tried without one: its wheels, what it takes along, a part as a whole."
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -95,9 +96,25 @@ def test_records_go_before_checkpoints_and_what_has_no_room_is_named(tmp_path):
     left_out = carry.pack(tmp_path, tmp_path / "out", files=1, size=2**15)
     assert {Path(name).name for name in left_out} == {"checkpoint.pt", "kept.pt"}
     assert {Path(name).parent.name for name in left_out} == {begun.name}
+    assert carry.take(tmp_path / "out", tmp_path / "fresh") == [str(RUN / "run.json")]
     (here := tmp_path / "here" / RUN).mkdir(parents=True)
     (here / "run.json").write_text("newer")
     assert carry.take(tmp_path / "out", tmp_path / "here") == [] and (here / "run.json").read_text() == "newer"
+
+
+def test_of_two_unfinished_trainings_the_latest_goes_where_there_is_room_for_one(tmp_path):
+    earlier, later = (tmp_path / RUN.with_name(f"qlae-qlae-shapes3d-{number}") for number in (1, 2))
+    for folder in (earlier, later):
+        folder.mkdir(parents=True)
+        with pytest.raises(OutOfTime):
+            trained(folder, deadline=4.5)
+    os.utime(earlier / "checkpoint.pt", (0, 0))
+    os.utime(earlier / "kept.pt", (0, 0))
+    size = sum(path.stat().st_size for path in later.glob("*.pt"))
+    left_out = carry.pack(tmp_path, tmp_path / "out", files=1, size=size)
+    assert {Path(name).parent.name for name in left_out} == {earlier.name}
+    assert [path.stat().st_size <= size for path in (tmp_path / "out").iterdir()] == [True]
+    assert {Path(name).parent.name for name in carry.take(tmp_path / "out", tmp_path / "here")} == {later.name}
 
 
 def test_a_tar_that_points_elsewhere_is_refused(tmp_path):
