@@ -14,8 +14,8 @@ import torch
 from .errors import check_choice
 
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'make_generator', 'seeded', 'fixed_threads', 'set_float32_products', 'float32_products',
-           'float32_products_in']
+__all__ = ['pick_device', 'device_name', 'peak_memory', 'make_generator', 'seeded', 'fixed_threads', 'set_float32_products',
+           'float32_products', 'float32_products_in']
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -28,6 +28,12 @@ def device_name(device: torch.device | str | None = None) -> str:
     if (device := pick_device(device)).type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU, threads: {torch.get_num_threads()}"
+
+# %% ../../nbs/core/02_device.ipynb #39a56511
+def peak_memory(device: torch.device | str | None = None) -> int | None:
+    "The most bytes of a GPU's memory that this process has held at a time; nothing for a CPU."
+    device = pick_device(device)
+    return torch.cuda.max_memory_reserved(device) if device.type == "cuda" else None
 
 # %% ../../nbs/core/02_device.ipynb #e2b06ca5
 def make_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
