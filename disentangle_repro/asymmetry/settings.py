@@ -72,6 +72,7 @@ SOURCES = {
     "model.interaction": "appendix I.1",
     "model.reconstruction": "appendix I.1",
     "scaling": "ours",
+    "scaling.model.chroma": "the study",
 }
 
 
@@ -79,7 +80,8 @@ def row(revision: int = 2, **regularisers: float) -> Setting:
     "The setting of a row of table 1, with the weights of its regularisers (asymmetry, appendix I)."
     reconstruction = REGULARISED_RECONSTRUCTION if regularisers else 1.0
     own = {**NETWORK_SIZES, **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}
-    evaluation = {"scoring": {"samples": EVALUATION}, "scaling": {"image_cost": IMAGE_COST}}
+    scaling = {"image_cost": IMAGE_COST, "model.chroma": 6.0}
+    evaluation = {"scoring": {"samples": EVALUATION}, "scaling": scaling}
     text, code = (timing(bool(regularisers), protocol) for protocol in ("paper", "code"))
     return Setting(
         merged(TRAINING, text, {"model": own}, evaluation),

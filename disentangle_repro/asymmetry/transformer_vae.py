@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -151,8 +152,8 @@ def make_slot_encoder(encoder: str, n_slots: int, n_outputs: int, width: float, 
     return TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
-def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: int) -> nn.Module:
-    "The module from slots to images; `nets` are the image's size and channels."
+def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: Any) -> nn.Module:
+    "The module from slots to images; `nets` are the image's size and channels, and `chroma`."
     if decoder == "spatial_broadcast":
         rectified = {"rectifier": RECTIFIERS[protocol]}
         return SpatialBroadcastDecoder(slot_dim, width=width * BROADCAST_FILTERS / CHANNELS, **rectified, **nets)
@@ -175,6 +176,7 @@ def transformer_vae(
     warm_up: float = 0.06,  # of `interaction`, as a fraction of training (A9)
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks; one is the paper's
+    chroma: float | None = None,  # of `luminance_chroma`, at both ends; left out: RGB
 ) -> TransformerVAE:
     """The model of asymmetry, section 5, and the other rows of table 1.
 
@@ -186,7 +188,8 @@ def transformer_vae(
     check_choice("protocol", protocol, ("paper", "code"))
     if interaction and decoder != "transformer":
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
-    n_outputs, nets = slot_dim * (2 if kl else 1), {"image_size": image_size, "channels": channels}
+    nets = {"image_size": image_size, "channels": channels, "chroma": chroma}
+    n_outputs = slot_dim * (2 if kl else 1)
     convolutions = SlotEncoder(
         n_outputs,
         strides=strides,

@@ -264,9 +264,10 @@ def slot_networks(
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks; one is the paper's
     rectifier: Callable[[], nn.Module] = LEAKY,  # of encoder and decoder
+    chroma: float | None = None,  # of `luminance_chroma`, at both ends; left out: RGB
 ) -> dict[str, nn.Module]:  # `encoder` and `decoder` for a `SlotAutoencoder`
     "An encoder and a decoder for a module that infers slots; `ValueError` for an unknown decoder."
-    nets = {"image_size": image_size, "channels": channels, "width": width}
+    nets = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
     decode = SLOT_DECODERS[check_choice("decoder", decoder, SLOT_DECODERS)]
     rectified = {} if decoder == "transformer" else {"rectifier": rectifier}
     encoder = SlotEncoder(dim, hidden=max(CHANNELS, dim), rectifier=rectifier, **nets)
@@ -281,10 +282,11 @@ def slot_autoencoder(
     decoder: str = "broadcast",
     channels: int = 3,
     width: float = 1.0,
+    chroma: float | None = None,
     **attention: Any,  # as `SlotAttention` takes them
 ) -> SlotAutoencoder:
     "SA, with its own paper's rectifier; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
-    sizes = {"image_size": image_size, "channels": channels, "width": width}
+    sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
     nets = slot_networks(dim, decoder=decoder, rectifier=RELU, **sizes)
     return SlotAutoencoder(slots=SlotAttention(n_slots, dim, width=width, **attention), **nets)
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .errors import check_choice
+from .hyperparameters import merged, nested
 
 # %% auto #0
 __all__ = ['SCALES', 'Scale', 'at_scale', 'pick_scale']
@@ -36,7 +37,7 @@ class Scale:
     tuning_seeds: int = 0  # runs for each value of a tuned coefficient; none where it is not tuned
     tuning_values: int | None = None  # of the paper's grid, around the paper's own choice
     tuning_divisor: int = 1  # of the updates, while tuning
-    study: bool = False  # a paper's part `scaling` has updates, batch size and schedule of its own
+    study: bool = False  # a paper's part `scaling` has values of its own
 
 # %% ../../nbs/core/04_scale.ipynb #a33d8a9d
 SCALES = {
@@ -65,9 +66,11 @@ def at_scale(
     updates: int | None = None,  # rounds of steps; left out: the scale's
 ) -> dict[str, dict[str, Any]]:  # the same with the scale's values
     "A paper's hyperparameters at another scale."
-    how = {part: dict(of) for part, of in hyperparameters.items() if part != "scaling"}
-    scaling, training = hyperparameters.get("scaling", {}), how["training"]
+    scaling = hyperparameters.get("scaling", {})
     cost, own = scaling.get("image_cost", 1), scaling if scale.study else {}
+    departures = nested({name: value for name, value in own.items() if "." in name and value is not None})
+    how = merged({part: of for part, of in hyperparameters.items() if part != "scaling"}, departures)
+    training = how["training"]
     rounds = own.get("updates", scale.updates)
     rounds = updates or (rounds and max(1, rounds // scale.updates_divisor))
     steps = rounds * training.get("steps_per_round", 1) if rounds else training["steps"] // scale.updates_divisor

@@ -21,8 +21,9 @@ from .style import TransposedConvolution, scaled
 
 # %% auto #0
 __all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
-           'PositionEmbedding', 'default_strides', 'SlotEncoder', 'SlotImages', 'composed', 'decoder_layers',
-           'SpatialBroadcastDecoder', 'ConvolutionalDecoder', 'position_waves', 'TransformerDecoder']
+           'PositionEmbedding', 'luminance_chroma', 'ChannelMap', 'from_rgb', 'to_rgb', 'default_strides',
+           'SlotEncoder', 'SlotImages', 'composed', 'decoder_layers', 'SpatialBroadcastDecoder', 'ConvolutionalDecoder',
+           'position_waves', 'TransformerDecoder']
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
 def position_grid(
@@ -46,6 +47,42 @@ class PositionEmbedding(nn.Module):
 
     def forward(self, features: Float[Tensor, "b c #h #w"]) -> Float[Tensor, "b c h w"]:
         return features + self.plane(self.grid).permute(2, 0, 1)
+
+# %% ../../nbs/nets/03_slots.ipynb #9ba15022
+def luminance_chroma(
+    chroma: float,  # s
+    channels: int = 3,  # of the images
+) -> Float[Tensor, "3 3"]:  # S Q
+    "The map from RGB to luminance and `chroma` times two coordinates of chroma; orthonormal for 1."
+    if channels != 3:
+        raise ValueError(f"channels is {channels} but must be 3 where chroma is given.")
+    if not 0 < chroma < math.inf:
+        raise ValueError(f"chroma is {chroma} but must be a finite number above 0, or None for RGB.")
+    basis = [[3**-0.5] * 3, [2 * 6**-0.5, -(6**-0.5), -(6**-0.5)], [0.0, 2**-0.5, -(2**-0.5)]]
+    return torch.tensor(basis) * torch.tensor([[1.0], [chroma], [chroma]])
+
+# %% ../../nbs/nets/03_slots.ipynb #1697c29d
+class ChannelMap(nn.Module):
+    "A fixed linear map of the channels of images, (..., channels, height, width) or as `dim` says."
+
+    def __init__(self, matrix: Float[Tensor, "outputs channels"], dim: int = -3):
+        super().__init__()
+        self.dim = dim
+        self.register_buffer("matrix", matrix, persistent=False)
+
+    def forward(self, images: Float[Tensor, "*shape"]) -> Float[Tensor, "*mapped"]:
+        mapped = (self.matrix * images.movedim(self.dim, -1)[..., None, :]).sum(-1)  # a matrix product would be in bf16
+        return mapped.movedim(-1, self.dim)
+
+
+def from_rgb(chroma: float | None, channels: int = 3) -> nn.Module:
+    "S Q, for images before a network; the identity for None."
+    return nn.Identity() if chroma is None else ChannelMap(luminance_chroma(chroma, channels))
+
+
+def to_rgb(chroma: float | None, channels: int = 3, dim: int = -3) -> nn.Module:
+    "The transpose of S Q, for what a network outputs; the identity for None."
+    return nn.Identity() if chroma is None else ChannelMap(luminance_chroma(chroma, channels).T, dim)
 
 # %% ../../nbs/nets/03_slots.ipynb #95e48f7e
 KERNEL = 5
@@ -83,6 +120,7 @@ class SlotEncoder(nn.Module):
         hidden: int | None = None,  # units of the dense layers; left out: as many as the last channels
         rectifier: Callable[[], nn.Module] = LEAKY,
         learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions
+        chroma: float | None = None,  # of `luminance_chroma`, before the first convolution; left out: RGB
     ):
         super().__init__()
         strides = strides or default_strides(image_size)
@@ -90,6 +128,7 @@ class SlotEncoder(nn.Module):
         self.image_size, shrinkage = image_size, math.prod(strides)
         if image_size % shrinkage:
             raise ValueError(f"image_size is {image_size} but must be a multiple of {shrinkage} for these strides.")
+        self.coordinates = from_rgb(chroma, channels)
         counts, map_size, wide = [channels, *filters], image_size // shrinkage, filters[-1]
         layers = [nn.Conv2d(*pair, KERNEL, s, KERNEL // 2) for pair, s in zip(pairwise(counts), strides, strict=True)]
         convolutions = nn.Sequential(*(step for layer in layers for step in (layer, rectifier())))
@@ -103,7 +142,7 @@ class SlotEncoder(nn.Module):
         (height, width), size = images.shape[2:], self.image_size
         if (height, width) != (size, size):
             raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
-        features = self.position(self.convolutions(images))
+        features = self.position(self.convolutions(self.coordinates(images)))
         return self.head(features.flatten(2).mT)
 
 # %% ../../nbs/nets/03_slots.ipynb #dd3d61f4
@@ -159,9 +198,10 @@ class SpatialBroadcastDecoder(nn.Module):
         width: float = 1.0,  # multiplies the number of channels inside; one is the paper's
         rectifier: Callable[[], nn.Module] = LEAKY,
         squashed: bool = False,  # parts pass a sigmoid (MONet); if not, they are the output of the last layer
+        chroma: float | None = None,  # of `luminance_chroma`, for the parts; left out: RGB
     ):
         super().__init__()
-        self.squash = nn.Sigmoid() if squashed else nn.Identity()
+        self.rgb, self.squash = to_rgb(chroma, channels), nn.Sigmoid() if squashed else nn.Identity()
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.layers = decoder_layers(dim, channels + 1, image_size, width, rectifier)
 
@@ -171,7 +211,7 @@ class SpatialBroadcastDecoder(nn.Module):
         "Part and mask logits of each slot."
         drawn = self.layers(self.position(slots.flatten(0, 1)[:, :, None, None]))
         drawn = drawn.unflatten(0, slots.shape[:2])
-        return self.squash(drawn[:, :, :-1]), drawn[:, :, -1]
+        return self.squash(self.rgb(drawn[:, :, :-1])), drawn[:, :, -1]
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         return composed(*self.components(slots))
@@ -193,9 +233,10 @@ class ConvolutionalDecoder(nn.Module):
         channels: int = 3,  # of the images
         width: float = 1.0,  # multiplies the number of channels inside
         rectifier: Callable[[], nn.Module] = LEAKY,
+        chroma: float | None = None,  # of `luminance_chroma`, for the image; left out: RGB
     ):
         super().__init__()
-        wide = scaled(CHANNELS, width)
+        wide, self.rgb = scaled(CHANNELS, width), to_rgb(chroma, channels)
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.slot_mlp = dense(dim, wide, wide, rectifier=rectifier)
         self.layers = nn.Sequential(rectifier(), *decoder_layers(wide, channels, image_size, width, rectifier))
@@ -203,7 +244,7 @@ class ConvolutionalDecoder(nn.Module):
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         placed = self.position(slots.flatten(0, 1)[:, :, None, None]).unflatten(0, slots.shape[:2])
         features = self.slot_mlp(placed.movedim(2, -1)).sum(1)
-        return SlotImages(self.layers(features.movedim(-1, 1)))
+        return SlotImages(self.rgb(self.layers(features.movedim(-1, 1))))
 
 # %% ../../nbs/nets/03_slots.ipynb #b997a4c0
 OCTAVES = 8  # frequencies of the waves
@@ -236,6 +277,7 @@ class TransformerDecoder(nn.Module):
         lifted: int = 516,  # dimension of a mapped slot, and of a query, all heads together
         queried: int = 180,  # dimension of a pixel token
         protocol: str = "paper",  # "code": dot products are scaled by the root of `queried`
+        chroma: float | None = None,  # of `luminance_chroma`, for the image; left out: RGB
     ):
         super().__init__()
         scale = queried**-0.5 if check_choice("protocol", protocol, ("paper", "code")) == "code" else None
@@ -246,7 +288,7 @@ class TransformerDecoder(nn.Module):
         self.lift = dense(dim, 4 * lifted, lifted)
         self.query = dense(self.waves.shape[1], 2 * queried, queried)
         self.transformer = Transformer(queried, lifted, layers=layers, hidden=2 * queried, **attention)
-        self.colour = dense(queried, queried, queried, channels)
+        self.colour = nn.Sequential(*dense(queried, queried, queried, channels), to_rgb(chroma, channels, dim=-1))
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))

@@ -139,10 +139,12 @@ def psa_autoencoder(
     decoder: str = "broadcast",  # one of `SLOT_DECODERS`
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
+    chroma: float | None = None,  # as of `slot_networks`
     **attention: Any,  # as `ProbabilisticSlotAttention` takes them
 ) -> SlotAutoencoder:
     "PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder=\"convolutional\"` as well (psa, Algorithms 1 to 3)."
-    nets = slot_networks(dim, image_size=image_size, decoder=decoder, channels=channels, width=width)
+    sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
+    nets = slot_networks(dim, decoder=decoder, **sizes)
     return SlotAutoencoder(slots=ProbabilisticSlotAttention(n_slots, dim, **attention), **nets)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d087adb7

@@ -28,12 +28,16 @@ TRAINING = {
     "optimizer": {"learning_rate": 4e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "decay_biases": True},
     "training": {"clip": None, "steps": 500_000, "batch_size": 64, "schedule": "warm_up_exponential"},
     "model": {"n_slots": N_SLOTS},
-    "scaling": {"image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2}},  # of images of 64x64 with one object
+    "scaling": {
+        "image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2},  # of images of 64x64 with one object
+        "model.chroma": 6.0,  # the study's
+    },
 }
 MONET = {
     "optimizer": {"algorithm": "rmsprop", "learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99},
     "training": {"schedule": "constant"},
     "model": {"beta": 0.5, "gamma": 0.5},
+    "scaling": {"model.chroma": None, "optimizer.learning_rate": 4e-4},  # the study's
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {
@@ -45,6 +49,8 @@ SOURCES = {
     "model": SLOT_ATTENTION,
     "model.n_slots": "objects and background",
     "scaling": "ours",
+    "scaling.model.chroma": "the study",
+    "scaling.optimizer.learning_rate": "the study",
 }
 OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
 
@@ -59,6 +65,7 @@ RELEASED_TRAINING = {
         "schedule": "constant",
         "warm_up": {dataset: 5_000 / steps for dataset, steps in RELEASED_STEPS.items()},
     },
+    "scaling": {"model.chroma": None},
 }
 OF_PSA = {"model": {"iterations": 5}}
 

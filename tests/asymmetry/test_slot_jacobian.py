@@ -52,6 +52,14 @@ def test_shortcuts_are_for_the_very_class(kind):
     torch.testing.assert_close(darker, plain / 2)
 
 
+@pytest.mark.parametrize("kind", [SpatialBroadcastDecoder, TransformerDecoder])
+def test_shortcuts_differentiate_the_image_in_rgb(kind):
+    with seeded(0):
+        decoder = kind(4, image_size=8, width=0.1, chroma=6.0).double()
+    slots = torch.randn(2, 3, 4, generator=make_generator(0)).double()
+    torch.testing.assert_close(sj.slot_jacobian(decoder, slots), sj.forward_jacobian(decoder, slots, 4))
+
+
 @pytest.mark.parametrize("kind", ["broadcast", "convolutional", "transformer"])
 def test_a_models_decoder_keeps_its_gradients_and_parameters(kind):
     with seeded(0):

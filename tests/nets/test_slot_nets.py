@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from torch import nn
 
 from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.nets.slots import (
@@ -13,7 +14,10 @@ from disentangle_repro.nets.slots import (
     SpatialBroadcastDecoder,
     TransformerDecoder,
     composed,
+    from_rgb,
+    luminance_chroma,
     position_waves,
+    to_rgb,
 )
 from disentangle_repro.nets.style import TransposedConvolution
 
@@ -111,6 +115,10 @@ def test_no_two_pixels_have_the_same_waves(size):
         (lambda: ConvolutionalDecoder(5, image_size=4), "image_size is 4 "),
         (lambda: TransformerDecoder(5, image_size=16, heads=7), "heads is 7 but must divide 516"),
         (lambda: SlotEncoder(5, image_size=64, width=0.1)(torch.rand(1, 3, 64, 32)), "64x32 pixels .* 64x64"),
+        (lambda: SlotEncoder(5, image_size=16, chroma=0.0), "chroma is 0.0 but must be a finite number above 0"),
+        (lambda: SlotEncoder(5, image_size=16, channels=1, chroma=6.0), "channels is 1 but must be 3 where chroma"),
+        *((lambda make=make: make(5, image_size=16, chroma=-6.0), "chroma is -6.0 but must be") for make in DECODERS),
+        (lambda: luminance_chroma(float("nan")), "chroma is nan but must be"),
     ],
 )
 def test_what_cannot_be_is_refused(make, message):
@@ -151,3 +159,104 @@ def test_the_layout_of_maps_changes_no_number(network):
         found.append([tensor.detach() for tensor in (made, *gradients)])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * float(theirs.abs().max()))
+
+
+def in_coordinates(images, s):
+    "Luminance and `s` times two orthonormal coordinates of chroma, written from the definition."
+    red, green, blue = images.unbind(-3)
+    first, second = (2 * red - green - blue) / 6**0.5, (green - blue) / 2**0.5
+    return torch.stack([(red + green + blue) / 3**0.5, s * first, s * second], -3)
+
+
+def in_rgb(drawn, s):
+    "The transpose of that map."
+    luminance, first, second = drawn.unbind(-3)
+    grey, first, second = luminance / 3**0.5, s * first / 6**0.5, s * second / 2**0.5
+    return torch.stack([grey + 2 * first, grey - first + second, grey - first - second], -3)
+
+
+def with_and_without(network, chroma=6.0):
+    "A network in luminance and chroma, and one in RGB with the same weights, in float64."
+    made = []
+    for option in (chroma, None):
+        with seeded(0):
+            made.append(network(6, image_size=16, width=0.1, chroma=option).double())
+    return made
+
+
+@pytest.mark.parametrize("network", [SlotEncoder, *DECODERS])
+def test_chroma_changes_neither_weights_nor_what_is_saved(network):
+    inside, rgb = with_and_without(network)
+    assert list(inside.state_dict()) == list(rgb.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(inside.parameters(), rgb.parameters(), strict=True))
+    assert list(rgb.state_dict()) and not {"coordinates.matrix", "rgb.matrix"} & set(inside.state_dict())
+
+
+def test_without_chroma_networks_compute_what_their_layers_do():
+    with seeded(0), torch.no_grad():
+        images, slots = torch.rand(2, 3, 16, 16), torch.randn(2, 3, 6)
+        encoder, decoders = SlotEncoder(6, image_size=16, width=0.1), [d(6, image_size=16, width=0.1) for d in DECODERS]
+        features = encoder.position(encoder.convolutions(images))
+        assert torch.equal(encoder(images), encoder.head(features.flatten(2).mT))
+        broadcast, convolutional, transformer = decoders
+        drawn = broadcast.layers(broadcast.position(slots.reshape(6, 6, 1, 1))).unflatten(0, (2, 3))
+        assert torch.equal(broadcast(slots).image, composed(drawn[:, :, :3], drawn[:, :, 3]).image)
+        placed = convolutional.position(slots.reshape(6, 6, 1, 1)).unflatten(0, (2, 3))
+        mixed = convolutional.slot_mlp(placed.movedim(2, -1)).sum(1)
+        assert torch.equal(convolutional(slots).image, convolutional.layers(mixed.movedim(-1, 1)))
+        pixels, _ = transformer.transformer.weighed(transformer.query(transformer.waves)[None], transformer.lift(slots))
+        colours = nn.Sequential(*(layer for layer in transformer.colour if not isinstance(layer, nn.Identity)))
+        assert torch.equal(transformer(slots).image, colours(pixels).mT.unflatten(2, (16, 16)))
+
+
+def test_with_chroma_the_encoder_sees_luminance_and_scaled_chroma():
+    inside, rgb = with_and_without(SlotEncoder)
+    images = torch.rand(2, 3, 16, 16, generator=make_generator(0)).double()
+    torch.testing.assert_close(inside(images), rgb(in_coordinates(images, 6.0)), rtol=1e-5, atol=1e-5)
+    assert (inside(images) - rgb(images)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_with_chroma_what_is_drawn_is_mapped_back_and_masks_are_not(decoder):
+    inside, rgb = with_and_without(decoder)
+    slots = torch.randn(2, 3, 6, generator=make_generator(0)).double()
+    ours, plain = inside(slots), rgb(slots)
+    torch.testing.assert_close(ours.image, in_rgb(plain.image, 6.0), rtol=1e-5, atol=1e-5)
+    if plain.masks is not None:
+        assert torch.equal(ours.masks, plain.masks)
+        torch.testing.assert_close(ours.parts, in_rgb(plain.parts, 6.0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("chroma", [0.5, 1.0, 6.0])
+def test_an_exact_decoder_after_an_exact_encoder_returns_the_image(chroma):
+    "With y = S^-1 Q x: the transpose of Q, S, S^-1 and Q are the identity together."
+    images = torch.rand(2, 4, 3, 5, 7, generator=make_generator(0))
+    torch.testing.assert_close(to_rgb(chroma)(from_rgb(1 / chroma)(images)), images, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(from_rgb(chroma)(to_rgb(1 / chroma)(images)), images, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("chroma", [0.5, 6.0])
+def test_a_gradient_step_moves_chroma_by_its_square(chroma):
+    "The last layer's bias is the output that is moved: luminance as in RGB, chroma `chroma` squared times as far."
+    inside, rgb = with_and_without(ConvolutionalDecoder, chroma)
+    slots = torch.randn(1, 3, 6, generator=make_generator(0)).double()
+    wanted = torch.rand(3, generator=make_generator(1)).double()  # the gradient of the loss, of each pixel
+
+    def moved(decoder):
+        image, bias = decoder(slots).image, decoder.layers[-1].bias
+        (gradient,) = torch.autograd.grad((image.mean((0, 2, 3)) * wanted).sum(), bias)
+        bias.data -= gradient
+        return (decoder(slots).image - image).mean((0, 2, 3))
+
+    with_chroma, without = moved(inside), moved(rgb)
+    torch.testing.assert_close(without, -wanted)
+    torch.testing.assert_close(with_chroma.mean(), without.mean(), rtol=1e-5, atol=1e-6)
+    of_chroma = without - without.mean()
+    torch.testing.assert_close(with_chroma - with_chroma.mean(), chroma**2 * of_chroma, rtol=1e-5, atol=1e-5)
+
+
+def test_in_bf16_the_map_of_colours_is_in_float32():
+    images = torch.rand(2, 3, 8, 8, generator=make_generator(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = to_rgb(6.0)(from_rgb(1 / 6)(images))
+    torch.testing.assert_close(lowered, images)

@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.papers import PAPERS
+from disentangle_repro.models import create_model
+from disentangle_repro.nets.slots import ChannelMap
+from disentangle_repro.papers import PAPERS, trained
+from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import after_tuning, run_spec, tuning_specs, wanted
 from disentangle_repro.study import design, first
 from disentangle_repro.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
@@ -199,6 +203,25 @@ def test_scale_study_changes_nothing_else_than_it_says():
     assert spec.part("training")["batch_size"] == 16 and spec.part("training")["precision"] == "bf16"
     assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 2, 4)
     assert spec.part("optimizer")["learning_rate"] == 1e-3 and spec.part("model")["n_values"] == 10
+
+
+SLOT_MODELS = [(paper, model) for paper in ("asymmetry", "psa") for model in trained(PAPERS[paper])]
+
+
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+@pytest.mark.parametrize(("paper", "model"), SLOT_MODELS, ids=lambda name: name)
+def test_slot_models_compute_in_luminance_and_chroma_at_scale_study_only(paper, model, protocol):
+    of = {name: Request(scale, protocol=protocol) for name, scale in SCALES.items()}
+    runs = {name: run_spec(paper, model, "sprites", request) for name, request in of.items()}
+    own = runs["study"].part("model")
+    assert own.get("chroma") == (None if model == "monet" or (paper, protocol) == ("psa", "code") else 6.0)
+    assert {name for name, run in runs.items() if "chroma" in run.part("model")} <= {"study"}
+    rates = {name: run.part("optimizer")["learning_rate"] for name, run in runs.items()}
+    assert rates == dict.fromkeys(SCALES, rates["paper"]) | ({"study": 4e-4} if model == "monet" else {})
+    with torch.device("meta"):
+        network = create_model(model, dataset="sprites", net=protocol, image_size=32, **own)
+    maps = [part.matrix.shape for part in network.modules() if isinstance(part, ChannelMap)]
+    assert maps == [(3, 3)] * (2 if "chroma" in own else 0), "one before the encoder, one after the decoder"
 
 
 def test_what_is_kept_is_small_enough_to_be_cloned():
