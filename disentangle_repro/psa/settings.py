@@ -30,7 +30,7 @@ TRAINING = {
     "model": {"n_slots": N_SLOTS},
     "scaling": {
         "image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2},  # of images of 64x64 with one object
-        "model.chroma": 6.0,  # the study's
+        "model.chroma": {"clevr6": 6.0, "objects_room": None, "sprites": 6.0},  # the study's
     },
 }
 MONET = {
