@@ -398,7 +398,7 @@ def run_proofs(papers: Sequence[str]) -> str:  # what is to be printed
 # %% ../nbs/command.ipynb #780831ba
 def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
     "Print recomputed scores beside the records'; 1 where one differs by more than its tolerance."
-    from disentangle_repro.study.weights import as_table, rescore
+    from disentangle_repro.runs.rescore import as_table, rescore
     from disentangle_repro.train.store import project_store
 
     found = rescore(given.runs, project_store(), given.latents)

@@ -155,7 +155,7 @@ def copy_kept(
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
-DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `study.crate`
+DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
-"The RO-Crate of the results: of the form that version 1.1 asks for, and in step with the folder."
+"The RO-Crate of the results: of the form that version 1.1 asks for, and of what the folder holds."
 
 import json
 import re
 
-import pytest
-
+from disentangle_repro.command import main
 from disentangle_repro.core.files import project_root
 from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.study.crate import crate, crate_in_step, write_crate
-from disentangle_repro.study.design import REQUEST, keep, take
+from disentangle_repro.runs.crate import crate
+from disentangle_repro.study.design import REQUEST, keep
 from disentangle_repro.train.store import DESCRIPTION, Store, project_store
 
 RESULTS = project_root() / "paper_tables" / "results"
@@ -33,10 +32,8 @@ def references(value):
     return [value["@id"]] if isinstance(value, dict) else []
 
 
-def test_the_description_of_the_kept_results_is_in_step():
-    assert crate_in_step(project_store()), "disentangle_study --take . writes it anew"
-    listed = json.loads((RESULTS / DESCRIPTION).read_text(encoding="utf-8"))["@graph"]
-    (root,) = [entity for entity in listed if entity["@id"] == "./"]
+def test_it_lists_every_kept_file():
+    (root,) = [entity for entity in crate(project_store())["@graph"] if entity["@id"] == "./"]
     there = {path.relative_to(RESULTS).as_posix() for path in RESULTS.rglob("*") if path.is_file()}
     assert {part["@id"] for part in root["hasPart"]} == {p for p in there if not p.endswith(".damaged")} - {DESCRIPTION}
 
@@ -68,28 +65,11 @@ def test_every_record_has_paper_model_data_set_seed_commit_and_licence():
         assert "arxiv.org" in file["citation"]["@id"] and file["license"] == {"@id": "https://spdx.org/licenses/Apache-2.0"}
 
 
-def test_it_is_written_anew_when_records_are_taken_in(tmp_path):
-    here, there = store_in(tmp_path / "here"), store_in(tmp_path / "there")
-    here.results.mkdir(parents=True)
-    write_crate(here)
-    spec = finished(there)
-    assert take(here, tmp_path / "there") == 0 and crate_in_step(here)
-    assert f"latents/{spec.id}.npz" in (here.results / DESCRIPTION).read_text()
-    take(here, tmp_path / "here")
-    assert here.everything()[1] == [] and len(here.all_kept()) == 1, "taken for a record"
-
-
-@pytest.mark.parametrize("change", ["record", "file", "description"])
-def test_a_change_of_the_folder_is_noticed(tmp_path, change):
+def test_the_command_writes_it_and_nothing_takes_it_for_a_record(tmp_path, monkeypatch, capsys):
+    (tmp_path / "settings.ini").touch()
+    monkeypatch.chdir(tmp_path)
     store = store_in(tmp_path)
     spec = finished(store)
-    write_crate(store)
-    assert crate_in_step(store)
-    if change == "record":
-        store.kept(spec.id).unlink()
-    elif change == "file":
-        (store.results / "latents" / f"{spec.id}.npz").write_bytes(b"other latents")
-    else:
-        path = store.results / DESCRIPTION
-        path.write_text(path.read_text().replace("0123abc", "0123abd"))
-    assert not crate_in_step(store)
+    assert main(["crate"]) == 0 and capsys.readouterr().out.strip() == str(store.results / DESCRIPTION)
+    assert f"latents/{spec.id}.npz" in (store.results / DESCRIPTION).read_text()
+    assert store.everything()[1] == [] and len(store.all_kept()) == 1, "taken for a record"

@@ -13,11 +13,11 @@ from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.models import create_model
 from disentangle_repro.runs import evaluate
+from disentangle_repro.runs import rescore as rescoring
 from disentangle_repro.runs.assemble import score
+from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
-from disentangle_repro.study import weights
 from disentangle_repro.study.first import PARTS, trainings
-from disentangle_repro.study.weights import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.train.store import Store, digest, project_store, write_record
 
 TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples": 150}}
@@ -111,7 +111,7 @@ def test_the_exit_status_says_whether_scores_differ(store, run, monkeypatch, cap
 def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monkeypatch):
     scores = {"infom": 0.5, "d": 0.5}
     for discrete, tolerances in ((True, [1e-4, 1e-2]), (False, [1e-2, 1e-2])):
-        monkeypatch.setattr(weights, "latent_scores", lambda *_, discrete=discrete: (scores, discrete))
+        monkeypatch.setattr(rescoring, "latent_scores", lambda *_, discrete=discrete: (scores, discrete))
         spec = RunSpec("qlae", "ae", "shapes3d", "rendered", "cpu", 1, "paper", {})
         record = {"spec": asdict(spec), "scores": scores}
         assert [of.tolerance for of in from_latents(record, store)] == tolerances
@@ -162,7 +162,7 @@ def test_a_score_that_does_not_come_back_counts_as_different():
 
 def test_a_trained_model_is_loaded_by_name(store, run):
     model = load_pretrained("qlae", "shapes3d", results=store.results)
-    latents, rows = weights.kept_latents(run.id, store)
+    latents, rows = rescoring.kept_latents(run.id, store)
     with torch.no_grad():
         again = model.encode(scored_images(run).images[rows[:20]])
     torch.testing.assert_close(again, latents[:20], rtol=1e-3, atol=1e-3)
