@@ -458,9 +458,10 @@ def add_dataset(
     NAMES.append(name)
 
 # %% ../../nbs/data/19_load.ipynb #741a25a5
-def main(arguments: Sequence[str] | None = None) -> None:
-    "The command `disentangle_data`: draws data sets to files."
-    parser = argparse.ArgumentParser(prog="disentangle_data", description="Draw data sets to files in the data folder.")
+def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
+    "The command `disentangle-repro data`: draws data sets to files."
+    about = {"prog": "disentangle-repro data", "description": "Draw data sets to files in the data folder."}
+    parser = argparse.ArgumentParser(**about)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}; all when left out")
     parser.add_argument("--n", type=int, help="images of each; all when left out")
     parser.add_argument("--seed", type=int, default=0)
@@ -476,3 +477,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rendered_file(SCENES[name], given.n, given.seed, given.workers)
     except (ValueError, ConnectionError, ImportError) as error:
         parser.error(str(error))
+    return 0

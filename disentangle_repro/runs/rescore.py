@@ -141,8 +141,8 @@ def chosen(runs: Sequence[str], name: str, store: Store) -> list[str]:
     if found := runs_with(name, store):
         return found
     raise ValueError(
-        f"RUN is left out but {store.results} keeps no {name.rpartition('/')[2]} of any run: 'disentangle_study' keeps"
-        " the latents of every run and the weights of ten, and 'disentangle_study --take CHECKOUT' fetches them."
+        f"RUN is left out but {store.results} keeps no {name.rpartition('/')[2]} of any run: 'disentangle-repro study'"
+        " keeps the latents of every run and the weights of ten, and its option --take CHECKOUT fetches them."
     )
 
 

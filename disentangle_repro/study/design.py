@@ -121,8 +121,10 @@ RESERVED = 20.0  # seconds of a limited time for ending
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_study`; the exit status is 1 after a failure."
-    options = argparse.ArgumentParser(description="Do the runs of the study that have no record yet.")
+    "The command `disentangle-repro study`; the exit status is 1 after a failure."
+    options = argparse.ArgumentParser(prog="disentangle-repro study", description=(
+        "Do the runs of the study that have no record yet."
+    ))
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")
     add_limit(options)

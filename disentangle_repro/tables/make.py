@@ -128,12 +128,12 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
 
 # %% ../../nbs/tables/09_make.ipynb #d0514fad
 def print_plan(arguments: Sequence[str]) -> None:
-    "Print what `disentangle_plan` says with these options, in a process of its own."
+    "Print what `disentangle-repro plan` says with these options, in another process."
     subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
 
 # %% ../../nbs/tables/09_make.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_tables`, which `make tables` calls; the exit status is 1 after a failure."
+    "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
     try:
         load_extensions()  # before the options, which name what there is
     except ValueError as error:

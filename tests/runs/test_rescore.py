@@ -148,7 +148,7 @@ def test_what_can_be_scored_again_is_said(store, run):
         rescore(["qlae"], store, progress=False)
     store.find(run.id, "model/model.safetensors").unlink()
     assert runs_with("model/model.safetensors", store) == []
-    with pytest.raises(ValueError, match="disentangle_study"):
+    with pytest.raises(ValueError, match="disentangle-repro study"):
         rescore([], store, progress=False)
 
 
