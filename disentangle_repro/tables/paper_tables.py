@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from IPython.display import HTML, Markdown, display
 
+from ..core.extensions import load_extensions
 from ..core.paper import Record, Table
+from ..core.scale import pick_scale
 from ..papers import PAPERS
 from ..plan.request import Request
 from ..plan.specs import measurement_specs
@@ -21,10 +23,10 @@ from .claims import large_enough, measured_numbers
 from .layout import as_html, footnote, lay_out, write_table
 from .ledger import ledger, readable, rests_on, write_ledger
 from .setup_tables import write_setup
-from ..train.store import Store
+from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['measured', 'LaidOut', 'laid_out', 'show', 'judged', 'write_paper']
+__all__ = ['measured', 'LaidOut', 'laid_out', 'requested_tables', 'show', 'judged', 'write_paper']
 
 # %% ../../nbs/tables/07_paper_tables.ipynb #d152897f
 def measured(paper: str, request: Request, store: Store) -> list[Record]:
@@ -52,6 +54,13 @@ def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
         note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
         found.append(LaidOut(table, cells, note, in_full(table)))
     return found
+
+# %% ../../nbs/tables/07_paper_tables.ipynb #93d1ea6f
+def requested_tables(paper: str, scale: str | None, *how: Any) -> tuple[Request, Store, list[LaidOut]]:
+    "What a notebook's parameters ask for, the store, and the tables; `how` is the rest of `Request`."
+    load_extensions()
+    request, store = Request(pick_scale(scale), *how), project_store()
+    return request, store, laid_out(paper, request, store)
 
 # %% ../../nbs/tables/07_paper_tables.ipynb #c6fcd597
 def show(tables: Sequence[LaidOut]) -> None:
