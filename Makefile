@@ -15,7 +15,7 @@
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
-# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
+# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots, of a kernel's start
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -122,6 +122,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/bench_training.py
 	$(BIN)/python benchmarks/bench_slots.py
 	$(BIN)/python benchmarks/bench_slot_jacobian.py
+	$(BIN)/python benchmarks/bench_kernels.py
 
 export: $(READY)
 	$(BIN)/nbdev_export
