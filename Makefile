@@ -6,6 +6,7 @@
 #               estimates for that GPU, PROBE=1 tries every kind of run here, which takes minutes)
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
+# make crate    describe the kept results as an RO-Crate, for an archive (paper_tables/results/ro-crate-metadata.json)
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=)
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
@@ -14,7 +15,7 @@
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
-# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
+# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots, of a kernel's start
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -53,25 +54,28 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)
 
-.PHONY: tables plan report verify data proofs test test-types test-chapters test-code chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan report verify crate data proofs test test-types test-chapters test-code chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
-	@$(BIN)/disentangle_tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; $(BIN)/disentangle_report && exit $$status
+	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; $(BIN)/disentangle-repro report && exit $$status
 
 plan: $(READY)
-	@$(BIN)/disentangle_plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
+	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
 
 report: $(READY)
-	@$(BIN)/disentangle_report
+	@$(BIN)/disentangle-repro report
 
 verify: $(READY)
 	@$(BIN)/disentangle-repro verify $(if $(PAPERS),--papers $(PAPERS))
 
+crate: $(READY)
+	@$(BIN)/disentangle-repro crate
+
 data: $(READY)
-	$(BIN)/disentangle_data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
+	$(BIN)/disentangle-repro data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
 
 proofs: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/disentangle-repro proofs --run $(if $(PAPERS),--papers $(PAPERS))
+	OMP_NUM_THREADS=1 $(BIN)/disentangle-repro proofs $(if $(PAPERS),--papers $(PAPERS))
 
 test: $(READY)
 	tests/in_step
@@ -118,6 +122,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/bench_training.py
 	$(BIN)/python benchmarks/bench_slots.py
 	$(BIN)/python benchmarks/bench_slot_jacobian.py
+	$(BIN)/python benchmarks/bench_kernels.py
 
 export: $(READY)
 	$(BIN)/nbdev_export

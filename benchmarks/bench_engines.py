@@ -37,7 +37,7 @@ def workers(driver: psutil.Process) -> list[psutil.Process]:
 
 def make_table(folder: Path, paper: str, engine: str, kill_every: float | None = None) -> tuple[float, int]:
     "Seconds that the table took, and how many workers were killed meanwhile."
-    command = [Path(sys.executable).with_name("disentangle_tables"), "--papers", paper, "--scale", "smoke"]
+    command = [Path(sys.executable).with_name("disentangle-repro"), "tables", "--papers", paper, "--scale", "smoke"]
     environment = {**os.environ, "DISENTANGLE_DATA": str(ROOT / "data")}
     start, kills, choice = time.perf_counter(), 0, random.Random(0)
     with open(folder / "log", "w") as log:

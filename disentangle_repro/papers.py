@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .asymmetry.paper import PAPER as ASYMMETRY
+from .asymmetry.reported import PAPER as ASYMMETRY
 from .core.errors import check_choice
 from .core.extensions import check_new
 from .core.hyperparameters import flat, merged, nested, with_defaults
 from .core.paper import Model, Paper, Table
 from .data.load import GRIDS, NAMES, PUBLISHED, RENDERED, SCENES
-from .factorqvae.paper import PAPER as FACTORQVAE
+from .factorqvae.reported import PAPER as FACTORQVAE
 from .models import MODELS, SLOT_MODELS, list_models
-from .psa.paper import PAPER as PSA
-from .qlae.paper import PAPER as QLAE
-from .tripod.paper import PAPER as TRIPOD
+from .psa.reported import PAPER as PSA
+from .qlae.reported import PAPER as QLAE
+from .tripod.reported import PAPER as TRIPOD
 
 # %% auto #0
 __all__ = ['PAPERS', 'MODEL_NAMES', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER', 'REGISTRIES', 'trained', 'check_table',

@@ -94,12 +94,14 @@ PACKAGE = "disentangle_repro"
 
 
 def import_proofs() -> None:
-    "Import each room's module of proof checks; the exception of one that cannot be imported is raised."
+    "Import each room's module of proof checks; `FileNotFoundError` in an installed wheel, which has none."
     package = importlib.import_module(PACKAGE)
     rooms = [room.name for room in pkgutil.iter_modules(package.__path__, f"{PACKAGE}.") if room.ispkg]
-    for name in (f"{room}.proofs" for room in rooms):
-        if importlib.util.find_spec(name):
-            importlib.import_module(name)
+    found = [name for room in rooms if importlib.util.find_spec(name := f"{room}.proofs") and name != __name__]
+    if not found:
+        raise FileNotFoundError(f"proof checks are not part of the wheel: run them from a checkout of {PACKAGE}.")
+    for name in found:
+        importlib.import_module(name)
 
 # %% ../../nbs/core/05_proofs.ipynb #a72c8a5d
 def notebook_of(

@@ -20,7 +20,7 @@ from .sprites import SPRITES, by_shape, coverage
 # %% auto #0
 __all__ = ['slope', 'cross_derivatives', 'interaction_map', 'sprite_blocks', 'separate_sprites', 'grid_directions']
 
-# %% ../../nbs/data/12_interaction.ipynb #15a4a0c6
+# %% ../../nbs/data/15_interaction.ipynb #15a4a0c6
 def slope(
     draw: Draw,
     along: Float[Tensor, "n sources"],  # a direction for each image
@@ -29,7 +29,7 @@ def slope(
     "How fast images change as their sources move in given directions."
     return torch.func.jvp(draw, (sources,), (along,))[1]
 
-# %% ../../nbs/data/12_interaction.ipynb #a1b3dee2
+# %% ../../nbs/data/15_interaction.ipynb #a1b3dee2
 def cross_derivatives(
     draw: Draw,
     sources: Float[Tensor, "sources"],  # one scene
@@ -42,7 +42,7 @@ def cross_derivatives(
         draw = partial(slope, draw, group[place])
     return draw(sources.repeat(len(places), 1)).unflatten(0, sizes)
 
-# %% ../../nbs/data/12_interaction.ipynb #f1e87f9e
+# %% ../../nbs/data/15_interaction.ipynb #f1e87f9e
 def interaction_map(
     draw: Draw,
     sources: Float[Tensor, "sources"],  # one scene
@@ -58,7 +58,7 @@ def interaction_map(
     parts = [cross_derivatives(draw, sources, *groups).flatten(0, order) for groups in powers]
     return torch.cat(parts).norm(dim=0).amax(2)
 
-# %% ../../nbs/data/12_interaction.ipynb #628283b0
+# %% ../../nbs/data/15_interaction.ipynb #628283b0
 def sprite_blocks(
     sources: Float[Tensor, "sources"],  # one scene
 ) -> Float[Tensor, "sprites features height width channels"]:  # of the sprites that are present
@@ -67,7 +67,7 @@ def sprite_blocks(
     blocks = [block(SPRITES, k + 1) for k in present.nonzero()[:, 0].tolist()]
     return torch.stack([cross_derivatives(SPRITES.generate, sources, each) for each in blocks])
 
-# %% ../../nbs/data/12_interaction.ipynb #854d27ab
+# %% ../../nbs/data/15_interaction.ipynb #854d27ab
 def separate_sprites() -> list[Float[Tensor, "sources"]]:
     "Those of a dozen random scenes in which no pixel is covered by two sprites."
     scenes = SPRITES.sample(12, seed=3).double()
@@ -76,7 +76,7 @@ def separate_sprites() -> list[Float[Tensor, "sources"]]:
     covered = (areas * sprites[..., 0, None, None] > 0).sum(1).amax((1, 2))
     return list(scenes[covered == 1])
 
-# %% ../../nbs/data/12_interaction.ipynb #5cf65d92
+# %% ../../nbs/data/15_interaction.ipynb #5cf65d92
 @proof_check("asymmetry", "Definition 3.2", "sprites that share no pixel have no interaction")
 def _():
     for scene in separate_sprites():
@@ -94,12 +94,12 @@ def _():
                 both = features[part].norm(dim=0) * features[~part].norm(dim=0)
                 assert both.max() > 1e-6, f"features {part.nonzero()[:, 0].tolist()} act on pixels of their own"
 
-# %% ../../nbs/data/12_interaction.ipynb #28e6f49e
+# %% ../../nbs/data/15_interaction.ipynb #28e6f49e
 def grid_directions(scene: Scene) -> Float[Tensor, "sources sources"]:
     "For each source of a grid the direction from its first value to its last."
     return torch.diag(torch.tensor(scene.sources.value_counts, dtype=torch.float64) - 1)
 
-# %% ../../nbs/data/12_interaction.ipynb #7472308c
+# %% ../../nbs/data/15_interaction.ipynb #7472308c
 @proof_check("asymmetry", "Definition 3.3", "the hues of two surfaces have at most first order interaction, but some")
 def _():
     place, hues = torch.tensor([0.5, 5.5, 1.0, 5, 0, 11], dtype=torch.float64), grid_directions(SHAPES3D)[:3, None]

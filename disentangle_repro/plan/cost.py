@@ -286,8 +286,9 @@ def plan_text(
 
 # %% ../../nbs/plan/04_cost.ipynb #5b5e86e0
 def plan_parser() -> argparse.ArgumentParser:
-    "The options of `disentangle_plan`."
+    "The options of `disentangle-repro plan`."
     options = parser()
+    options.prog = "disentangle-repro plan"
     options.description = "Say what tables would take, before anything is spent."
     options.add_argument("--workers", type=positive, help="hours for so many runs at once, too")
     times = options.add_mutually_exclusive_group()
@@ -343,7 +344,7 @@ def on_a_gpu(options: argparse.Namespace, request: Request, store: Store, works:
 
 # %% ../../nbs/plan/04_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_plan`, which `make plan` calls; the exit status is 1 where nothing can be planned."
+    "The command `disentangle-repro plan`, which `make plan` calls; the exit status is 1 where nothing can be planned."
     try:
         load_extensions()  # before the options, which name what there is
     except ValueError as error:

@@ -108,8 +108,10 @@ def add_limit(options: argparse.ArgumentParser) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    "The options of `disentangle_tables`."
-    options = argparse.ArgumentParser(description="Do the runs that tables need, and write the tables.")
+    "The options of `disentangle-repro tables`."
+    options = argparse.ArgumentParser(prog="disentangle-repro tables", description=(
+        "Do the runs that tables need, and write the tables."
+    ))
     options.add_argument("--papers", nargs="*", choices=[*PAPERS], metavar="PAPER", help=f"of {', '.join(PAPERS)}")
     of_a_table = {"nargs": "*", "help": "left out: all of a table"}
     options.add_argument("--models", choices=list_models(), metavar="MODEL", **of_a_table)

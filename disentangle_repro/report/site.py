@@ -161,8 +161,10 @@ def make_report(
 
 # %% ../../nbs/report/09_site.ipynb #2e197fe8
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_report`, which `make report` calls: makes the report and prints where it is."
-    options = argparse.ArgumentParser(description="Make the report of all runs, as web pages to open from a file.")
+    "The command `disentangle-repro report`, which `make report` calls: makes the report and prints where it is."
+    options = argparse.ArgumentParser(prog="disentangle-repro report", description=(
+        "Make the report of all runs, as web pages to open from a file."
+    ))
     options.parse_args(arguments)
     try:
         load_extensions()  # whose rows, tables and papers belong to it

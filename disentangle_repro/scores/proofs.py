@@ -29,7 +29,7 @@ from .segmentation import adjusted_rand, ari, contingency, fg_ari, mbo
 # %% auto #0
 __all__ = ['random_importance', 'one_hot_rows']
 
-# %% ../../nbs/scores/00_mutual_information.ipynb #5a38ebed
+# %% ../../nbs/scores/02_mutual_information.ipynb #5a38ebed
 @proof_check("qlae", "equation 6", "the estimate is the divergence of the joint table from the product of its margins")
 def _():
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def _():
         identity = entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint)
         np.testing.assert_allclose(estimate, identity, atol=1e-12)
 
-# %% ../../nbs/scores/00_mutual_information.ipynb #f0894a19
+# %% ../../nbs/scores/02_mutual_information.ipynb #f0894a19
 @proof_check("qlae", "section 4.1", "the KSG estimate meets known mutual informations: uniform, Gaussian, independent")
 def _():
     rng, n = np.random.default_rng(0), 10_000
@@ -66,7 +66,7 @@ def _():
         for k in (3, 10):
             np.testing.assert_allclose(ksg_mutual_information(source, latent, k=k), truth, atol=0.02)
 
-# %% ../../nbs/scores/00_mutual_information.ipynb #89f69685
+# %% ../../nbs/scores/02_mutual_information.ipynb #89f69685
 @proof_check("qlae", "equation 7", "NMI lies in [0, 1], is 0 for an independent latent and 1 for a relabelled source")
 def _():
     rng = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def _():
     independent, relabelled = z, np.array([5, 9, 2])[s]
     np.testing.assert_allclose(nmi_matrix(s, np.hstack([independent, relabelled]), discrete=True), [[0, 1]], atol=1e-12)
 
-# %% ../../nbs/scores/00_mutual_information.ipynb #8061b5ab
+# %% ../../nbs/scores/02_mutual_information.ipynb #8061b5ab
 @proof_check("qlae", "equation 7", "NMI of discrete latents ignores strictly monotone maps and follows permutations")
 def _():
     rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def _():
     mapped = np.stack([np.exp(z[:, 0]), -z[:, 1], z[:, 2] ** 3], axis=1)
     np.testing.assert_allclose(nmi_matrix(s, mapped, discrete=True), before, atol=1e-12)
 
-# %% ../../nbs/scores/00_mutual_information.ipynb #75939a5d
+# %% ../../nbs/scores/02_mutual_information.ipynb #75939a5d
 @proof_check("qlae", "equation 7", "KSG's NMI ignores affine maps of a latent, and monotone ones up to its error")
 def _():
     rng = np.random.default_rng(0)
@@ -103,13 +103,13 @@ def _():
     for bent in (np.exp, lambda u: u**3, lambda u: 1 / (1 + np.exp(-u))):
         np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
 
-# %% ../../nbs/scores/02_importance.ipynb #063f54bb
+# %% ../../nbs/scores/04_importance.ipynb #063f54bb
 def random_importance(rng: np.random.Generator, sparsity: float = 0.0) -> Float[np.ndarray, "latents sources"]:
     "Entries of widely differing sizes, a part `sparsity` of them zero, for 2 to 12 latents and 2 to 9 sources."
     shape = rng.integers(2, 13), rng.integers(2, 10)
     return rng.exponential(size=shape) ** 3 * (rng.random(shape) >= sparsity)
 
-# %% ../../nbs/scores/02_importance.ipynb #1d9afef1
+# %% ../../nbs/scores/04_importance.ipynb #1d9afef1
 @proof_check("dci", "Eastwood & Williams 2018, section 2, range", "D and C lie in [0, 1] for every importance matrix")
 def _():
     rng = np.random.default_rng(0)
@@ -118,12 +118,12 @@ def _():
         for score in disentanglement(importance), completeness(importance):
             assert -1e-12 <= score <= 1 + 1e-12, f"{score} for {importance.shape}"
 
-# %% ../../nbs/scores/02_importance.ipynb #369bd369
+# %% ../../nbs/scores/04_importance.ipynb #369bd369
 def one_hot_rows(rng: np.random.Generator, latents: int, sources: int) -> Float[np.ndarray, "latents sources"]:
     "Each latent predicts one random source, with a random importance."
     return np.eye(sources)[rng.integers(sources, size=latents)] * rng.uniform(0.1, 9, size=(latents, 1))
 
-# %% ../../nbs/scores/02_importance.ipynb #7ac26a3b
+# %% ../../nbs/scores/04_importance.ipynb #7ac26a3b
 @proof_check(
     "dci",
     "Eastwood & Williams 2018, section 2, ends",
@@ -139,7 +139,7 @@ def _():
         tidy[0] += 1e-3 * tidy[0].max() * (tidy[0] == 0)
         assert disentanglement(tidy) < 1 and completeness(tidy.T) < 1, "not one-hot, but 1"
 
-# %% ../../nbs/scores/02_importance.ipynb #4aed59b9
+# %% ../../nbs/scores/04_importance.ipynb #4aed59b9
 @proof_check(
     "dci",
     "Eastwood & Williams 2018, section 2, invariance",
@@ -158,7 +158,7 @@ def _():
     mixed = np.array([[1.0, 0.0], [1.0, 1.0]])
     assert disentanglement(mixed * [10, 1]) > disentanglement(mixed) + 0.1, "D ignored the units of the sources"
 
-# %% ../../nbs/scores/02_importance.ipynb #964d0347
+# %% ../../nbs/scores/04_importance.ipynb #964d0347
 @proof_check(
     "dci",
     "Eastwood & Williams 2018, section 2, weights",
@@ -177,7 +177,7 @@ def _():
     assert disentanglement(half_dead) == 1, "dead latents were counted"
     np.testing.assert_allclose(1 - spread(half_dead, axis=1).mean(), 0.5)
 
-# %% ../../nbs/scores/02_importance.ipynb #e616ab06
+# %% ../../nbs/scores/04_importance.ipynb #e616ab06
 @proof_check(
     "dci",
     "Eastwood & Williams 2018, section 2, duplicates",
@@ -193,7 +193,7 @@ def _():
         split = np.concatenate([np.eye(n)[:1] / 2, np.eye(n)[:1] / 2, np.eye(n)[1:]])
         np.testing.assert_allclose(completeness(split), 1 - np.log(2) / np.log(n + 1) / n, atol=1e-12)
 
-# %% ../../nbs/scores/02_importance.ipynb #91631083
+# %% ../../nbs/scores/04_importance.ipynb #91631083
 @proof_check(
     "dci",
     "factorqvae, section 3.3.2",
@@ -206,7 +206,7 @@ def _():
     unused = np.concatenate([np.eye(3), np.zeros((3, 3))])
     assert disentanglement(unused) == completeness(unused) == 1, "unused latents were counted"
 
-# %% ../../nbs/scores/02_importance.ipynb #534d5f01
+# %% ../../nbs/scores/04_importance.ipynb #534d5f01
 @proof_check("dci", "factorqvae, section 3.3.1", "C weighted by importance is the plain mean if columns sum to one")
 def _():
     rng = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def _():
         weighted = 1 - spread(importance, axis=0) @ importance.sum(axis=0) / importance.sum()
         np.testing.assert_allclose(completeness(importance), weighted, atol=1e-12)
 
-# %% ../../nbs/scores/03_dci.ipynb #a2636c8a
+# %% ../../nbs/scores/05_dci.ipynb #a2636c8a
 @proof_check("dci", "qlae, appendix C.5, one tree for all depths", "a full tree cut at d is the tree grown to d")
 def _():
     rng = np.random.default_rng(0)
@@ -229,7 +229,7 @@ def _():
         np.testing.assert_allclose(votes[depth - 1], grown.predict_proba(unseen), atol=1e-12)
         np.testing.assert_allclose(importance[depth - 1], grown.feature_importances_, atol=1e-12)
 
-# %% ../../nbs/scores/03_dci.ipynb #bbc8f5b0
+# %% ../../nbs/scores/05_dci.ipynb #bbc8f5b0
 @proof_check("dci", "qlae, figure 7", "trees more shallow than the most accurate ones overstate D and C")
 def _():
     rng = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def _():
     assert completeness(shallow) > 1.3 * completeness(tuned), "C of shallow trees is no higher"
     assert np.mean([accuracy.max() - accuracy[2] for accuracy, _ in curves]) > 0.1, "shallow trees are as accurate"
 
-# %% ../../nbs/scores/04_segmentation.ipynb #62025711
+# %% ../../nbs/scores/06_segmentation.ipynb #62025711
 @proof_check("segmentation", "ARI, pairs", "S, A and B of the contingency table are counts over all pairs of pixels")
 def _():
     generator = torch.Generator().manual_seed(0)
@@ -257,7 +257,7 @@ def _():
     by_pairs = ((same_true * same_predicted).sum(1) - expected) / (best - expected)
     torch.testing.assert_close(adjusted_rand(contingency(true, predicted)[1]), by_pairs)
 
-# %% ../../nbs/scores/04_segmentation.ipynb #e7c98c06
+# %% ../../nbs/scores/06_segmentation.ipynb #e7c98c06
 @proof_check("segmentation", "ARI, chance", "the mean over all permutations of the predicted labels is zero")
 def _():
     true = torch.tensor([0, 0, 0, 1, 1, 2])
@@ -266,7 +266,7 @@ def _():
     scores = adjusted_rand(contingency(true.expand_as(dealt)[:, None], dealt[:, None])[1])
     assert abs(scores.mean().item()) < 1e-12 and scores.max() > 0.3
 
-# %% ../../nbs/scores/04_segmentation.ipynb #b33b777a
+# %% ../../nbs/scores/06_segmentation.ipynb #b33b777a
 @proof_check("segmentation", "ARI, names", "relabelling the segments of either mask changes nothing")
 def _():
     generator = torch.Generator().manual_seed(0)
@@ -276,7 +276,7 @@ def _():
     torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
     torch.testing.assert_close(before, adjusted_rand(contingency(name[true], predicted)[1]), rtol=0, atol=1e-12)
 
-# %% ../../nbs/scores/04_segmentation.ipynb #e4bbc3b3
+# %% ../../nbs/scores/06_segmentation.ipynb #e4bbc3b3
 @proof_check("segmentation", "FG-ARI", "it is the ARI of the foreground's pixels, however the background is divided")
 def _():
     generator = torch.Generator().manual_seed(0)
@@ -288,7 +288,7 @@ def _():
     assert abs(fg_ari(true, first) - sum(alone) / 30) < 1e-12, "pixels of the background count"
     assert fg_ari(true, first) == fg_ari(true, second)
 
-# %% ../../nbs/scores/04_segmentation.ipynb #44c708e9
+# %% ../../nbs/scores/06_segmentation.ipynb #44c708e9
 @proof_check("segmentation", "mBO", "it is the mean of the best intersection over union, and 1 only for exact objects")
 def _():
     generator = torch.Generator().manual_seed(0)

@@ -19,7 +19,6 @@ from ..core.scale import SCALES
 from ..plan.request import Request, add_limit, asked_limit, known_engine
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
-from .crate import write_crate
 from ..train.store import Store, project_store
 
 # %% auto #0
@@ -110,12 +109,11 @@ def run_and_keep(spec: RunSpec, store: Store, deadline: float | None = None) -> 
 
 # %% ../../nbs/study/01_design.ipynb #620a0e81
 def take(store: Store, checkout: Path) -> int:  # the exit status: 1 where a record there is damaged
-    "Copy the finished runs of another checkout, and rewrite the description of the results."
+    "Copy the finished runs of another checkout."
     tables = checkout / "paper_tables"
     taken, faults = store.take(Store(tables / "runs", tables / "results"))
     for text in (f"{len(taken)} records are new.", *map(str, faults)):
         tqdm.write(text)
-    write_crate(store)
     return 1 if faults else 0
 
 # %% ../../nbs/study/01_design.ipynb #83ddb9d6
@@ -123,8 +121,10 @@ RESERVED = 20.0  # seconds of a limited time for ending
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle_study`; the exit status is 1 after a failure."
-    options = argparse.ArgumentParser(description="Do the runs of the study that have no record yet.")
+    "The command `disentangle-repro study`; the exit status is 1 after a failure."
+    options = argparse.ArgumentParser(prog="disentangle-repro study", description=(
+        "Do the runs of the study that have no record yet."
+    ))
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")
     add_limit(options)

@@ -5,12 +5,14 @@
 # %% ../../nbs/train/03_store.ipynb #1fcb10fd
 from __future__ import annotations
 
+import atexit
 import json
 import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,7 +31,7 @@ from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store']
+           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -155,7 +157,7 @@ def copy_kept(
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
-DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `study.crate`
+DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 
 
 @dataclass(frozen=True)
@@ -288,3 +290,11 @@ def project_store() -> Store:
     "The checkout's own store, under `paper_tables/`."
     tables = project_root() / "paper_tables"
     return Store(tables / "runs", tables / "results")
+
+
+def store_in(folders: Mapping[str, str] | None = None) -> Store:
+    "The store whose folders a notebook is executed with; without any, a temporary one that goes when the process ends."
+    if folders is None:
+        atexit.register(shutil.rmtree, temporary := tempfile.mkdtemp(), ignore_errors=True)
+        folders = {"runs": f"{temporary}/runs", "results": f"{temporary}/results"}
+    return Store(Path(folders["runs"]), Path(folders["results"]))

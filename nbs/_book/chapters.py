@@ -23,9 +23,9 @@ def rooms(front, source):
 
 
 def chapters(room):
-    "In reading order: by number, those without one after them, and the imports of the proof checks last."
-    names = {path.stem for path in room.glob("*.ipynb")} - {"index"}
-    return sorted(names, key=lambda name: (name.startswith("000_"), not name[0].isdigit(), name))
+    "In reading order: by number, those without one after them. The imports of the proof checks are no chapter."
+    names = {path.stem for path in room.glob("*.ipynb")} - {"index", "000_proofs"}
+    return sorted(names, key=lambda name: (not name[0].isdigit(), name))
 
 
 def contents(name, text, source):

@@ -17,7 +17,7 @@ project_copyright = about["copyright"]
 language = "en"
 root_doc = "index"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_copybutton", "chapters", "docments"]
-exclude_patterns = ["**/.ipynb_checkpoints", "_book/static"]
+exclude_patterns = ["**/.ipynb_checkpoints", "**/000_proofs.ipynb", "_book/static"]
 
 nb_execution_mode = "off"
 nb_output_stderr = "remove"

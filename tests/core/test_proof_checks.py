@@ -19,9 +19,9 @@ from disentangle_repro.core.proofs import PROOF_CHECKS, ProofCheck, prove
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "disentangle_repro"
 CHAPTERS = {
-    "data": ["12_interaction"],
+    "data": ["15_interaction"],
     "nets": ["00_attention", "03_slots"],
-    "scores": ["00_mutual_information", "02_importance", "03_dci", "04_segmentation"],
+    "scores": ["02_mutual_information", "04_importance", "05_dci", "06_segmentation"],
     "baselines": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet",
                   "08_factorvae"],  # fmt: skip
     "qlae": ["01_latent_quantization", "02_infomec", "05_quantized_infogan"],

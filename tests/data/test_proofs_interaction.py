@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from mutations import Chapter, proof_tests
 
-chapter = Chapter("data/12_interaction")
+chapter = Chapter("data/15_interaction")
 
 
 SPRITES, SHAPES3D = chapter.SPRITES, chapter.SHAPES3D

@@ -16,7 +16,7 @@ for needed in ("sphinx", "myst_nb", "furo"):
 
 PROJECT = Path(__file__).parents[2]
 BOOK = PROJECT / "nbs" / "_book"
-CHAPTERS = ("qlae/01_latent_quantization", "nets/00_attention", "scores/04_segmentation")
+CHAPTERS = ("qlae/01_latent_quantization", "nets/00_attention", "scores/06_segmentation")
 broken = runpy.run_path(str(BOOK / "links.py"))["broken"]
 
 

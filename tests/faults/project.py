@@ -20,7 +20,7 @@ MAIN = "import sys; from disentangle_repro.tables.make import main; sys.exit(mai
 
 
 class Project:
-    "A folder in which `disentangle_tables` finds everything, and its small table."
+    "A folder in which `disentangle-repro tables` finds everything, and its small table."
 
     def __init__(self, folder: Path, models: tuple[str, ...] = ("ae", "qlae"), updates: int = 150):
         self.folder, self.tables, self.of = folder, folder / "paper_tables", (models, updates)

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from disentangle_repro.data.load import main as make_data
-from disentangle_repro.plan.cost import main as make_plan
-from disentangle_repro.tables.make import main as make_tables
+from disentangle_repro.command import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {"tables": make_tables, "plan": make_plan, "data": make_data}
 UNKNOWN = {
     "PAPERS": ("qale", "'tripod'"),
     "MODELS": ("qale", "'beta_vae'"),
@@ -33,7 +30,7 @@ def command_of(target: str, variable: str) -> list[str]:
     "What `make` would execute, without the program."
     make = ["make", "-n", target, variable]
     printed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (line,) = [line for line in printed.replace("\\\n", " ").splitlines() if f"disentangle_{target}" in line]
+    (line,) = [line for line in printed.replace("\\\n", " ").splitlines() if f"disentangle-repro {target} " in line]
     return shlex.split(line.partition(";")[0])[1:]
 
 
@@ -45,7 +42,7 @@ def test_an_unknown_name_is_told(target, name, given, there_is, tally, tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "data"))
     with pytest.raises(SystemExit) as ended:
-        COMMANDS[target](arguments)
+        main(arguments)
     said = capsys.readouterr().err
     assert ended.value.code == 2 and repr(given) in said and there_is in said
     assert SAID.get((target, name), name.lower()) in said.lower()

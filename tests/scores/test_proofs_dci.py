@@ -3,7 +3,7 @@
 import numpy as np
 from mutations import Chapter, proof_tests
 
-dci = Chapter("scores/03_dci")
+dci = Chapter("scores/05_dci")
 
 REPLACED = ("shares", "truncated_votes", "truncated_importance", "forest_by_depth")
 ORIGINAL = {name: getattr(dci, name) for name in REPLACED}

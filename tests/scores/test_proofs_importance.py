@@ -3,7 +3,7 @@
 import numpy as np
 from mutations import Chapter, proof_tests
 
-scores = Chapter("scores/02_importance")
+scores = Chapter("scores/04_importance")
 
 ORIGINAL = {name: getattr(scores, name) for name in ("shares", "spread")}
 

@@ -7,7 +7,7 @@ import pytest
 
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.report.overview import margin
-from disentangle_repro.tables import paper
+from disentangle_repro.tables import paper_tables
 from disentangle_repro.tables.claims import (
     CANNOT,
     comparisons,
@@ -112,9 +112,9 @@ def test_a_cell_in_two_tables_is_judged_once(monkeypatch):
     cell = {"paper": "qlae", "model": "ae", "dataset": "shapes3d", "metric": "infom", "ours": 0.4, "ours_ci95": 0.1}
     cells = pd.DataFrame([cell | {"seeds": 3, "updates": 10_000, "scale": "cpu"}])
     seen = []
-    monkeypatch.setattr(paper, "ledger", lambda key, numbers: seen.append(numbers) or pd.DataFrame())
-    monkeypatch.setattr(paper, "rests_on", lambda cells: "")
-    monkeypatch.setattr(paper, "readable", lambda book: book)
-    twice = [paper.LaidOut(table, cells, "", False) for table in PAPERS["qlae"].tables[:2]]
-    paper.judged("qlae", twice)
+    monkeypatch.setattr(paper_tables, "ledger", lambda key, numbers: seen.append(numbers) or pd.DataFrame())
+    monkeypatch.setattr(paper_tables, "rests_on", lambda cells: "")
+    monkeypatch.setattr(paper_tables, "readable", lambda book: book)
+    twice = [paper_tables.LaidOut(table, cells, "", False) for table in PAPERS["qlae"].tables[:2]]
+    paper_tables.judged("qlae", twice)
     assert len(seen[0]) == 1

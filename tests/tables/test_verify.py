@@ -11,10 +11,9 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import table_specs
-from disentangle_repro.study.crate import write_crate
 from disentangle_repro.tables import make
 from disentangle_repro.tables.make import lay_out_paper, tables_folder
-from disentangle_repro.tables.paper import judged, laid_out, write_paper
+from disentangle_repro.tables.paper_tables import judged, laid_out, write_paper
 from disentangle_repro.tables.verify import differing, older_records, published, verify
 from disentangle_repro.train.store import digest, project_store, write_record
 
@@ -46,7 +45,6 @@ def laid_out_once(tmp_path_factory):
             scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * spec.seed)
             store.finish(spec, {"scores": scores, "environment": {"device": "CPU", "commit": "0123abc"}})
         shutil.rmtree(store.runs)
-        write_crate(store)
         lay_out_paper(PAPER, REQUEST, tables_folder(REQUEST))
     return folder
 
@@ -98,12 +96,6 @@ def test_tables_on_one_side_only_are_told(tmp_path):
         (tmp_path / place / name).write_text("cells")
     lines = differing("qlae", tmp_path / "published", tmp_path / "ours")
     assert [line.partition(": ")[2] for line in lines] == ["the records have no such table.", "is not published."]
-
-
-def test_a_description_out_of_step_is_told(checkout, capsys):
-    (checkout.results / "ro-crate-metadata.json").unlink()
-    status, printed = verified(capsys)
-    assert status == 1 and "disentangle_study --take ." in printed
 
 
 def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, monkeypatch):

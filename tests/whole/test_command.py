@@ -12,7 +12,17 @@ import pandas as pd
 import pytest
 
 from disentangle_repro import __version__, command, metrics
-from disentangle_repro.command import DCI_SAMPLES, LISTINGS, intervention_scores, main, read_arrays, read_pair, score
+from disentangle_repro.command import (
+    CHAPTERS,
+    CHECKS,
+    DCI_SAMPLES,
+    LISTINGS,
+    intervention_scores,
+    main,
+    read_arrays,
+    read_pair,
+    score,
+)
 from disentangle_repro.metrics import dci, infomec
 
 SMALL = ["--dci-samples", "60"]
@@ -295,12 +305,31 @@ def test_version(capsys):
     assert ended.value.code == 0 and capsys.readouterr().out == f"disentangle-repro {__version__}\n"
 
 
+def shown_help(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_one_command_has_all_subcommands_in_its_help(capsys):
+    settings = (Path(__file__).parents[2] / "settings.ini").read_text(encoding="utf-8")
+    assert "\nconsole_scripts = disentangle-repro=disentangle_repro.command:main\n" in settings
+    listed = re.findall(r"^    (\w+) +\S", shown_help(capsys), re.MULTILINE)
+    assert sorted(listed) == sorted([*CHAPTERS, *CHECKS, "score", "list"])
+
+
+@pytest.mark.parametrize("name", [*CHAPTERS, *CHECKS, "score", "list"])
+def test_a_subcommand_has_a_help_under_its_name(capsys, name):
+    assert shown_help(capsys, name).startswith(f"usage: disentangle-repro {name} [-h]")
+
+
 @pytest.mark.parametrize(
     ("what", "some"),
     [("models", ("qlae", "psa_proj")), ("datasets", ("shapes3d", "clevr6")), ("tables", ("tripod", "psa"))],
 )
 def test_lists(capsys, what, some):
-    main([what])
+    main(["list", what])
     printed = capsys.readouterr().out
     assert all(word in printed for word in some) and len(printed.splitlines()) > 5
 
@@ -310,7 +339,7 @@ def test_a_list_that_needs_what_is_not_installed_says_what(capsys, monkeypatch):
         raise ModuleNotFoundError("No module named 'sympy'", name="sympy")
 
     monkeypatch.setitem(LISTINGS, "proofs", missing)
-    assert "proofs needs sympy: pip install" in refused(capsys, "proofs")
+    assert "list needs sympy: pip install" in refused(capsys, "list", "proofs")
 
 
 @pytest.mark.whole

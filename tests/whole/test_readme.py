@@ -38,7 +38,7 @@ def test_links_and_images_lead_somewhere():
 
 
 def test_the_picture_is_the_studys():
-    chapter = json.loads((ROOT / "nbs/study/05_results.ipynb").read_text())
+    chapter = json.loads((ROOT / "nbs/study/02_results.ipynb").read_text())
     outputs = [output.get("data", {}) for cell in chapter["cells"] for output in cell.get("outputs", [])]
     drawn = {b64decode("".join(output.get("image/png", ""))) for output in outputs}
     picture = re.search(r"!\[.*?\]\((.*?)\)", README)[1]

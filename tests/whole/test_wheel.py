@@ -65,6 +65,17 @@ for call in (executor("local:2").__enter__, lambda: write_assets(Path("site"))):
         print(error)
 """
 
+PROOFS = """
+import sys
+from disentangle_repro.command import main
+
+sys.stderr = sys.stdout
+try:
+    main(["list", "proofs"])
+except SystemExit as ended:
+    print(ended.code)
+"""
+
 SCORE = """
 from disentangle_repro.command import main
 
@@ -136,6 +147,9 @@ def run(wheel, metadata, tmp_path_factory):
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     source = Path(wheel.filename).parents[1]
     files = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.*") if p.is_file()}
+    proofs = {name for name in files if name.endswith("/proofs.py")} - {"disentangle_repro/core/proofs.py"}
+    assert len(proofs) == 10
+    files -= proofs | {"disentangle_repro/_modidx.py"}
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
     assert {Path(name).suffix for name in files} == {".py", ".typed", ".html", ".css", ".js"}
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
@@ -156,6 +170,11 @@ def test_every_module_can_be_imported_or_says_what_it_needs(run):
 
 def test_commands_can_be_called(run):
     run(ENTRY_POINTS)
+
+
+def test_proof_checks_say_that_they_need_a_checkout(run):
+    said = run(PROOFS)
+    assert "proof checks are not part of the wheel: run them from a checkout" in said and said.endswith("2\n")
 
 
 @pytest.mark.whole

@@ -1,0 +1,221 @@
+"Scores computed again from kept weights and latents: what comes back, and what a change of either side does."
+
+import json
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from disentangle_repro import command
+from disentangle_repro.core.errors import DataError
+from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.models import create_model
+from disentangle_repro.runs import evaluate
+from disentangle_repro.runs import rescore as rescoring
+from disentangle_repro.runs.assemble import score
+from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
+from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
+from disentangle_repro.study.first import PARTS, trainings
+from disentangle_repro.train.store import Store, digest, project_store, write_record
+
+TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples": 150}}
+
+
+@pytest.fixture(autouse=True)
+def quick_trees(monkeypatch):
+    "In place of DCI, whose trees take seconds: numbers that depend on samples, latents and the kind of trees."
+
+    def quick(sources, latents, *, predictor, protocol, seed, n_trees):
+        latents = np.asarray(latents)
+        found = {"d": np.tanh(latents).mean().item(), "i": len(latents) / 150, "c": n_trees * (predictor == "forest")}
+        return SimpleNamespace(**found, importance=np.zeros((latents.shape[1], sources.shape[1])))
+
+    monkeypatch.setattr(evaluate, "dci", quick)
+
+
+def kept_run(store, model, paper="qlae", seed=1, revision=2, scale="cpu", **scoring):
+    "A run of an untrained model, kept as the study keeps its runs."
+    parts = {**TINY, "scoring": TINY["scoring"] | scoring}
+    spec = RunSpec(paper, model, "shapes3d", "rendered", scale, seed, "paper", parts, revision)
+    made_by = {"name": model, "dataset": "shapes3d", "seed": seed, "width": 0.125}
+    network = create_model(**made_by)
+    with torch.no_grad():
+        for parameter in network.latent.parameters():
+            parameter.normal_(generator=torch.Generator().manual_seed(seed))
+    save_model(network, store.folder(spec) / "model", **made_by)
+    evaluation = score(spec, network, scored_images(spec))
+    latents, rows = evaluation.latents.numpy().astype(np.float16), evaluation.rows.numpy().astype(np.int32)
+    np.savez_compressed(store.folder(spec) / "latents.npz", latents=latents, rows=rows)
+    store.finish(spec, {"scores": evaluation.scores})
+    for name in ("model/model.safetensors", "model/card.json", "latents.npz"):
+        store.keep(spec, name)
+        (store.folder(spec) / name).unlink()
+    return spec
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "paper_tables" / "runs", tmp_path / "paper_tables" / "results")
+
+
+@pytest.fixture
+def run(store):
+    return kept_run(store, "qlae")
+
+
+def changed_record(store, spec, **scores):
+    "A record whose scores somebody has changed, with a digest to match."
+    record = store.record(spec)
+    record["scores"] = record["scores"] | scores
+    record["digest"] = digest(record)
+    for path in store.records(spec):
+        write_record(path, record)
+
+
+def test_scores_come_back_from_weights_and_from_latents(store, run):
+    (found,) = rescore([], store, progress=False).values()
+    assert {of.score for of in found} == {"infom", "infoe", "infoc", "d", "i", "c", "psnr", "mse_e4"}
+    assert all(of.difference <= 1e-6 * max(1, of.record) and of.same for of in found)
+    (half,) = rescore([], store, latents=True, progress=False).values()
+    assert {of.score for of in half} == {"infom", "infoe", "infoc", "d", "i", "c"} and all(of.same for of in half)
+
+
+def test_a_changed_weight_changes_scores(store, run):
+    from safetensors.torch import load_file, save_file
+
+    path = store.find(run.id, "model/model.safetensors")
+    state = load_file(path)
+    state["latent.codebooks"] = state["latent.codebooks"].roll(1, 0)
+    save_file(state, path)
+    assert not all(of.same for of in rescore([run.id], store, progress=False)[run.id])
+
+
+def test_a_changed_record_is_told_by_the_score_that_was_changed(store, run):
+    changed_record(store, run, infom=store.record(run)["scores"]["infom"] + 2e-4)
+    for latents in (False, True):
+        assert [of.score for of in rescore([], store, latents, False)[run.id] if not of.same] == ["infom"]
+
+
+def test_the_exit_status_says_whether_scores_differ(store, run, monkeypatch, capsys):
+    monkeypatch.setattr("disentangle_repro.train.store.project_store", lambda: store)
+    assert command.main(["rescore", run.id]) == 0 and "All 8 scores agree" in capsys.readouterr().out
+    changed_record(store, run, d=0.9)
+    assert command.main(["rescore"]) == 1
+    printed = capsys.readouterr().out
+    (row,) = (line.split() for line in printed.splitlines() if line.endswith("DIFFERS"))
+    assert "1 of 8 scores DIFFER" in printed and row[:2] == [run.id, "d"]
+
+
+def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monkeypatch):
+    scores = {"infom": 0.5, "d": 0.5}
+    for discrete, tolerances in ((True, [1e-4, 1e-2]), (False, [1e-2, 1e-2])):
+        monkeypatch.setattr(rescoring, "latent_scores", lambda *_, discrete=discrete: (scores, discrete))
+        spec = RunSpec("qlae", "ae", "shapes3d", "rendered", "cpu", 1, "paper", {})
+        record = {"spec": asdict(spec), "scores": scores}
+        assert [of.tolerance for of in from_latents(record, store)] == tolerances
+
+
+def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_name(store):
+    spec = kept_run(store, "qlae", predictors=["boosting", "forest"])
+    recorded = store.record(spec)["scores"]
+    assert {of.score for of in rescore([], store, True, False)[spec.id]} >= {"d", "d_forest"}
+    store.find(spec.id, "model/model.safetensors").unlink()
+    (found,) = rescore([], store, True, False).values()
+    assert {of.score for of in found} == {"infom", "infoe", "infoc", "d_forest", "i_forest", "c_forest"}
+    assert all(of.record == recorded[of.score] and of.same for of in found)
+
+
+@pytest.mark.parametrize("scale, trees", [("cpu", 100), ("smoke", 5)])
+def test_as_many_trees_as_in_the_run(scale, trees, store):
+    kept_run(store, "qlae", scale=scale)
+    for latents_only in (True, False):
+        (found,) = rescore([], store, latents_only, False).values()
+        assert {of.score: of.record for of in found}["c"] == trees and all(of.same for of in found)
+
+
+@pytest.mark.parametrize("name", ["model/model.safetensors", "latents.npz"])
+def test_a_cut_file_is_named(store, run, name):
+    path = store.find(run.id, name)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(DataError, match=path.name):
+        rescore([], store, name == "latents.npz", False)
+
+
+def test_what_can_be_scored_again_is_said(store, run):
+    with pytest.raises(ValueError, match=f"RUN is 'qlae' but must be one of '{run.id}'"):
+        rescore(["qlae"], store, progress=False)
+    store.find(run.id, "model/model.safetensors").unlink()
+    assert runs_with("model/model.safetensors", store) == []
+    with pytest.raises(ValueError, match="disentangle-repro study"):
+        rescore([], store, progress=False)
+
+
+def test_a_score_that_does_not_come_back_counts_as_different():
+    (found,) = compared({"d": 0.5}, {}, {"d": 1.0})
+    assert not found.same and not Compared("d", 0.5, float("inf"), 1.0).same
+
+
+# by name
+
+
+def test_a_trained_model_is_loaded_by_name(store, run):
+    model = load_pretrained("qlae", "shapes3d", results=store.results)
+    latents, rows = rescoring.kept_latents(run.id, store)
+    with torch.no_grad():
+        again = model.encode(scored_images(run).images[rows[:20]])
+    torch.testing.assert_close(again, latents[:20], rtol=1e-3, atol=1e-3)
+
+
+def copied(store, run, **changes):
+    "The same files under another specification."
+    other = replace(run, **changes)
+    store.finish(other, {"scores": {}})
+    for name in ("model/model.safetensors", "model/card.json"):
+        source = store.find(run.id, name)
+        (source.parent / f"{other.id}{source.suffix}").write_bytes(source.read_bytes())
+    return other
+
+
+def test_the_newest_revision_is_loaded_and_a_paper_is_asked_for_where_two_train_the_model(store, run):
+    newer = copied(store, run, revision=3)
+    store.find(run.id, "model/model.safetensors").write_bytes(b"old")
+    load_pretrained("qlae", results=store.results)
+    assert newer.id in {of.weights.stem for of in list_pretrained(store.results)}
+    copied(store, newer, paper="tripod")
+    with pytest.raises(ValueError, match="by qlae and by tripod"):
+        load_pretrained("qlae", results=store.results)
+    load_pretrained("qlae", paper="tripod", results=store.results)
+
+
+def test_what_is_not_kept_is_named_with_what_is_and_the_command_that_trains_it(store, run):
+    with pytest.raises(ValueError, match=r"there are: qlae on shapes3d \(qlae\).*MODELS=ae DATASETS=shapes3d'"):
+        load_pretrained("ae", results=store.results)
+    with pytest.raises(ValueError, match="PAPERS=tripod MODELS=qlae"):
+        load_pretrained("qlae", paper="tripod", results=store.results)
+    with pytest.raises(ValueError, match="name is 'nope' but must be one of"):
+        load_pretrained("nope", results=store.results)
+    with pytest.raises(ValueError, match="there is no folder .*elsewhere"):
+        load_pretrained("qlae", results=store.results / "elsewhere")
+
+
+def test_kept_weights_are_found_from_anywhere_and_each_is_of_a_run_that_counts(monkeypatch, tmp_path):
+    "The twins in fp32 that precision was compared on are of the same models, and no table shows them."
+    counted = {spec.id for part in PARTS for spec in trainings(part, project_store())[1]}
+    monkeypatch.chdir(tmp_path)
+    kept = list_pretrained()
+    assert kept and {of.weights.stem for of in kept} <= counted
+
+
+def test_weights_without_a_record_are_refused(store, run):
+    store.kept(run.id).unlink()
+    with pytest.raises(DataError, match="cannot be read as the record"):
+        load_pretrained("qlae", results=store.results)
+
+
+def test_a_card_of_other_weights_is_refused(store, run):
+    card = store.find(run.id, "model/card.json")
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"width": 0.25}))
+    with pytest.raises(DataError, match="does not belong to the card"):
+        load_pretrained("qlae", results=store.results)
