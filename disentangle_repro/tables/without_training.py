@@ -41,7 +41,7 @@ from ..tripod.iteration_times import TIMED
 # %% auto #0
 __all__ = ['Interval', 'PAIRS', 'EVALUATIONS', 'SCENES', 'STEADY', 'SLOPE', 'ROUNDS', 'BATCH', 'RECORD', 'MEASURED', 'Number',
            'number_of', 'word_of', 'mean_over', 'exactly', 'kept_scores', 'rank_correlation', 'correlations_drawn',
-           'measure_ranks', 'words', 'claim_of', 'measurement', 'kept_ranges', 'measure_sweeps', 'evaluated',
+           'measure_ranks', 'words', 'claim_of', 'measurement', 'kept_ranges', 'measure_sweeps', 'evaluated', 'rounded',
            'kept_slots', 'full_scenes', 'measure_stability', 'of_iterations', 'measure_operations', 'processor_seconds',
            'timed_rounds', 'measure_times', 'mean_and_deviation', 'measure_chance', 'without_training', 'measure',
            'limit_in_words', 'in_words', 'Decided', 'decided']
@@ -204,7 +204,7 @@ def measure_sweeps(name: str, store: Store) -> dict[str, Any]:
         seeds="those of the trainings",
     )
 
-# %% ../../nbs/tables/12_without_training.ipynb #4765f450
+# %% ../../nbs/tables/12_without_training.ipynb #b62039b1
 EVALUATIONS, SCENES = 10, 200
 STEADY = {
     "SIS": sis,
@@ -224,6 +224,11 @@ def evaluated(
         name: [float(metric(slots[rows], truth[rows], seed=seed)) for seed, rows in enumerate(drawn)]
         for name, metric in STEADY.items()
     }
+
+
+def rounded(found: pd.DataFrame) -> dict[str, list]:
+    "Evaluations in five digits."
+    return found.assign(**{name: [np.round(of, 5).tolist() for of in found[name]] for name in STEADY}).to_dict("list")
 
 
 def kept_slots(store: Store) -> list[tuple[RunSpec, Float[Tensor, "scenes slots dims"]]]:
@@ -256,14 +261,16 @@ def measure_stability(store: Store) -> dict[str, Any]:
         rows.append({"model": f"{spec.model} on {spec.dataset}", "seed": spec.seed, **evaluated(slots[full], objects)})
     found = pd.DataFrame(rows)
     spreads = found[list(STEADY)].map(lambda of: np.std(of, ddof=1))
-    ratio = {name: np.log(spreads[name] / spreads["SMCC"]).groupby(found.model).mean() for name in list(STEADY)[:2]}
-    both = {name: number_of(f"log({name} / SMCC)", of.mean(), mean_over(of), 1, above=0) for name, of in ratio.items()}
+    both = {}
+    for name in list(STEADY)[:2]:
+        of = (spreads[name] - spreads["SMCC"]).groupby(found.model).mean()
+        both[name] = number_of(f"deviation of {name} less that of SMCC", of.mean(), mean_over(of), 1, above=0)
     return measurement(
         [both["SIS"]],
         f"kept slots of {len(found)} trainings: {words(sorted(found.model))}",
         part="for models other than psa's with slot attention",
         beside=both["SIS, kernel ridge"]._asdict(),
-        evaluations=found.to_dict("list"),
+        evaluations=rounded(found),
         seeds=f"0 to {EVALUATIONS - 1}, of scenes, halves and predictors",
     )
 
@@ -392,7 +399,7 @@ def measure(names: Sequence[str], store: Store, path: Path | None = None) -> dic
         write_text(path, json.dumps(in_order, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return without_training(path)
 
-# %% ../../nbs/tables/12_without_training.ipynb #fa052d12
+# %% ../../nbs/tables/12_without_training.ipynb #046929eb
 def limit_in_words(of: Number) -> str:
     "What the claim wants of a number."
     if of.above is None or of.below is None:
@@ -402,8 +409,9 @@ def limit_in_words(of: Number) -> str:
 
 def in_words(of: Number) -> str:
     "A number with its interval and its limit."
-    ends = f" ({of.interval[0]:.2f} to {of.interval[1]:.2f})" if of.interval[0] < of.interval[1] else ""
-    return f"{of.name} {of.value:.2f}{ends}, claimed {limit_in_words(of)}"
+    places = 3 if abs(of.value) < 0.1 else 2
+    low, high = (f"{end:.{places}f}" for end in of.interval)
+    return f"{of.name} {of.value:.{places}f}{f' ({low} to {high})' * (of.interval[0] < of.interval[1])}, claimed {limit_in_words(of)}"
 
 
 class Decided(NamedTuple):
