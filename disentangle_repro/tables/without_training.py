@@ -399,7 +399,7 @@ def measure(names: Sequence[str], store: Store, path: Path | None = None) -> dic
         write_text(path, json.dumps(in_order, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return without_training(path)
 
-# %% ../../nbs/tables/12_without_training.ipynb #046929eb
+# %% ../../nbs/tables/12_without_training.ipynb #5e38f6da
 def limit_in_words(of: Number) -> str:
     "What the claim wants of a number."
     if of.above is None or of.below is None:
@@ -411,7 +411,8 @@ def in_words(of: Number) -> str:
     "A number with its interval and its limit."
     places = 3 if abs(of.value) < 0.1 else 2
     low, high = (f"{end:.{places}f}" for end in of.interval)
-    return f"{of.name} {of.value:.{places}f}{f' ({low} to {high})' * (of.interval[0] < of.interval[1])}, claimed {limit_in_words(of)}"
+    ends = f" ({low} to {high})" if of.interval[0] < of.interval[1] else ""
+    return f"{of.name} {of.value:.{places}f}{ends}, claimed {limit_in_words(of)}"
 
 
 class Decided(NamedTuple):
