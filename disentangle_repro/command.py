@@ -35,8 +35,8 @@ __all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'OFFERED
            'separator', 'read_csv', 'read_parquet', 'by_prefix', 'as_numbers', 'read_arrays', 'unnamed', 'pick',
            'read_pair', 'Other', 'Scored', 'score', 'tried', 'histogram_scores', 'predictor_scores',
            'intervention_scores', 'label_free_scores', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
-           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables', 'parser',
-           'score_file', 'main']
+           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
+           'measure_claims', 'measure_limits', 'parser', 'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -418,6 +418,27 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     print(verdict(lines, n, older_records(project_store(), papers)))
     return 1 if lines else 0
 
+# %% ../nbs/command.ipynb #ca2a715a
+def measure_claims(given: argparse.Namespace) -> int:  # the exit status
+    "Measure claims that need no training, keep them and print their verdicts."
+    from disentangle_repro.tables.without_training import decided, measure
+    from disentangle_repro.train.store import project_store
+
+    for claim, of in decided(measure(given.claims, project_store())).items():
+        print(f"{claim}: {of.verdict} ({of.verdict.why})")
+    return 0
+
+
+def measure_limits(given: argparse.Namespace) -> int:  # the exit status
+    "Measure the chance and ceiling of scores that the tables of some papers need and that are not kept yet."
+    from disentangle_repro.core.scale import pick_scale
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.tables.references import measure_references, planned
+
+    specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
+    print(f"{measure_references(specs)} conditions measured")
+    return 0
+
 # %% ../nbs/command.ipynb #5ba983ee
 def parser() -> argparse.ArgumentParser:
     "The command line."
@@ -451,6 +472,12 @@ def parser() -> argparse.ArgumentParser:
     of.add_argument("--latents", action="store_true", help="InfoMEC and DCI, from kept latents instead")
     of = subcommands.add_parser("verify", help="lay out the published tables from records alone, and compare")
     of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the tables of these")
+    of = subcommands.add_parser("without-training", help="measure and keep what claims that need no training rest on")
+    of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; all when left out")
+    of = subcommands.add_parser("references", help="measure and keep chance and ceiling of the scores in tables")
+    of.add_argument("papers", nargs="+", metavar="PAPER")
+    of.add_argument("--scale", help="of the runs in the tables; what suits this machine when left out")
+    of.add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
     lists = {name: subcommands.add_parser(name, help=f"list the {name}") for name in LISTINGS}
     lists["proofs"].add_argument("--run", action="store_true", help="run the checks and record how they ended")
     lists["proofs"].add_argument("--papers", nargs="*", default=[], metavar="PAPER", help=(
@@ -496,7 +523,12 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     return "\n".join([table, "", summary, *doubts(sources, latents, given.discrete, active)])
 
 
-CHECKS = {"rescore": rescore_runs, "verify": verify_tables}
+CHECKS = {
+    "rescore": rescore_runs,
+    "verify": verify_tables,
+    "without-training": measure_claims,
+    "references": measure_limits,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
