@@ -41,10 +41,11 @@ from ..tripod.iteration_times import TIMED
 # %% auto #0
 __all__ = ['Interval', 'PAIRS', 'EVALUATIONS', 'SCENES', 'STEADY', 'SLOPE', 'ROUNDS', 'BATCH', 'RECORD', 'MEASURED', 'Number',
            'number_of', 'word_of', 'mean_over', 'exactly', 'kept_scores', 'rank_correlation', 'correlations_drawn',
-           'measure_ranks', 'words', 'claim_of', 'measurement', 'kept_ranges', 'measure_sweeps', 'evaluated', 'rounded',
-           'kept_slots', 'full_scenes', 'measure_stability', 'of_iterations', 'measure_operations', 'processor_seconds',
-           'timed_rounds', 'measure_times', 'mean_and_deviation', 'measure_chance', 'without_training', 'measure',
-           'limit_in_words', 'in_words', 'Decided', 'decided', 'spread_in_words', 'named', 'chance_note']
+           'rank_numbers', 'measure_ranks', 'words', 'claim_of', 'measurement', 'kept_ranges', 'range_numbers',
+           'measure_sweeps', 'evaluated', 'rounded', 'kept_slots', 'full_scenes', 'measure_stability', 'of_iterations',
+           'measure_operations', 'processor_seconds', 'timed_rounds', 'measure_times', 'mean_and_deviation',
+           'measure_chance', 'without_training', 'measure', 'limit_in_words', 'in_words', 'Decided', 'decided',
+           'spread_in_words', 'named', 'chance_note']
 
 # %% ../../nbs/tables/12_without_training.ipynb #2c894d6e
 Interval = tuple[float, float]
@@ -95,7 +96,7 @@ def exactly(value: float) -> Callable[[float], Interval]:
     "The interval of what is counted and not sampled."
     return lambda _: (value, value)
 
-# %% ../../nbs/tables/12_without_training.ipynb #4caa3df9
+# %% ../../nbs/tables/12_without_training.ipynb #dc4fa8e3
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))
 
 
@@ -106,7 +107,7 @@ def kept_scores(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         spec = RunSpec(**record["spec"])
         if all(name in record["scores"] for name in scores) and rounds(spec) >= FEWEST_UPDATES:
             rows.append(
-                {"model": spec.model, "dataset": spec.dataset, "steps": rounds(spec), "seed": spec.seed}
+                {"run": spec.id, "model": spec.model, "dataset": spec.dataset, "steps": rounds(spec), "seed": spec.seed}
                 | {name: record["scores"][name] for name in scores}
             )
     return pd.DataFrame(rows)
@@ -128,31 +129,35 @@ def correlations_drawn(
     which = generator.integers(len(of_models), size=(draws, len(of_models)))
     return np.array([rank_correlation(*np.concatenate([of_models[i] for i in row]).T) for row in which])
 
-# %% ../../nbs/tables/12_without_training.ipynb #879f98f8
-def measure_ranks(store: Store) -> dict[str, Any]:
-    "qlae-10, over all kept trainings."
-    claim, trainings = claim_of("qlae-10"), kept_scores(store.everything()[0])
-    numbers = []
+# %% ../../nbs/tables/12_without_training.ipynb #9d5bf155
+def rank_numbers(trainings: pd.DataFrame) -> list[Number]:
+    "The coefficients that qlae-10 is about."
+    claim, numbers = claim_of("qlae-10"), []
     for first, second, printed in claim["pairs"]:
         drawn = correlations_drawn(trainings, first, second)
-        rho, name = (
-            rank_correlation(trainings[first], trainings[second]),
-            f"{METRIC_NAMES[first]} and {METRIC_NAMES[second]}",
-        )
+        rho = rank_correlation(trainings[first], trainings[second])
         ends = lambda level, drawn=drawn: tuple(np.quantile(drawn, (0.5 - level / 2, 0.5 + level / 2)))  # noqa: E731
-        numbers.append(number_of(name, rho, ends, len(claim["pairs"]), above=printed - claim["tolerance"]))
+        name, limit = f"{METRIC_NAMES[first]} and {METRIC_NAMES[second]}", printed - claim["tolerance"]
+        numbers.append(number_of(name, rho, ends, len(claim["pairs"]), above=round(limit, 6)))
+    return numbers
+
+
+def measure_ranks(store: Store) -> dict[str, Any]:
+    "qlae-10, over all kept trainings."
+    trainings = kept_scores(store.everything()[0]).round(5)
     few = trainings[~trainings.model.str.contains("gan")]
     means = trainings.groupby("model")[[name for pair in PAIRS for name in pair]].mean()
     rho = {
         name: [round(rank_correlation(of[a], of[b]), 4) for a, b in PAIRS]
         for name, of in {"without InfoGANs": few, "means of models": means}.items()
     }
+    on = words(trainings.dataset)
     return measurement(
-        numbers,
-        f"{len(trainings)} kept trainings of {trainings.model.nunique()} models on {words(trainings.dataset)}",
-        part=f"on {words(trainings.dataset)}",
+        rank_numbers(trainings),
+        f"{len(trainings)} kept trainings of {trainings.model.nunique()} models on {on}",
+        part=f"on {on}",
         rho=rho,
-        trainings=trainings.round(5).to_dict("list"),
+        trainings=trainings.to_dict("list"),
         seeds="0 of the bootstrap over models, 4,000 draws",
     )
 
@@ -171,7 +176,7 @@ def measurement(numbers: Sequence[Number], on: str, part: str = "", **more: Any)
     "What is kept of a claim."
     return {"numbers": [of._asdict() for of in numbers], "on": on, "part": part, **more}
 
-# %% ../../nbs/tables/12_without_training.ipynb #e22647cc
+# %% ../../nbs/tables/12_without_training.ipynb #a61bbe6c
 def kept_ranges(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     "The relative range of each score over each sweep, one row per training that is large enough."
     rows = []
@@ -179,28 +184,35 @@ def kept_ranges(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         spec = RunSpec(**record["spec"])
         if (found := ranges(record)) and rounds(spec) >= FEWEST_UPDATES:
             rows.append(
-                {"model": spec.model, "dataset": spec.dataset, "seed": spec.seed, "steps": rounds(spec)} | found
+                {"run": spec.id, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed, "steps": rounds(spec)}
+                | found
             )
     return pd.DataFrame(rows)
 
 
-def measure_sweeps(name: str, store: Store) -> dict[str, Any]:
-    "One of qlae-11, -12 and -13, over all kept sweeps."
-    claim, found = claim_of(name), kept_ranges(store.everything()[0])
+def range_numbers(name: str, found: pd.DataFrame) -> list[Number]:
+    "The relative ranges that one of qlae-11, -12 and -13 is about, over seeds."
+    claim = claim_of(name)
     cells = [(model, metric) for metric in claim["metrics"] for model in claim["left"]]
-    limit = {"above" if claim["op"] == ">" else "below": claim["than"]}
-    numbers, swept = [], found[found.model.isin(claim["left"]) & found.dataset.isin(claim["datasets"])]
+    limit, numbers = {"above" if claim["op"] == ">" else "below": claim["than"]}, []
     for model, metric in cells:
-        of_seeds = swept[swept.model == model].groupby("seed")[metric].mean()
+        of_seeds = found[(found.model == model) & found.dataset.isin(claim["datasets"])].groupby("seed")[metric].mean()
         title = f"{MODEL_NAMES[model]}: {metric_name(metric)}"
         numbers.append(number_of(title, of_seeds.mean(), mean_over(of_seeds), len(cells), **limit))
+    return numbers
+
+
+def measure_sweeps(name: str, store: Store) -> dict[str, Any]:
+    "One of qlae-11, -12 and -13, over all kept sweeps."
+    claim, found = claim_of(name), kept_ranges(store.everything()[0]).round(5)
+    found = found.dropna(subset=claim["metrics"])[["run", "model", "dataset", "seed", "steps", *claim["metrics"]]]
+    swept = found[found.model.isin(claim["left"]) & found.dataset.isin(claim["datasets"])]
     seeds = swept.groupby("model").seed.nunique()
-    every = found.dropna(subset=claim["metrics"])[["model", "seed", "steps", *claim["metrics"]]]
     return measurement(
-        numbers,
+        range_numbers(name, found),
         f"{len(swept)} kept trainings of {len(seeds)} models on {words(swept.dataset)},"
         f" {seeds.min()} to {seeds.max()} seeds",
-        ranges=every.round(5).to_dict("list"),
+        ranges=found.to_dict("list"),
         seeds="those of the trainings",
     )
 
