@@ -37,7 +37,7 @@ __all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'CHAPTER
            'pick', 'read_pair', 'Other', 'Scored', 'score', 'tried', 'histogram_scores', 'predictor_scores',
            'intervention_scores', 'label_free_scores', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
            'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
-           'describe_results', 'Chapter', 'parser', 'score_file', 'main']
+           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -426,6 +426,27 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
     print(write_crate(project_store()))
     return 0
 
+# %% ../nbs/command.ipynb #ca2a715a
+def measure_claims(given: argparse.Namespace) -> int:  # the exit status
+    "Measure claims that need no training, keep them and print their verdicts."
+    from disentangle_repro.tables.without_training import decided, measure
+    from disentangle_repro.train.store import project_store
+
+    for claim, of in decided(measure(given.claims, project_store())).items():
+        print(f"{claim}: {of.verdict} ({of.verdict.why})")
+    return 0
+
+
+def measure_limits(given: argparse.Namespace) -> int:  # the exit status
+    "Measure the chance and ceiling of scores that the tables of some papers need and that are not kept yet."
+    from disentangle_repro.core.scale import pick_scale
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.tables.references import measure_references, planned
+
+    specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
+    print(f"{measure_references(specs)} conditions measured")
+    return 0
+
 # %% ../nbs/command.ipynb #c0a17e5b
 class Chapter(NamedTuple):
     "A subcommand of another chapter: its line in the help, and the module whose `main` does it."
@@ -482,6 +503,12 @@ def parser() -> argparse.ArgumentParser:
     of = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
     of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
     subcommands.add_parser("crate", help="describe the kept results as an RO-Crate, for an archive")
+    of = subcommands.add_parser("without-training", help="measure and keep what claims that need no training rest on")
+    of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; all when left out")
+    of = subcommands.add_parser("references", help="measure and keep chance and ceiling of the scores in tables")
+    of.add_argument("papers", nargs="+", metavar="PAPER")
+    of.add_argument("--scale", help="of the runs in the tables; what suits this machine when left out")
+    of.add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
     return command
 
 # %% ../nbs/command.ipynb #d15b5cd9
@@ -522,7 +549,14 @@ def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     return "\n".join([table, "", summary, *doubts(sources, latents, given.discrete, active)])
 
 
-CHECKS = {"rescore": rescore_runs, "verify": verify_tables, "proofs": run_proofs, "crate": describe_results}
+CHECKS = {
+    "rescore": rescore_runs,
+    "verify": verify_tables,
+    "proofs": run_proofs,
+    "crate": describe_results,
+    "without-training": measure_claims,
+    "references": measure_limits,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status

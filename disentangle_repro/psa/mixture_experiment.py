@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,11 @@ from disentangle_repro.psa.slot_alignment import (
 from .slot_metrics import SlotAgreement, interval_over_trainings, slot_agreement
 
 # %% auto #0
-__all__ = ['LOSSES', 'UNRELATED', 'MOST_APART', 'redraw', 'MixtureAutoencoder', 'set_distance', 'point_distance', 'train',
-           'slots_of', 'agreement', 'spreads', 'Experiment', 'run_experiment', 'reconstruction_error',
+__all__ = ['LOSSES', 'UNRELATED', 'MOST_APART', 'Pairs', 'redraw', 'MixtureAutoencoder', 'set_distance', 'point_distance',
+           'train', 'slots_of', 'agreement', 'spreads', 'Experiment', 'run_experiment', 'reconstruction_error',
            'weight_difference', 'aggregate', 'features_of', 'undo', 'affine_share', 'profile', 'profile_of', 'apart',
-           'unrelated', 'AggregateRatios', 'aggregate_ratios']
+           'unrelated', 'AggregateRatios', 'aggregate_ratios', 'with_other_sets', 'by_chance', 'untrained_affine',
+           'released_scores', 'released_agreement']
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #9a08c360
 def redraw(out: MixtureSlots, generator: torch.Generator) -> Float[Tensor, "sets points 2"]:
@@ -305,3 +306,36 @@ def aggregate_ratios(
         [apart(*both) / unit for both in combinations(first, 2)],
         {kind: [apart(run, other) / unit for run in first for other in of_kind] for kind, of_kind in others.items()},
     )
+
+# %% ../../nbs/psa/07_mixture_experiment.ipynb #f2e3d005
+Pairs = Sequence[tuple[Float[Tensor, "sets slots 2"], Float[Tensor, "sets slots 2"]]]
+
+
+def with_other_sets(pairs: Pairs, seed: int = 0) -> Pairs:
+    "Pairs of runs in which the slots of each set stand next to those of another set."
+    elsewhere = torch.randperm(len(pairs[0][0]), generator=make_generator(seed))
+    return [(a, b[elsewhere]) for a, b in pairs]
+
+
+def by_chance(slots_by_run: Sequence[Float[Tensor, "sets slots 2"]], **choices: Any) -> pd.DataFrame:
+    "SMCC and R² of unrelated sets, for all pairs of runs: the chance level, by the paper's order."
+    pairs = with_other_sets(list(combinations(slots_by_run, 2)))
+    return pd.DataFrame([slot_agreement(a, b, **choices) for a, b in pairs])
+
+# %% ../../nbs/psa/07_mixture_experiment.ipynb #64fd7e1c
+def untrained_affine(n: int = 15, n_sets: int = 50) -> list[Float[Tensor, "sets slots 2"]]:
+    "Slots of untrained affine encoders, evaluated as in the authors' notebook: of sets that are standardised each."
+    points = sample_sets(500, seed=1).points[:n_sets]
+    points = (points - points.mean(1, keepdim=True)) / points.std(1, keepdim=True)
+    return [slots_of(train(seed, updates=0, hidden=()), points, seed=seed).mean for seed in range(n)]
+
+
+def released_scores(pairs: Pairs, best: int | None = None) -> pd.DataFrame:
+    "SMCC and R² of pairs by the released procedure; of the `best` of them by SMCC, or of all."
+    scores = pd.DataFrame([slot_agreement(b, a, protocol="code") for a, b in pairs])
+    return scores.nlargest(best or len(scores), "smcc")
+
+
+def released_agreement(slots_by_run: Sequence[Float[Tensor, "sets slots 2"]], best: int | None = None) -> pd.DataFrame:
+    "The same of each run and the next."
+    return released_scores(list(pairwise(slots_by_run)), best)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,11 @@ from disentangle_repro.tables.claims import (
 from ..tables.layout import printed_as
 from ..tables.ledger import how_sure, on_printed, rests_upon, role_of, summary, used_numbers
 from ..tables.verdicts import CONTRADICTED, FEWEST_SEEDS, NOT_RUN, SUPPORTED
+from ..tables.without_training import Decided, decided
 
 # %% auto #0
 __all__ = ['judged_cells', 'as_claims_name', 'judged_numbers', 'with_sweeps', 'is_vignette', 'margin', 'judge_vignette',
-           'Judgement', 'judge_ours', 'page_of', 'verdict_cells', 'claim_row', 'ledger_rows', 'wrong_runs',
+           'Judgement', 'judge_ours', 'page_of', 'verdict_cells', 'scale_of', 'claim_row', 'ledger_rows', 'wrong_runs',
            'write_overview']
 
 # %% ../../nbs/report/02_overview.ipynb #4648d0e5
@@ -100,8 +101,11 @@ def judge_ours(
     claim: dict[str, Any],
     numbers: Sequence[tuple[Basis, pd.DataFrame]],  # from `judged_numbers`
     checks: pd.DataFrame,  # paper, proposition, statement, state, message: outcomes of proof checks
+    decided: Mapping[str, Decided] | None = None,  # by claim, from what needs no training
 ) -> Judgement:
     "A claim on the first basis, the largest scale, that has four seeds of its models; else on the first with numbers."
+    if of := (decided or {}).get(claim["id"]):
+        return Judgement(of.verdict, math.nan, None, of.rests_on)
     if is_vignette(claim):
         numbers = [(basis, of) for basis, of in numbers if "left" in claim and cells_there(claim, of)]
         if not numbers:
@@ -130,6 +134,13 @@ def verdict_cells(verdict: Verdict, margin: float, rests_on: str = "", beside: s
     return {"tint": tint, "text": text, "reason": reason, "order": order, "margin": shown}
 
 
+def scale_of(claim: dict[str, Any], ours: Judgement) -> str:
+    "At which scale a claim was judged, or in which other way."
+    if ours.basis:
+        return ours.basis.scale
+    return "no training" if ours.rests_on else "proof check" if is_vignette(claim) else "–"
+
+
 def claim_row(claim: dict[str, Any], printed: pd.DataFrame, on_paper: Verdict, ours: Judgement) -> dict[str, Any]:
     "A claim with both verdicts, as the template shows it."
     paper, number = claim["id"].rsplit("-", 1)
@@ -138,18 +149,18 @@ def claim_row(claim: dict[str, Any], printed: pd.DataFrame, on_paper: Verdict, o
         "statement": claim["statement"], "where": f"{claim['where']}; {role_of(claim)}",
         "printed": verdict_cells(on_paper, margin(claim, printed), "", how_sure(claim, printed)),
         "ours": verdict_cells(ours.verdict, ours.margin, ours.rests_on, ours.beside),
-        "scale": ours.basis.scale if ours.basis else "proof check" if is_vignette(claim) else "–",
+        "scale": scale_of(claim, ours),
         "source": ours.basis.source if ours.basis else "–",
     }  # fmt: skip
 
 # %% ../../nbs/report/02_overview.ipynb #f6f19dfa
 def ledger_rows(found: Survey, checks: pd.DataFrame) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]]]:
     "A row per claim, and per paper how many claims have which verdict on the printed numbers and on ours."
-    rows, book = [], []
+    rows, book, known = [], [], decided()
     for paper in PAPERS:
         printed, numbers = printed_numbers(paper), judged_numbers(paper, found)
         for claim in read_claims(paper):
-            on_paper, ours = on_printed(claim, printed), judge_ours(claim, numbers, checks)
+            on_paper, ours = on_printed(claim, printed), judge_ours(claim, numbers, checks, known)
             rows.append(claim_row(claim, printed, on_paper, ours))
             book.append((paper, on_paper.word, on_paper.part, ours.verdict.word, ours.verdict.part))
     counted = pd.DataFrame(book, columns=["paper", "reported", "reported_part", "ours", "ours_part"])

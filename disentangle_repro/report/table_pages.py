@@ -26,7 +26,7 @@ from ..tables.cells import Survey, in_full, measured_by, table_name
 from ..tables.layout import number
 
 # %% auto #0
-__all__ = ['SIGNS', 'TINTS', 'INK', 'table_path', 'agreement', 'Sign', 'order', 'halves', 'updates_of', 'row_head',
+__all__ = ['SIGNS', 'TINTS', 'INK', 'table_path', 'agreement', 'Sign', 'order', 'limits_of', 'halves', 'updates_of', 'row_head',
            'over_trainings', 'basis_row', 'bare_row', 'tried', 'table_rows', 'inline_svg', 'comparable', 'in_ink',
            'name_furthest', 'draw_agreement', 'choices', 'write_table_page', 'write_table_pages']
 
@@ -78,6 +78,12 @@ def order(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
+def limits_of(cell: Any) -> str:
+    "Scores of unrelated and of perfect latents by the same procedure; empty where they are unknown."
+    chance, ceiling = (getattr(cell, name, math.nan) for name in ("chance", "ceiling"))
+    return "" if math.isnan(ceiling) else f"{chance:.2f} to {ceiling:.2f}"
+
+
 def halves(
     cell: Any,  # a row of the frame of cells
     state: str,  # shown where there is no number
@@ -93,7 +99,8 @@ def halves(
     comparable = not cell.smoke and cell.metric != "s"  # seconds belong to a device
     how = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if comparable else ""
     text = number(cell.ours, cell.ours_ci95, places, "")
-    return both | {"text": text, "tint": how and SIGNS[how].tint, "sign": how, "run": cell.run}
+    of = {"text": text, "tint": how and SIGNS[how].tint, "sign": how, "run": cell.run, "limits": limits_of(cell)}
+    return both | of
 
 # %% ../../nbs/report/03_table_pages.ipynb #5412f6e9
 def updates_of(specs: Sequence[RunSpec]) -> str:
@@ -222,7 +229,9 @@ def write_table_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
         table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=table_rows(table, found),
         signs=SIGNS, choices=choices(cells), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
-        in_full=in_full(table), note=by.note if by else "", rendered="rendered" in sources and not in_full(table),
+        in_full=in_full(table), note=by.note if by else "",
+        limited="ceiling" in cells and cells.ceiling.notna().any(),
+        rendered="rendered" in sources and not in_full(table),
         figure=inline_svg(draw_agreement(both), label) if len(both) > 2 else "", n_compared=len(both),
     )  # fmt: skip
 

@@ -25,13 +25,15 @@ from ..papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPER
 from ..plan.request import Request
 from ..plan.specs import GATES, rounds, table_specs
 from ..core.run_spec import RunSpec
+from .references import Reference, reference_of, references
 from ..train.store import Store
 
 # %% auto #0
 __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
-           'gate_scores', 'table_cells', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds',
-           'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'printed_cell', 'our_cell', 'emphasised',
-           'as_html', 'equal_rows', 'footnote', 'write_frame', 'write_table', 'page']
+           'gate_scores', 'table_cells', 'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind',
+           'devices', 'device_kinds', 'number', 'overlap_best', 'not_told_from_best', 'lay_out', 'limit_rows',
+           'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'write_frame',
+           'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -110,7 +112,7 @@ def table_cells(
     if records is None:
         records = [record for spec in specs if (record := store.record(spec)) is not None]
     made = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
-    rows = []
+    rows, known = [], references()
     for dataset in table.datasets:
         datasets = table.run_on if dataset == AGGREGATED else (dataset,)
         for model in table.models:
@@ -120,6 +122,7 @@ def table_cells(
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
             how |= {"protocol": request.protocol, "gate": gate_scores(runs, GATES[PAPERS[table.paper].scoring])}
             how |= {"set": set_text(request.set)} if request.set else {}
+            between = reference_behind(runs, known) if len(datasets) == 1 else None
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
                 scores = list(by_seed.values())
@@ -127,8 +130,22 @@ def table_cells(
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
                 behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # what a comparison needs
-                rows.append({**where, "metric": metric, **cell, **behind})
+                rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
     return pd.DataFrame(rows)
+
+# %% ../../nbs/tables/01_layout.ipynb #7379925b
+def reference_behind(runs: Sequence[dict[str, Any]], known: Mapping[str, Reference]) -> Reference | None:
+    "What the scores of some runs under the same conditions lie between, where that was measured."
+    specs = (RunSpec(**run["spec"]) for run in runs if "hyperparameters" in run.get("spec", {}))
+    return next((of for spec in specs if (of := reference_of(spec, known))), None)
+
+
+def limits(metric: str, between: Reference | None) -> dict[str, Any]:
+    "Chance and ceiling of a metric, the kind of latents they are of, and their spread; nothing where they are unknown."
+    if between is None or metric not in between.chance:
+        return {}
+    both = {"chance": between.chance[metric], "ceiling": between.ceiling[metric]}
+    return both | {"latents": between.kind, "limit_seeds": between.seeds, "limit_spread": between.spread}
 
 # %% ../../nbs/tables/01_layout.ipynb #f75a1818
 def set_text(values: Mapping[str, Any]) -> str:
@@ -192,6 +209,7 @@ def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cell
 def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
     "Cells as a table to read: a row a data set and model, and for each metric the paper's number beside ours."
     rows, bold = {}, {who: set(cells.index[not_told_from_best(cells, who)]) for who in ("reported", "ours")}
+    between = limit_rows(cells)
     for (dataset, model), row in cells.groupby(["dataset", "model"], sort=False):
         most = row.seeds.max()
         rows[dataset, MODEL_NAMES[model]] = {
@@ -202,7 +220,22 @@ def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
                 ("ours", "ours", our_cell(cell, most)),
             )
         } | {("", "seeds"): str(most)}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["data set", "model"])
+    of_each = {dataset: [key for key in [*rows, *between] if key[0] == dataset] for dataset, _ in rows}
+    in_order = {key: (rows | between)[key] for keys in of_each.values() for key in keys}
+    laid_out = pd.DataFrame.from_dict(in_order, orient="index").rename_axis(["data set", "model"])
+    return laid_out.fillna("") if between else laid_out
+
+
+def limit_rows(cells: pd.DataFrame) -> dict[tuple[str, str], dict[tuple[str, str], str]]:  # by data set and kind
+    "What numbers of ours lie between: for each kind of latents chance and ceiling of each metric."
+    known = cells[cells.ceiling.notna() & cells.ours.notna()] if "ceiling" in cells else cells[:0]
+    return {
+        (dataset, f"chance to ceiling, {kind}"): {
+            (METRIC_NAMES[cell.metric], "ours"): f"{cell.chance:.2f} to {cell.ceiling:.2f}"
+            for cell in of.drop_duplicates("metric").itertuples()
+        }
+        for (dataset, kind), of in (known.groupby(["dataset", "latents"], sort=False) if len(known) else ())
+    }
 
 
 def printed_cell(cell: Any) -> str:
@@ -264,7 +297,19 @@ def footnote(cells: pd.DataFrame) -> str:
     if "set" in run:
         protocol += f"; set where a model has it: {cell.set}"
     where = f"data: {data}; device: {used or 'none yet'}"
-    return f"Ours: {scale}{protocol}; {where}. {marks}{BOLD} {equal_rows(cells)}".strip()
+    return f"Ours: {scale}{protocol}; {where}. {marks}{BOLD} {equal_rows(cells)}".strip() + limits_note(cells)
+
+
+def limits_note(cells: pd.DataFrame) -> str:
+    "What the rows of chance and ceiling are; empty where there are none."
+    if not limit_rows(cells):
+        return ""
+    known = cells[cells.ours.notna()].dropna(subset="ceiling")
+    return (
+        " Chance to ceiling: unrelated and perfect latents of that kind by the same procedure, on as many samples;"
+        f" means over {known.limit_seeds.min():.0f} seeds, with a standard deviation of at most"
+        f" {known.limit_spread.max():.2f}."
+    )
 
 # %% ../../nbs/tables/01_layout.ipynb #61862e9e
 def write_frame(

@@ -5,7 +5,7 @@
 # %% ../../nbs/tables/05_ledger.ipynb #f649c585
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from disentangle_repro.tables.claims import (
 )
 from .layout import footnote, page, write_frame
 from .verdicts import NOT_RUN, hierarchical_probabilities
+from .without_training import Decided
 
 # %% auto #0
 __all__ = ['COMPARING', 'LOST', 'WHY_NOT', 'PRIMARY', 'at_hand', 'how_sure', 'paper_steps', 'tuned', 'used_numbers', 'rests_upon',
@@ -127,6 +128,7 @@ LOST = Verdict(CANNOT, "no printed number in our copy")
 def ledger(
     paper: str,
     measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; none where our runs are too small to judge by
+    decided: Mapping[str, Decided] | None = None,  # by claim, from what needs no training
 ) -> (
     pd.DataFrame
 ):  # indexed by claim: statement, where, role, and of `reported` and `ours` the word, part, reason and more
@@ -134,15 +136,19 @@ def ledger(
     rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
         row = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}", "role": role_of(claim)}
-        both = (("reported", on_printed(claim, printed), printed), ("ours", judge(claim, measured), measured))
-        for who, verdict, numbers in both:
+        ours, rests_on = (decided or {}).get(claim["id"]) or (judge(claim, measured), rests_upon(claim, measured))
+        both = (
+            ("reported", on_printed(claim, printed), rests_upon(claim, printed), printed),
+            ("ours", ours, rests_on, measured),
+        )
+        for who, verdict, stands_on, numbers in both:
             row |= {
                 who: verdict.word,
                 f"{who}_part": verdict.part,
                 f"{who}_why": verdict.why,
                 f"{who}_marks": verdict.marks,
             }
-            row |= {f"{who}_rests_on": rests_upon(claim, numbers), f"{who}_beside": how_sure(claim, numbers)}
+            row |= {f"{who}_rests_on": stands_on, f"{who}_beside": how_sure(claim, numbers)}
         rows[claim["id"]] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
 

@@ -23,6 +23,7 @@ from .claims import large_enough, measured_numbers
 from .layout import as_html, footnote, lay_out, write_table
 from .ledger import ledger, readable, rests_on, write_ledger
 from .setup_tables import write_setup
+from .without_training import decided
 from ..train.store import Store, project_store
 
 # %% auto #0
@@ -78,7 +79,7 @@ def judged(
     "The claims of a paper, judged on what is printed and on ours, and shown."
     every_cell = pd.concat([cells if in_full else large_enough(cells) for _, cells, _, in_full in tables])
     ours = measured_numbers(every_cell).replace({"dataset": dict(PAPERS[paper].printed_as)})  # each cell once
-    book = ledger(paper, pd.concat([ours, *more]))
+    book = ledger(paper, pd.concat([ours, *more]), decided())
     stands_on = rests_on(pd.concat([cells for _, cells, _, in_full in tables if not in_full]))
     display(Markdown(readable(book).to_markdown()), Markdown(stands_on))
     return book, stands_on

@@ -112,7 +112,7 @@ def test_a_cell_in_two_tables_is_judged_once(monkeypatch):
     cell = {"paper": "qlae", "model": "ae", "dataset": "shapes3d", "metric": "infom", "ours": 0.4, "ours_ci95": 0.1}
     cells = pd.DataFrame([cell | {"seeds": 3, "updates": 10_000, "scale": "cpu"}])
     seen = []
-    monkeypatch.setattr(paper_tables, "ledger", lambda key, numbers: seen.append(numbers) or pd.DataFrame())
+    monkeypatch.setattr(paper_tables, "ledger", lambda key, numbers, decided: seen.append(numbers) or pd.DataFrame())
     monkeypatch.setattr(paper_tables, "rests_on", lambda cells: "")
     monkeypatch.setattr(paper_tables, "readable", lambda book: book)
     twice = [paper_tables.LaidOut(table, cells, "", False) for table in PAPERS["qlae"].tables[:2]]

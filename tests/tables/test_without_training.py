@@ -1,0 +1,98 @@
+"What needs no training: what is kept is what the records give, is judged from its numbers, and is what README says."
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from disentangle_repro.tables import without_training as free
+from disentangle_repro.tables.references import read_entries, reference
+from disentangle_repro.tables.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from disentangle_repro.train.store import project_store
+
+ROOT = Path(__file__).parents[2]
+KEPT = free.without_training()
+FROM_RECORDS = ("qlae-10", "qlae-11", "qlae-12", "qlae-13", "psa-5")
+
+
+def numbers_again(claim):
+    "The numbers of a claim from the scores that are kept next to them."
+    if claim == "psa-5":
+        return [free.Number(**of) for of in free.measure_operations(None)["numbers"]]
+    if claim == "qlae-10":
+        return free.rank_numbers(pd.DataFrame(KEPT[claim]["trainings"]))
+    return free.range_numbers(claim, pd.DataFrame(KEPT[claim]["ranges"]))
+
+
+@pytest.mark.parametrize("claim", FROM_RECORDS)
+def test_the_numbers_are_those_of_what_is_kept(claim):
+    numbers, kept = numbers_again(claim), KEPT[claim]["numbers"]
+    assert [number.name for number in numbers] == [number["name"] for number in kept]
+    for number, other in zip(numbers, kept, strict=True):
+        for part in ("value", "interval", "wide"):
+            assert getattr(number, part) == pytest.approx(other[part], abs=1e-6), (number.name, part)
+
+
+@pytest.mark.parametrize(
+    ("claim", "table", "read"),
+    [("qlae-10", "trainings", free.kept_scores), ("qlae-12", "ranges", free.kept_ranges)],
+)
+def test_what_is_kept_is_what_the_records_give(claim, table, read):
+    "Of those records that are there still; new ones count when the command is called again."
+    kept = pd.DataFrame(KEPT[claim][table]).set_index("run")
+    there = read(project_store().everything()[0]).set_index("run")[list(kept)]
+    both = kept.index.intersection(there.index)
+    pd.testing.assert_frame_equal(kept.loc[both], there.loc[both], atol=1e-5, check_dtype=False)
+
+
+def test_everything_kept_says_where_it_is_from():
+    assert KEPT.keys() == free.MEASURED.keys()
+    for name, entry in [*KEPT.items(), *((of["conditions"]["dataset"], of) for of in read_entries())]:
+        assert {"commit", "date", "device", "processor_seconds", "seeds"} <= entry.keys(), name
+
+
+def test_a_spread_of_trainings_of_one_model_is_no_evidence_about_models():
+    "Two models of which one is better by both scores: however many trainings, nothing is known of other models."
+    generator = np.random.default_rng(0)
+    better = np.repeat([0.0, 1.0], 50)
+    two = pd.DataFrame({"model": better, "a": better + 0.1 * generator.normal(size=100)})
+    two["b"] = better + 0.1 * generator.normal(size=100)
+    drawn = free.correlations_drawn(two, "a", "b", draws=400)
+    assert free.rank_correlation(two.a, two.b) > 0.7 and np.quantile(drawn, 0.1) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("ends", "word"),
+    [((2.3, 2.7), SUPPORTED), ((2.1, 2.7), UNDECIDED), ((2.9, 3.4), CONTRADICTED), ((1.0, 2.1), CONTRADICTED)],
+)
+def test_a_number_is_judged_by_both_of_its_limits(ends, word):
+    number = free.Number("ratio", sum(ends) / 2, ends, ends, 2.2, 2.8)
+    assert free.word_of([number]) == word
+    entry = {"numbers": [number._asdict()], "part": "here", "on": "a clock"}
+    verdict, rests_on = free.decided({"x-1": json.loads(json.dumps(entry))})["x-1"]
+    assert verdict.word == word and verdict.part == "here" * (word != UNDECIDED) and "a clock" in rests_on
+
+
+def test_readme_has_the_kept_chance_of_smcc():
+    "And the chapters that README links to."
+    text = (ROOT / "README.md").read_text()
+    said = re.search(r"an SMCC of (\S+ ± \S+), and the procedure whose (\S+) is printed gives (\S+) on", text)
+    chance = KEPT["chance of SMCC"]
+    assert said[1] == free.spread_in_words(chance["unrelated"]) and said[3] == f"{chance['untrained']['mean']:.2f}"
+    printed = free.printed_numbers("psa").query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
+    assert said[2] == f"{printed:.2f}"
+    assert said[1] in free.chance_note("sets") and said[3] in free.chance_note("sets")
+
+
+def test_perfect_latents_are_at_the_ceiling_and_unrelated_ones_explain_nothing():
+    for entry in read_entries():
+        scores, values = reference(entry), entry["conditions"]["values"]
+        guessed = entry["conditions"]["categorical"] and values * entry["conditions"]["latents"] > 5_000
+        assert all(scores.chance[name] < scores.ceiling[name] + 0.02 for name in scores.chance), entry["conditions"]
+        assert scores.chance["d"] < 0.1 and scores.ceiling["infom"] > 0.95
+        assert scores.chance["infoe"] > 0.9 if guessed else scores.chance["infoe"] < 0.02, entry["conditions"]
+        assert scores.ceiling["infoe"] > (0.99 if values is None or values >= 15 else 0.9), entry["conditions"]
+        assert all(len(of) == len(entry["seeds"]) for who in ("chance", "ceiling") for of in entry[who].values())
