@@ -164,16 +164,16 @@ for metric in (
         "explicitness": Score("explicitness", meaning="predicted by lines", range=(0.5, 1), chance="0.5"),
     }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=("paper", "code"), subsampled=True),
     Metric("DCI-ES", dci_es, {
-        "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="about 0"),
+        "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="from 0 to 1, however little is learned"),
         "dci_es_s": Score("S", meaning="sources / latents (DCI-ES)", range=(0, inf), chance="no score of quality"),
     }, "Eastwood et al. 2023, section 4", kinds=ORDERED, subsampled=True),
     Metric("IRS", irs, {"irs": Score("IRS", meaning="unmoved by other sources", chance="above 0")},
            "Suter et al. 2019, section 4", kinds=ORDERED),
     Metric("beta-VAE", beta_vae_score, {
-        "beta_vae_score": Score("beta-VAE", meaning="held source is classified", chance="1 / sources"),
+        "beta_vae_score": Score("beta-VAE", meaning="held source is classified", chance="at least 1 / sources"),
     }, "Higgins et al. 2017, section 3", GENERATOR, ORDERED),
     Metric("FactorVAE", factor_vae_score, {
-        "factor_vae_score": Score("FactorVAE", meaning="held source stills a latent", chance="1 / sources"),
+        "factor_vae_score": Score("FactorVAE", meaning="held source stills a latent", chance="at least 1 / sources"),
     }, "Kim & Mnih 2018, section 4", GENERATOR, ORDERED),
     Metric("UDR", udr, {"udr": Score("UDR", meaning="like the other models", chance="above 0")},
            "Duan et al. 2020, section 4", MODELS, ORDERED, ("paper", "code")),

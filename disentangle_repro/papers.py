@@ -124,7 +124,7 @@ def add_column(
     of = PAPERS[check_choice("paper", paper, [key for key, p in PAPERS.items() if p.scoring == "latents"])]
     check_choice("score", score, [name for m in METRICS.values() if m.takes == LATENTS for name in m.scores])
     has_not = {table.number: table for table in of.tables if score not in table.metrics}
-    chosen = [check_choice("tables", number, has_not) for number in tables or has_not]
+    chosen = [check_choice("tables", number, has_not) for number in tables or [t.number for t in of.tables]]
     longer = {number: replace(has_not[number], metrics=(*has_not[number].metrics, score)) for number in chosen}
     PAPERS[paper] = replace(of, tables=tuple(longer.get(table.number, table) for table in of.tables))
 

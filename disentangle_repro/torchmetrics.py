@@ -56,7 +56,7 @@ class WholeSample(Metric):
         found = self.score(*(dim_zero_cat(getattr(self, name)) for name in self.arguments))
         if isinstance(found, Mapping):
             return {name: torch.tensor(value, dtype=torch.float64) for name, value in found.items()}
-        return torch.tensor(found, dtype=torch.float64)
+        return torch.as_tensor(found, dtype=torch.float64)
 
 # %% ../nbs/torchmetrics.ipynb #6a4389b0
 def try_choices(metric: WholeSample) -> None:

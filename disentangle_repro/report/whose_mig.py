@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -138,14 +139,19 @@ def record() -> None:
 
 # %% ../../nbs/report/08_whose_mig.ipynb #2dcf5b60
 def with_added(scores: pd.DataFrame) -> pd.DataFrame:
-    "The table with columns of the metrics that it does not have."
+    "The table with columns of the metrics that it does not have; NaN where one refuses a representation."
     def missing(metric: Metric) -> bool:
         return metric.takes in (LATENTS, GENERATOR) and not {of.title for of in metric.scores.values()} <= {*scores}
 
-    added = {name: metric for name, metric in METRICS.items() if missing(metric)}
-    if not added:
-        return scores
-    return scores.join(pd.DataFrame({name: every_score(of, metrics=added) for name, of in encoders().items()}).T)
+    def tried(name: str, encoder: Encoder) -> dict[str, float]:  # empty where it refuses a representation
+        with suppress(ValueError):
+            return every_score(encoder, metrics={name: METRICS[name]})
+        return {}
+
+    for name in [name for name, metric in METRICS.items() if missing(metric)]:
+        found = {of: tried(name, encoder) for of, encoder in encoders().items()}
+        scores = scores.join(pd.DataFrame.from_dict(found, orient="index"))
+    return scores
 
 
 def write_whose_mig(site: Path) -> Path:  # the page
