@@ -164,7 +164,7 @@ for metric in (
         "explicitness": Score("explicitness", meaning="predicted by lines", range=(0.5, 1), chance="0.5"),
     }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=("paper", "code"), subsampled=True),
     Metric("DCI-ES", dci_es, {
-        "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="from 0 to 1, however little is learned"),
+        "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="0 to 1: small gains count"),
         "dci_es_s": Score("S", meaning="sources / latents (DCI-ES)", range=(0, inf), chance="no score of quality"),
     }, "Eastwood et al. 2023, section 4", kinds=ORDERED, subsampled=True),
     Metric("IRS", irs, {"irs": Score("IRS", meaning="unmoved by other sources", chance="above 0")},
@@ -315,8 +315,9 @@ def score(
     results, samples = {}, {}
     for name, metric in tqdm(tried.items(), desc="scores", unit="metric", leave=False, disable=None):
         try:
-            given, more, samples[name] = given_to(metric, sources, latents, models, categorical, dci_samples, seed)
+            given, more, n = given_to(metric, sources, latents, models, categorical, dci_samples, seed)
             results[name] = metric(*given, **asked, **more)
+            samples[name] = getattr(results[name], "samples", n)
         except ValueError as error:
             if name in ("infomec", "udr"):
                 raise

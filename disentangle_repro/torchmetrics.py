@@ -121,7 +121,7 @@ class OfArrays(WholeSample):
             raise ValueError(f"update got arrays {came}: needed are {', '.join(self.arguments)}.")
         keep(self, *batch, *(named[name] for name in rest))
 
-    def score(self, *joined: Tensor) -> float | Mapping[str, float]:
+    def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
         found = self.metric.function(*joined, **self.choices)
         return found.to_dict() if hasattr(found, "to_dict") else found
 
@@ -203,4 +203,4 @@ class JIS(metric_class(METRICS["jis"])):  # type: ignore[misc]
         keep(self, jacobian, everywhere if foreground is None else foreground)
 
 # %% ../nbs/torchmetrics.ipynb #b8451518
-__all__ += [name for name in with_class() if name not in __all__]
+__all__ = sorted({*globals().get("__all__", ()), *with_class()})
