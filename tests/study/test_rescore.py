@@ -14,9 +14,9 @@ from disentangle_repro.models import create_model
 from disentangle_repro.runs import evaluate
 from disentangle_repro.runs.assemble import score
 from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
+from disentangle_repro.scores.dci import DCI
 from disentangle_repro.study import weights
 from disentangle_repro.study.first import PARTS, trainings
-from disentangle_repro.scores.dci import DCI
 from disentangle_repro.study.weights import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.train.store import Store, digest, project_store, write_record
 
