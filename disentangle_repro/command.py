@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import sys
 import warnings
@@ -14,11 +16,11 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Int, Num, Shaped
 
 from . import __version__
 from .core.errors import DataError
@@ -28,16 +30,14 @@ from .core.files import written_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from disentangle_repro.qlae.infomec import InfoMEC
-    from disentangle_repro.scores.dci import DCI
+    from disentangle_repro.metrics import Scored
 
 # %% auto #0
-__all__ = ['READERS', 'DCI_SAMPLES', 'MEANINGS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'read_numpy',
-           'read_hdf5', 'separator', 'read_csv', 'read_parquet', 'by_prefix', 'as_numbers', 'read_arrays', 'unnamed',
-           'pick', 'read_pair', 'Other', 'Scored', 'score', 'tried', 'histogram_scores', 'predictor_scores',
-           'intervention_scores', 'label_free_scores', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
-           'datasets_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
-           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'score_file', 'main']
+__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'read_numpy', 'read_hdf5', 'separator', 'read_csv',
+           'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed', 'columns_named', 'pick',
+           'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
+           'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
+           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'as_json', 'score_file', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; an array alone has none
@@ -50,8 +50,11 @@ def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
     "Data sets of an hdf5 file, those in groups left out."
     import h5py
 
+    def values(part: h5py.Dataset) -> np.ndarray:
+        return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
+
     with h5py.File(path, "r") as file:
-        return {name: part[()] for name, part in file.items() if isinstance(part, h5py.Dataset)}
+        return {name: values(part) for name, part in file.items() if isinstance(part, h5py.Dataset)}
 
 # %% ../nbs/command.ipynb #e6314b1e
 def separator(path: Path) -> str:
@@ -93,13 +96,32 @@ def by_prefix(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return found | others if found else {"": table}
 
 
-def as_numbers(path: Path, table: pd.DataFrame) -> Num[np.ndarray, "rows columns"]:
-    "The columns of a table side by side; `DataError` for the first that does not hold numbers."
-    for name, column in table.items():
+def numbered(path: Path, name: str, words: Shaped[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
+    "Words as numbers from 0, in alphabetical order; `DataError` for the first that is missing."
+    if len(missing := np.flatnonzero([word is None or word != word for word in words])):
+        raise DataError(path, f"{name} has no value in row {missing[0]}: every row needs one.")
+    return np.unique(words.astype(str), return_inverse=True)[1]
+
+
+def as_numbers(
+    path: Path,
+    part: np.ndarray | pd.DataFrame,
+    words: bool,  # may it hold words? they are numbered
+) -> Num[np.ndarray, "*shape"]:
+    "The columns of a table side by side, or an array; `DataError` for the first column that does not hold numbers."
+    if isinstance(part, np.ndarray):
+        if part.dtype.kind in "biuf" or not words:
+            return part
+        columns = {f"column {i}": column for i, column in enumerate(part.reshape(len(part), -1).T)}
+    else:
+        columns = {f"column {name!r}": column.to_numpy() for name, column in part.items()}
+    for name, column in columns.items():
         if column.dtype.kind not in "biuf":
-            found = f"column {name!r} holds {column.iloc[0]!r}" if len(column) else f"column {name!r} is empty"
-            raise DataError(path, f"{found}: needed are numbers, words as value indices (as pandas.factorize gives).")
-    return np.column_stack([column.to_numpy() for _, column in table.items()])
+            if not words:
+                found = f"{name} holds {column[0]!r}" if len(column) else f"{name} is empty"
+                raise DataError(path, f"{found}: needed are numbers. Words are taken for sources only.")
+            columns[name] = numbered(path, name, column)
+    return np.column_stack(list(columns.values()))
 
 # %% ../nbs/command.ipynb #694017ca
 READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray | pd.DataFrame]]] = {
@@ -133,177 +155,76 @@ def unnamed(part: np.ndarray | pd.DataFrame) -> str:
     return "an array without a name" if isinstance(part, np.ndarray) else f"columns {', '.join(map(repr, part))}"
 
 
-def pick(path: Path, name: str, alone: bool) -> Num[np.ndarray, "rows columns"]:
-    "The array `name` of a file; `alone` says that the file may hold nothing else, and then it needs no name."
+def columns_named(arrays: Mapping[str, np.ndarray | pd.DataFrame], name: str) -> pd.DataFrame | None:
+    "The columns of a table whose names begin with `name`; nothing where there are none."
+    import pandas as pd
+
+    if not (tables := [part for part in arrays.values() if not isinstance(part, np.ndarray)]):
+        return None
+    table = pd.concat(tables, axis=1)
+    begins = [str(column).startswith(name) for column in table]
+    return table.loc[:, begins] if any(begins) else None
+
+
+def pick(
+    path: Path,
+    kind: str,  # "latents" or "sources"
+    alone: bool,  # may the file hold nothing else? then it needs no name
+    name: str = "",  # of an array, or with which names of columns begin; left out: by its kind
+) -> Num[np.ndarray, "rows columns"]:
+    "Latents or sources of a file; `DataError` where there are none, or no numbers."
     arrays = read_arrays(path)
-    found = arrays.get(name, arrays.get("") if alone else None)
+    found = arrays.get(name or kind, arrays.get("") if alone and not name else None)
+    if found is None and name:
+        found = columns_named(arrays, name)
     if found is not None:
-        return found if isinstance(found, np.ndarray) else as_numbers(path, found)
+        return as_numbers(path, found, words=kind == "sources")
     there = shorten(", ".join(repr(key) if key else unnamed(part) for key, part in arrays.items()), 300) or "nothing"
-    in_tables = f"{name} (in a table, columns whose names begin with {name[:-1]!r})"
-    elsewhere = "" if alone else ", or latents alone and --sources FILE"
+    if name:
+        raise DataError(path, f"holds {there}: needed is {name!r}, which --{kind} names, or columns that begin so.")
+    in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
+    elsewhere = "" if alone else f", or --{kind} NAME, or latents alone and --sources FILE"
     raise DataError(path, f"holds {there}: needed are {in_tables}{elsewhere}.")
 
 
-def read_pair(latents: Path, sources: Path | None) -> tuple[np.ndarray, np.ndarray]:
-    "Sources and latents, from one file or from two."
-    whole = sources is not None
-    return pick(sources or latents, "sources", whole), pick(latents, "latents", whole)
-
-# %% ../nbs/command.ipynb #067205ca
-DCI_SAMPLES = 2_000
-
-
-class Other(NamedTuple):
-    "One more score."
-
-    name: str
-    meaning: str
-    value: float | None  # `None`: the input does not allow it
-    samples: int  # 0: drawn as needed
-    reason: str = ""  # why there is no value
+def place(asked: str | None, latents: Path) -> tuple[Path | None, str]:  # a file of its own, and a name in it
+    "What `--sources` says: FILE, NAME, or FILE:NAME."
+    if asked is None:
+        return None, ""
+    file, _, name = asked.rpartition(":") if asked.rpartition(":")[0] else (asked, "", "")
+    is_file = Path(file).suffix.lower() in READERS or Path(file).is_file()
+    return (Path(file), name) if is_file else (None, asked)
 
 
-class Scored(NamedTuple):
-    "The scores of a representation."
-
-    infomec: InfoMEC
-    dci: DCI | None
-    samples: int
-    dci_samples: int
-    others: tuple[Other, ...] = ()  # scores beside these
-
-
-def score(
-    sources: Int[np.ndarray, "samples sources"],
-    latents: Num[np.ndarray, "samples latents"],
-    *,
-    discrete: bool = False,  # do the latents take few values, recognised by equality?
-    categorical: bool = False,  # are they indices, whose order and distance mean nothing?
-    protocol: str = "field",  # of DCI, as `dci` has it; of the others "paper" or "code", and "field" is as "paper"
-    dci_samples: int = DCI_SAMPLES,  # for the forests, drawn at random; 0: all
-    seed: int = 0,  # of the metrics, and of the samples for DCI
-    models: Sequence[Num[np.ndarray, "samples latents"]] = (),  # latents of other trained models, of the same images
-) -> Scored:
-    """InfoMEC of all samples, DCI of some, and every other score that the input allows; of the rest the reasons.
-
-    DCI's default is the field's forest, whose splits are offered all latents; that of qlae and tripod (`"paper"`,
-    `"code"`) gives perfect latents a D of 0.4 to 0.6 with 1,000 samples. `ValueError` as `infomec` and `udr` raise it.
-    """
-    from disentangle_repro.qlae.infomec import infomec
-    from disentangle_repro.scores.dci import dci
-
-    kind = {"discrete": discrete, "categorical": categorical}
-    of_text = "paper" if protocol == "field" else protocol
-    info = infomec(sources, latents, **kind, protocol=of_text, seed=seed)
-    rows = np.sort(np.random.default_rng(seed).permutation(len(sources))[: dci_samples or None])
-    trees, no_trees = None, []
-    try:
-        trees = dci(sources[rows], latents[rows], protocol=protocol, seed=seed)
-    except ValueError as error:
-        no_trees = [Other("DCI", "", None, len(rows), str(error))]
-    others = (
-        *no_trees,
-        *histogram_scores(sources, latents, categorical),
-        *(() if categorical else predictor_scores(sources[rows], latents[rows], of_text, seed)),
-        *(() if categorical else intervention_scores(sources, latents, seed)),
-        *label_free_scores([latents, *models]),
-    )
-    return Scored(info, trees, len(sources), len(rows), others)
-
-# %% ../nbs/command.ipynb #a3c15e02
-def tried(name: str, meaning: str, samples: int, function: Callable[[], float]) -> Other:
-    "A score, or why the input does not allow it."
-    try:
-        return Other(name, meaning, float(function()), samples)
-    except ValueError as error:
-        return Other(name, meaning, None, samples, str(error))
-
-
-def histogram_scores(sources: np.ndarray, latents: np.ndarray, categorical: bool) -> list[Other]:
-    "Scores of mutual information, in 20 bins or, of indices, in one for each."
-    from disentangle_repro.scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
-
-    bins = 20
-    if categorical:
-        latents = np.stack([np.unique(z, return_inverse=True)[1] for z in latents.T], axis=1)
-        bins = max(2, int(latents.max()) + 1)
-    functions = {
-        "MIG": ("one latent per source", mig),
-        "MIG-sup": ("one source per latent", mig_sup),
-        "modularity": ("one source per latent", modularity_score),
-        "DCIMIG": ("a latent of its own", dcimig),
-        "JEMMIG": ("and nothing beside", jemmig),
-    }
-    return [
-        tried(name, meaning, len(sources), partial(f, sources, latents, bins))
-        for name, (meaning, f) in functions.items()
-    ]
-
-
-def predictor_scores(sources: np.ndarray, latents: np.ndarray, protocol: str, seed: int) -> list[Other]:
-    "SAP, explicitness, and what DCI-ES adds to DCI."
-    from disentangle_repro.scores.predictability import dci_es, explicitness_score, sap
-
-    extended = cache(partial(dci_es, sources, latents, seed=seed))
-    explicit = partial(explicitness_score, sources, latents, protocol=protocol, seed=seed)
-    n = len(sources)
-    return [
-        tried("SAP", "predicted by one latent", n, partial(sap, sources, latents, seed=seed)),
-        tried("explicitness", "predicted by lines", n, explicit),
-        tried("E", "by small trees (DCI-ES)", n, lambda: extended().e),
-        tried("S", "sources / latents (DCI-ES)", n, lambda: extended().s),
-    ]
-
-
-def intervention_scores(sources: np.ndarray, latents: np.ndarray, seed: int) -> list[Other]:
-    "IRS, and those of a generator, which need the sources to be a complete grid."
-    from disentangle_repro.scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
-
-    grid = cache(partial(lookup_generator, sources, latents))
-    return [
-        tried("IRS", "unmoved by other sources", len(sources), partial(irs, sources, latents)),
-        tried("beta-VAE", "held source is classified", 0, lambda: beta_vae_score(*grid(), seed=seed)),
-        tried("FactorVAE", "held source stills a latent", 0, lambda: factor_vae_score(*grid(), seed=seed)),
-    ]
-
-
-def label_free_scores(models: Sequence[np.ndarray]) -> list[Other]:
-    "UDR of the first model, where there are others."
-    from disentangle_repro.scores.label_free import udr
-
-    if len(models) < 2:
-        return []
-    return [Other("UDR", "like the other models", float(udr(models)[0]), len(models[0]))]
+def read_pair(latents: Path, sources: str | None = None, name: str = "") -> tuple[np.ndarray, np.ndarray]:
+    "Sources and latents, from one file or from two; `name` is that of the latents."
+    file, of_sources = place(sources, latents)
+    alone = file is not None
+    return pick(file or latents, "sources", alone, of_sources), pick(latents, "latents", alone, name)
 
 # %% ../nbs/command.ipynb #9b86b373
-MEANINGS = {
-    "infomec": {"InfoM": "modularity", "InfoE": "explicitness", "InfoC": "compactness"},
-    "dci": {"D": "disentanglement", "I": "informativeness", "C": "completeness"},
-}
+HEADERS = ("score", "meaning", "value", "samples")
 
 
 def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
     "Score, meaning, value and number of samples, as text."
-    samples = {"infomec": f"{scored.samples:,}", "dci": f"{scored.dci_samples:,}"}
-    rows = [
-        (name, meaning, f"{getattr(getattr(scored, metric), name.lower()):.3f}", samples[metric])
-        for metric, meanings in MEANINGS.items()
-        for name, meaning in meanings.items()
-        if getattr(scored, metric) is not None
+    from disentangle_repro.metrics import METRICS
+
+    return [
+        (of.title, of.meaning, f"{scored.scores[name]:.3f}", f"{n:,}" if (n := scored.samples[metric]) else "")
+        for metric in scored.results
+        for name, of in METRICS[metric].scores.items()
     ]
-    found = [other for other in scored.others if other.value is not None]
-    return rows + [(o.name, o.meaning, f"{o.value:.3f}", f"{o.samples:,}" if o.samples else "") for o in found]
 
 
 def left_out(scored: Scored) -> list[str]:
-    "A line for each reason, with the scores that it leaves out."
-    missing = [other for other in scored.others if other.value is None]
-    names = {o.reason: ", ".join(other.name for other in missing if other.reason == o.reason) for o in missing}
-    return [f"Left out: {those}. {reason}" for reason, those in names.items()]
+    "A line for each reason, with the metrics that it leaves out."
+    from disentangle_repro.metrics import METRICS
 
-
-HEADERS = ("score", "meaning", "value", "samples")
+    titles: dict[str, list[str]] = {}
+    for metric, reason in scored.left_out.items():
+        titles.setdefault(reason, []).append(METRICS[metric].title)
+    return [f"Left out: {', '.join(those)}. {reason}" for reason, those in titles.items()]
 
 # %% ../nbs/command.ipynb #ae0d547e
 def heat_map(scored: Scored) -> str:  # an <svg> element
@@ -314,8 +235,9 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
 
     from disentangle_repro.qlae.infomec import plot_nmi
 
-    drawing, nmi = StringIO(), scored.infomec.nmi
-    figure = plot_nmi(nmi, [f"$s_{{{i}}}$" for i in range(len(nmi))], scored.infomec.active).figure
+    drawing, infomec = StringIO(), scored.results["infomec"]
+    names = [f"$s_{{{i}}}$" for i in range(len(infomec.nmi))]
+    figure = plot_nmi(infomec.nmi, names, infomec.active).figure
     figure.savefig(drawing, format="svg", metadata={"Date": None})
     plt.close(figure)
     return drawing.getvalue()[drawing.getvalue().index("<svg") :]  # without what belongs to a file of its own
@@ -357,6 +279,13 @@ def datasets_table() -> pd.DataFrame:
     return list_datasets().reset_index(names="data set")
 
 
+def metrics_table() -> pd.DataFrame:
+    "Scores, what they mean, their range and value by chance, and what their metrics take."
+    from disentangle_repro.metrics import list_metrics
+
+    return list_metrics().reset_index()
+
+
 def tables_table() -> pd.DataFrame:
     "The papers' tables that `make tables` fills."
     import pandas as pd
@@ -378,7 +307,13 @@ def proofs_table() -> pd.DataFrame:
     return proof_checks()
 
 
-LISTINGS = {"models": models_table, "datasets": datasets_table, "tables": tables_table, "proofs": proofs_table}
+LISTINGS = {
+    "models": models_table,
+    "datasets": datasets_table,
+    "metrics": metrics_table,
+    "tables": tables_table,
+    "proofs": proofs_table,
+}
 
 # %% ../nbs/command.ipynb #1fc2b9d0
 def run_proofs(given: argparse.Namespace) -> int:  # the exit status
@@ -474,24 +409,31 @@ def parser() -> argparse.ArgumentParser:
     for name, of in CHAPTERS.items():
         subcommands.add_parser(name, help=of.help)
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
-    of.add_argument("latents", type=Path, metavar="LATENTS", help=(
+    of.add_argument("file", type=Path, metavar="LATENTS", help=(
         "npz, npy, h5, csv, tsv or parquet (with pyarrow), a row a sample: arrays named latents and sources, or columns"
         " whose names begin with latent and source"
     ))
-    of.add_argument("--sources", type=Path, metavar="FILE", help="where the sources are, if not beside the latents")
+    of.add_argument("--latents", default="", metavar="NAME", help=(
+        "the latents' name in the file: of an array, or with which names of columns begin"
+    ))
+    of.add_argument("--sources", metavar="WHERE", help=(
+        "the sources' name in the file, or a FILE of their own, or FILE:NAME; words are numbered in alphabetical order"
+    ))
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
     of.add_argument("--categorical", action="store_true", help="latents are indices, in no order (and so discrete)")
     of.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
         "field: a split of DCI's trees is offered all latents, and perfect ones score 1; paper: DCI of qlae's text,"
         " where they score about a half; code: its released code (%(default)s)"
     ))
-    of.add_argument("--dci-samples", type=int, default=DCI_SAMPLES, metavar="N", help=(
-        "samples that DCI is measured on, at least 10, or 0 for all (%(default)s)"
+    of.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
+        "samples for DCI and other forests and regressions, at least 10, or 0 for all (%(default)s)"
     ))
+    of.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: as many as there are cores")
     of.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
         "latents of other trained models, of the same images in the same order, for UDR"
     ))
     of.add_argument("--seed", type=int, default=0)
+    of.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
     of = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
     of.add_argument("what", choices=LISTINGS, metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
@@ -519,34 +461,46 @@ OFFERED = {
 }
 
 
+def as_json(scored: Scored, **more: Any) -> str:
+    "Scores by name, what they were computed on, and what was left out, as one object."
+    scores = {name: value if math.isfinite(value) else None for name, value in scored.scores.items()}
+    return json.dumps({"scores": scores, "samples": scored.samples, "left_out": scored.left_out, **more}, indent=1)
+
+
 def score_file(given: argparse.Namespace) -> str:  # what is to be printed
     "Read, score, and write the page if one is asked for; `DataError` for what cannot be scored."
     from tabulate import tabulate
 
+    from disentangle_repro.metrics import score
     from disentangle_repro.scores.inputs import DoubtfulInput, doubts
 
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
-    sources, latents = read_pair(given.latents, given.sources)
+    if given.jobs == 0:
+        raise ValueError("--jobs is 0 but must be a number of threads, or -1 for as many as there are cores.")
+    sources, latents = read_pair(given.file, given.sources, given.latents)
     given.discrete = given.discrete or given.categorical
     choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
     models = [pick(path, "latents", True) for path in given.models]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulInput)  # said below the table
-            scored = score(sources, latents, **choices, models=models)
+            scored = score(sources, latents, **choices, models=models, n_jobs=given.jobs)
     except ValueError as error:
-        of_sources = given.sources is not None and str(error).startswith("sources")
-        raise DataError(given.sources if of_sources else given.latents, str(error)) from error
+        of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
+        raise DataError(of_sources or given.file, str(error)) from error
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
-    active = scored.infomec.active
+    active = scored.results["infomec"].active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
+    remarks = doubts(sources, latents, given.discrete, active)
     if given.html:
         with written_whole(given.html) as part:
-            part.write_text(page(scored, given.latents.name, summary), encoding="utf-8")
-    table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
-    return "\n".join([table, "", summary, *doubts(sources, latents, given.discrete, active)])
+            part.write_text(page(scored, given.file.name, summary), encoding="utf-8")
+    if given.json:
+        of_latents = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1]}
+        return as_json(scored, **of_latents, protocol=given.protocol, remarks=remarks)
+    return "\n".join([tabulate(score_rows(scored), HEADERS, disable_numparse=True), "", summary, *remarks])
 
 
 CHECKS = {
@@ -568,6 +522,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     given = command.parse_args(arguments)
     try:
         if given.subcommand == "score":
+            load_extensions()
             print(score_file(given))
         elif given.subcommand in CHECKS:
             load_extensions()

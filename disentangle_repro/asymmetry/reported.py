@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
-from ..core.paper import Measurement, Model, Paper, Table
+from ..core.paper import Measurement, Model, Paper, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 
@@ -54,5 +54,6 @@ PAPER = Paper(
     tables=TABLES,
     scoring="jacobians",
     measurements=(TRUTH,),
+    metrics={"interaction": Score("interaction loss", 1, True)},
     layout="asymmetry/tables.ipynb",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from .errors import check_choice
 from .hyperparameters import Hyperparameters, Setting, merged
@@ -16,7 +16,7 @@ from .run_spec import RunSpec
 from .scale import Scale
 
 # %% auto #0
-__all__ = ['AGGREGATED', 'Record', 'Scoring', 'Entry', 'Setup', 'Table', 'Model', 'Metric', 'Measurement', 'Paper']
+__all__ = ['AGGREGATED', 'Record', 'Scoring', 'Entry', 'Setup', 'Table', 'Model', 'Score', 'Measurement', 'Paper']
 
 # %% ../../nbs/core/11_paper.ipynb #d24112a6
 AGGREGATED = "aggregated"
@@ -54,12 +54,16 @@ class Model:
     own: Hyperparameters = field(default_factory=dict)  # of one that was added: what it has besides, or differently
 
 
-class Metric(NamedTuple):
-    "A column of a paper's tables that no other paper has."
+@dataclass(frozen=True)
+class Score:
+    "A number that models have: how tables print it, and how it is read."
 
     title: str  # as tables print it
     decimals: int = 2
     lower_is_better: bool = False
+    meaning: str = ""  # in a few words
+    range: tuple[float, float] = (0.0, 1.0)
+    chance: str = ""  # its value where latents are independent of the sources
 
 # %% ../../nbs/core/11_paper.ipynb #daf8c1a4
 Record = dict[str, Any]
@@ -99,7 +103,7 @@ class Paper:
     scoring: Scoring = "latents"
     protocols: tuple[str, ...] = ("paper", "code")  # its readings; one where the released code is not implemented
     measurements: tuple[Measurement, ...] = ()
-    metrics: Mapping[str, Metric] = field(default_factory=dict)  # that no other paper has
+    metrics: Mapping[str, Score] = field(default_factory=dict)  # scores that no other paper has, by name
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for
     layout: str = "tables/any_paper.ipynb"  # the notebook of its tables: a path in nbs/, or a file's anywhere
     folder: Path | None = None  # of `reported.csv` and `claims.yaml`; left out: `paper_tables/`

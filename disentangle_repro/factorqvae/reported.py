@@ -11,14 +11,14 @@ from typing import Any
 from torch import nn
 
 from ..baselines.autoencoder import FAMILIES
-from ..core.paper import Model, Paper, Setup, Table
+from ..core.paper import Model, Paper, Score, Setup, Table
 from .settings import DATASETS, SEEDS, SETTINGS
 from ..qlae.reported import PRINTED_DATASETS
 from ..qlae.reported import TITLES as OF_QLAE
 
 # %% auto #0
 __all__ = ['MODELS', 'CODEBOOKS', 'ABLATIONS', 'RUN_AS', 'OWN_TITLES', 'TITLES', 'BY_TREES', 'TABLES', 'FORESTS', 'BOOSTED',
-           'TERMS', 'SETUP', 'BESIDE', 'PAPER', 'strengths_table', 'kernels', 'layers_table', 'our_setup']
+           'TERMS', 'SETUP', 'BESIDE', 'SCORES', 'PAPER', 'strengths_table', 'kernels', 'layers_table', 'our_setup']
 
 # %% ../../nbs/factorqvae/09_reported.ipynb #51426795
 MODELS = ("ae", "beta_vae", "factorvae", "bioae", "qlae", "dvae", "qvae", "factordvae", "factorqvae")
@@ -116,6 +116,10 @@ factorqvae. On the same latents boosted trees give the higher numbers, so the tw
 """
 
 # %% ../../nbs/factorqvae/09_reported.ipynb #cb81d3ed
+SCORES = {
+    **{forest: Score(f"{score.upper()} (forest)") for score, forest in FORESTS.items()},
+    "mse_e4": Score("MSE (1e-4)", 1, True),
+}
 PAPER = Paper(
     key="factorqvae",
     title="Disentanglement with Factor Quantized Variational Autoencoders",
@@ -127,6 +131,7 @@ PAPER = Paper(
     layout="factorqvae/tables.ipynb",
     setup=SETUP,
     our_setup=our_setup,
+    metrics=SCORES,
     elsewhere=FORESTS | BOOSTED,
     beside=BESIDE,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.paper import Measurement, Model, Paper, Table
+from ..core.paper import Measurement, Model, Paper, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 from .agreement import pair_records
@@ -15,7 +15,7 @@ from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'TABLES', 'ON_POINTS',
-           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'PAPER', 'mixture_specs', 'agreement_specs']
+           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'SCORES', 'PAPER', 'mixture_specs', 'agreement_specs']
 
 # %% ../../nbs/psa/12_reported.ipynb #9bdf04eb
 TITLES = {
@@ -89,6 +89,15 @@ AGREEMENT = Measurement("agreement", "Agreement", "psa/measure_agreement.ipynb",
                         note=BY_PAIRS)  # fmt: skip
 
 # %% ../../nbs/psa/12_reported.ipynb #4aa4436d
+SCORES = {
+    "rfid": Score("rFID", 1, True),
+    "cfid": Score("cFID", 1, True),
+    "mbo_i": Score("mBO_i"),
+    "mbo_c": Score("mBO_c"),
+    "aggregate_ratio": Score("aggregates apart", lower_is_better=True),
+    "slot_count_mae": Score("error of the count", lower_is_better=True),
+    "flops_saving_percent_max": Score("operations saved at most (%)", 0),
+}
 PAPER = Paper(
     key="psa",
     title="Identifiable Object-Centric Representation Learning via Probabilistic Slot Attention",
@@ -100,6 +109,7 @@ PAPER = Paper(
     scoring="slots",
     protocols=PROTOCOLS,
     measurements=(MIXTURE, AGREEMENT),
+    metrics=SCORES,
     printed_as=PRINTED_AS,
     layout="psa/tables.ipynb",
 )

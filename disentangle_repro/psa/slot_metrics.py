@@ -57,6 +57,10 @@ class SlotAgreement(NamedTuple):
     smcc: float  # mean Pearson correlation, at most 1
     r2: float  # mean coefficient of determination, at most 1, may be negative
 
+    def to_dict(self) -> dict[str, float]:
+        "Both by name."
+        return self._asdict()
+
 # %% ../../nbs/psa/06_slot_metrics.ipynb #d80c1f02
 def standardized(slots: Float[Tensor, "images *shape"]) -> Float[Tensor, "images *shape"]:
     "Mean 0 and variance 1 over images; zeros where nothing varies."

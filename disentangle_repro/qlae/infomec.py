@@ -23,6 +23,7 @@ from torch import Tensor
 from ..core.errors import check_choice
 from disentangle_repro.scores.inputs import (
     DoubtfulInput,
+    Result,
     check_flags,
     check_matrix,
     check_numbers,
@@ -225,8 +226,8 @@ def explicitness(
     return float(normalized_v_information(sources, latents, **kinds, **choices).mean())
 
 # %% ../../nbs/qlae/02_infomec.ipynb #58a8e5ed
-@dataclass(frozen=True, eq=False)
-class InfoMEC:
+@dataclass(frozen=True, eq=False, repr=False)
+class InfoMEC(Result):
     "The three scores of a representation, with the NMI matrix and the active latents."
 
     infom: float  # modularity, equation 8

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from ..core.hyperparameters import Hyperparameters
 from ..core.paper import AGGREGATED, Table
 from ..core.scale import SCALES
+from ..metrics import METRIC_NAMES, METRICS
 from ..papers import MODEL_NAMES, PAPERS
 from .page import write_page
 from .table_pages import INK, inline_svg
@@ -35,9 +36,7 @@ __all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'SHAPES', 'MARKERS', 
 # %% ../../nbs/report/06_across_papers.ipynb #640dbef8
 SAME = {key: of.elsewhere for key, of in PAPERS.items() if of.scoring == "latents"}  # what their scores are called
 COMPARED: dict[str, dict[str, str]] = {  # by its name here: what a metric is called in each paper's tables
-    "InfoM": dict.fromkeys(SAME, "infom"),
-    "InfoE": dict.fromkeys(SAME, "infoe"),
-    "InfoC": dict.fromkeys(SAME, "infoc"),
+    **{METRIC_NAMES[name]: dict.fromkeys(SAME, name) for name in METRICS["infomec"].scores},
     **{f"{m.upper()} (forests)": {paper: names.get(m, m) for paper, names in SAME.items()} for m in "dic"},
     **{
         f"{m.upper()} (boosted trees)": {paper: of[boosted] for paper, of in SAME.items() if boosted in of}

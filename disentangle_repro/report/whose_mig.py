@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,14 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from ..core.files import project_root, written_whole
-from disentangle_repro.metrics import (
-    beta_vae_score, dci_es, dcimig, explicitness_score, factor_vae_score, infomec, irs, jemmig, mig, mig_sup,
-    modularity_score, nmi_matrix, sap,
-)
+from ..metrics import GENERATOR, LATENTS, METRIC_NAMES, METRICS, Metric, mig, nmi_matrix, sap
 from .page import write_page
 from ..scores.information_gaps import gaps
 
 # %% auto #0
-__all__ = ['VALUE_COUNTS', 'SAMPLES', 'Encoder', 'LESSONS', 'DEFINITIONS', 'RECORD', 'encoders', 'every_score', 'score_table',
-           'nearest_neighbour_mig', 'definition_table', 'write_record', 'read_record', 'record', 'write_whose_mig']
+__all__ = ['VALUE_COUNTS', 'SAMPLES', 'Encoder', 'OPTIONS', 'LESSONS', 'DEFINITIONS', 'RECORD', 'encoders', 'every_score',
+           'score_table', 'nearest_neighbour_mig', 'definition_table', 'write_record', 'read_record', 'record',
+           'with_added', 'write_whose_mig']
 
 # %% ../../nbs/report/08_whose_mig.ipynb #c757a988
 VALUE_COUNTS, SAMPLES = (4, 5, 3), 600
@@ -54,22 +53,24 @@ def encoders(seed: int = 0) -> dict[str, Encoder]:
     }
 
 # %% ../../nbs/report/08_whose_mig.ipynb #0223bf5c
-def every_score(encoder: Encoder, seed: int = 0) -> dict[str, float]:
-    "All scores of a representation that need no other model."
+OPTIONS = {  # smaller than the defaults, for speed
+    "dci_es": {"max_depth": 8},
+    "beta_vae_score": {"pairs": 32, "train": 300, "test": 300},
+    "factor_vae_score": {"size": 32, "train": 300, "test": 300, "variance_samples": 2_000},
+}
+
+
+def every_score(encoder: Encoder, seed: int = 0, metrics: Mapping[str, Metric] = METRICS) -> dict[str, float]:
+    "All scores of a representation that need no other model; D, C and I are those of DCI-ES."
     sources = np.random.default_rng(seed).integers(VALUE_COUNTS, size=(SAMPLES, len(VALUE_COUNTS)))
-    latents, groups = encoder(sources), {"train": 300, "test": 300}
-    info, trees = infomec(sources, latents, discrete=False), dci_es(sources, latents, max_depth=8)
-    of_trees = {name.upper(): getattr(trees, name) for name in "dcies"}
-    return {
-        "InfoM": info.infom, "InfoC": info.infoc, "InfoE": info.infoe, **of_trees,
-        "MIG": mig(sources, latents), "MIG-sup": mig_sup(sources, latents),
-        "modularity": modularity_score(sources, latents), "DCIMIG": dcimig(sources, latents),
-        "JEMMIG": jemmig(sources, latents), "SAP": sap(sources, latents),
-        "SAP, continuous": sap(sources, latents, continuous=True),
-        "explicitness": explicitness_score(sources, latents), "IRS": irs(sources, latents),
-        "beta-VAE": beta_vae_score(encoder, VALUE_COUNTS, pairs=32, **groups),
-        "FactorVAE": factor_vae_score(encoder, VALUE_COUNTS, size=32, variance_samples=2_000, **groups),
-    }  # fmt: skip
+    latents = encoder(sources)
+    given, found = {LATENTS: (sources, latents), GENERATOR: (encoder, VALUE_COUNTS)}, {}
+    for name, metric in metrics.items():
+        if metric.takes in given and name != "dci":
+            result = metric(*given[metric.takes], discrete=False, **OPTIONS.get(name, {}))
+            named = {METRIC_NAMES[score]: value for score, value in metric.numbers(result).items()}
+            found |= {of.upper(): value for of, value in result.to_dict().items()} if name == "dci_es" else named
+    return found | ({"SAP, continuous": sap(sources, latents, continuous=True)} if "sap" in metrics else {})
 
 
 def score_table() -> pd.DataFrame:  # a row a representation, a column a score
@@ -137,10 +138,26 @@ def record() -> None:
     write_record(project_root() / "paper_tables" / RECORD, score_table(), definition_table())
 
 # %% ../../nbs/report/08_whose_mig.ipynb #2dcf5b60
+def with_added(scores: pd.DataFrame) -> pd.DataFrame:
+    "The table with columns of the metrics that it does not have; NaN where one refuses a representation."
+    def missing(metric: Metric) -> bool:
+        return metric.takes in (LATENTS, GENERATOR) and not {of.title for of in metric.scores.values()} <= {*scores}
+
+    def tried(name: str, encoder: Encoder) -> dict[str, float]:  # empty where it refuses a representation
+        with suppress(ValueError):
+            return every_score(encoder, metrics={name: METRICS[name]})
+        return {}
+
+    for name in [name for name, metric in METRICS.items() if missing(metric)]:
+        found = {of: tried(name, encoder) for of, encoder in encoders().items()}
+        scores = scores.join(pd.DataFrame.from_dict(found, orient="index"))
+    return scores
+
+
 def write_whose_mig(site: Path) -> Path:  # the page
     "Write `whose_mig.html`."
     scores, definitions = read_record(project_root() / "paper_tables" / RECORD)
     return write_page(
-        site, "whose_mig.html", "whose_mig.html", "Scores compared", scores=scores, definitions=definitions,
+        site, "whose_mig.html", "whose_mig.html", "Scores compared", scores=with_added(scores), definitions=definitions,
         value_counts=VALUE_COUNTS, samples=SAMPLES, lessons=LESSONS,
     )  # fmt: skip

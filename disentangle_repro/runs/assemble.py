@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder
 from ..data.load import GRIDS, Dataset
+from ..metrics import LATENTS, METRICS
 from ..models import create_model
 from ..papers import PAPERS
 from .evaluate import Evaluation, evaluate, info_probe
@@ -25,7 +27,8 @@ from ..core.run_spec import RunSpec
 
 # %% auto #0
 __all__ = ['SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents',
-           'latent_scoring', 'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
+           'latent_scoring', 'column_scores', 'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion',
+           'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -82,10 +85,25 @@ def latent_scoring(spec: RunSpec) -> dict[str, Any]:
     return spec.part("scoring") | ({"n_trees": 5} if spec.scale == "smoke" else {})
 
 
+def column_scores(
+    spec: RunSpec, model: Autoencoder, sources: Int[Tensor, "n sources"], found: Evaluation
+) -> dict[str, float]:  # by name; empty unless a column was added to a table
+    "Scores of latents that tables of the run's paper have and `evaluate` does not compute."
+    asked = {name for table in PAPERS[spec.paper].every_table() for name in table.metrics} - found.scores.keys()
+    kind = "categorical" if model.categorical else "discrete" if model.discrete else "continuous"
+    how = {"discrete": model.discrete, "categorical": model.categorical, "protocol": spec.protocol, "seed": spec.seed}
+    columns = {}
+    for metric in METRICS.values():
+        if metric.takes == LATENTS and kind in metric.kinds and asked & metric.scores.keys():
+            columns |= metric.numbers(metric(sources.cpu().numpy(), found.latents.cpu().numpy(), **how))
+    return {name: columns[name] for name in columns.keys() & asked}
+
+
 def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation:
-    "The scores of single latents."
+    "The scores of single latents, those of columns that were added to tables among them."
     how = latent_scoring(spec)
-    return evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
+    found = evaluate(model, data, how.pop("samples"), protocol=spec.protocol, seed=spec.seed, **how)
+    return replace(found, scores=found.scores | column_scores(spec, model, data.sources[found.rows], found))
 
 
 def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:

@@ -103,7 +103,7 @@ def infomec_and_dci(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubtfulInput)  # a model knows its kind
         info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
-    scores = {name: getattr(info, name) for name in ("infom", "infoe", "infoc")}
+    scores = info.to_dict()
     trees = {
         "forest": partial(dci, sources[seen], latents[seen], **forest),
         "boosting": partial(dci, sources, model.latent.index(latents)),
@@ -112,7 +112,7 @@ def infomec_and_dci(
     importances = [trees[name](predictor=name, **alike) for name in predictors]
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
-        scores |= {f"{score}{suffix}": getattr(importance, score) for score in ("d", "i", "c")}
+        scores |= {f"{score}{suffix}": value for score, value in importance.to_dict().items()}
     return LatentScores(scores, info, importances[0].importance)
 
 

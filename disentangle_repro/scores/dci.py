@@ -21,11 +21,12 @@ from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
-from .inputs import check_numbers, check_sources_latents
+from .inputs import Result, check_numbers, check_sources_latents
 
 # %% auto #0
-__all__ = ['OFFERED', 'HELD_OUT', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit', 'fit_forest',
-           'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources', 'dci']
+__all__ = ['OFFERED', 'HELD_OUT', 'MAX_SAMPLES', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit',
+           'fit_forest', 'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources',
+           'drawn_rows', 'dci']
 
 # %% ../../nbs/scores/05_dci.ipynb #f6ed327f
 def truncated_votes(
@@ -149,8 +150,8 @@ def check_training_rows(sources: Int[np.ndarray, "train sources"]) -> None:
         raise ValueError(f"sources has one value only in {where}: more samples are needed.")
 
 # %% ../../nbs/scores/05_dci.ipynb #e9d8cb55
-@dataclass(frozen=True, eq=False)
-class DCI:
+@dataclass(frozen=True, eq=False, repr=False)
+class DCI(Result):
     "The scores of Eastwood & Williams (2018), with the importance matrix and the depths."
 
     d: float  # disentanglement, 0 to 1
@@ -158,6 +159,7 @@ class DCI:
     c: float  # completeness, 0 to 1
     importance: Float[np.ndarray, "latents sources"]  # each column sums to 1, or to 0 where no latent helps
     depths: Int[np.ndarray, " sources"]  # of the trees that predict each source
+    samples: int  # that trees were grown and held out on
 
 # %% ../../nbs/scores/05_dci.ipynb #ed5cfaed
 def fit_sources(
@@ -168,14 +170,28 @@ def fit_sources(
     seed: int,
     n_trees: int = 100,
     max_features: str | None = None,  # of a forest
+    n_jobs: int = -1,  # sources at once; -1: as many as there are cores
 ) -> list[SourceFit]:  # one per source
     "Split the rows and fit a predictor to each source."
     train, rest = split_rows(sources, HELD_OUT[predictor], seed)
     check_training_rows(sources[train])
     fit = delayed(partial(fit_forest, max_features=max_features) if predictor == "forest" else fit_boosting)
     jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
-    fits = Parallel(n_jobs=-1, prefer="threads", return_as="generator")(jobs)
+    fits = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs)
     return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
+
+# %% ../../nbs/scores/05_dci.ipynb #ebcbdd9b
+MAX_SAMPLES = {"field": 10_000, "paper": 0, "code": 0}  # 0: all
+
+
+def drawn_rows(n: int, max_samples: int, seed: int) -> Int[np.ndarray, " rows"]:
+    "Row numbers, in rising order: all, or `max_samples` drawn at random; `ValueError` for less than 10 that is not 0."
+    check_numbers(0, max_samples=max_samples)
+    if 0 < max_samples < 10:
+        raise ValueError(f"max_samples is {max_samples} but must be 0, for all, or at least 10.")
+    if max_samples in (0, n) or max_samples > n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).permutation(n)[:max_samples])
 
 # %% ../../nbs/scores/05_dci.ipynb #5ae61b42
 def dci(
@@ -187,6 +203,8 @@ def dci(
     protocol: Literal["field", "paper", "code"] = "field",  # of the forest: whose procedure
     seed: int = 0,  # of the split and of the trees
     n_trees: int = 100,  # of a forest; of boosting, for each value of a source
+    max_samples: int | None = None,  # drawn at random where there are more; 0: all; left out: the protocol's
+    n_jobs: int = -1,  # sources at once, each in a thread; -1: as many as there are cores
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
@@ -197,17 +215,24 @@ def dci(
     there a split is offered the square root of their number, D and C of perfect latents are 0.4 to 0.6 with 1,000
     samples and 0.7 to 0.8 with 10,000, and depend on the number of latents; use them to compare with these papers.
     Boosting: scikit-learn's gradient boosted trees, a third held out, the same under each protocol. Forest and
-    boosting are not comparable. At least 10 samples, two sources and two latents; `ValueError` otherwise, and where
-    `check_sources_latents` or `depth_rule` raise it.
+    boosting are not comparable. Of more than 10,000 samples `protocol="field"` uses 10,000, drawn at random by `seed`,
+    unless `max_samples` says otherwise; the others use all. `.samples` of the result is the number used. At least 10
+    samples, two sources and two latents; `ValueError` otherwise, and where `check_sources_latents`, `depth_rule` or
+    `drawn_rows` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
     check_numbers(1, n_trees=n_trees)
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r} but must be a number of threads, or -1 for as many as there are cores.")
     max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
     sources, latents = check_sources_latents(sources, latents)
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    fits = fit_sources(sources, latents, predictor, max_depth, seed, n_trees, OFFERED[protocol])
+    rows = drawn_rows(len(sources), MAX_SAMPLES[protocol] if max_samples is None else max_samples, seed)
+    how = {"n_trees": n_trees, "max_features": OFFERED[protocol], "n_jobs": n_jobs}
+    fits = fit_sources(sources[rows], latents[rows], predictor, max_depth, seed, **how)
     importance = np.stack([fit.importance for fit in fits], axis=1).clip(min=0)
     accuracy, depths = np.mean([fit.accuracy for fit in fits]), np.array([fit.depth for fit in fits])
-    return DCI(disentanglement(importance), float(accuracy), completeness(importance), importance, depths)
+    scores = disentanglement(importance), float(accuracy), completeness(importance)
+    return DCI(*scores, importance, depths, len(rows))

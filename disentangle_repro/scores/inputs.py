@@ -15,7 +15,8 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['LARGEST', 'FEW_SAMPLES', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
-           'check_sources_latents', 'DoubtfulInput', 'doubts', 'check_flags', 'check_numbers', 'check_fractions']
+           'check_sources_latents', 'DoubtfulInput', 'doubts', 'check_flags', 'check_numbers', 'check_fractions',
+           'Result']
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -169,3 +170,20 @@ def check_fractions(**fractions: float) -> None:
     for name, fraction in fractions.items():
         if not (isinstance(fraction, Real) and 0 < fraction < 1):
             raise ValueError(f"{name} is {fraction!r} but must be a fraction, between 0 and 1.")
+
+# %% ../../nbs/scores/01_inputs.ipynb #302d8da7
+class Result:
+    "Base of the dataclasses that metrics return."
+
+    def to_dict(self) -> dict[str, float]:
+        "The scores by name; arrays and counts are attributes."
+        return {name: float(value) for name, value in vars(self).items() if isinstance(value, float)}
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={value:.3f}" for name, value in self.to_dict().items()]
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                parts.append(f"{name}=<{' x '.join(map(str, value.shape))}>")
+            elif name not in self.to_dict():
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"

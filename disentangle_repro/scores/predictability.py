@@ -22,7 +22,7 @@ from ..core.errors import check_choice
 from .dci import HELD_OUT, check_training_rows, forest_by_depth, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from .inputs import check_flags, check_fractions, check_numbers, check_sources_latents
+from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
 
 # %% auto #0
 __all__ = ['squared_correlations', 'machine_accuracy', 'single_accuracies', 'sap', 'area_under_curve', 'source_areas',
@@ -181,8 +181,8 @@ def forest_curve(
     return errors, importance[accuracy.argmax()], float(np.mean(rest[1] != values[counts.argmax()]))
 
 # %% ../../nbs/scores/08_predictability.ipynb #e6c998cc
-@dataclass(frozen=True, eq=False)
-class DCIES:
+@dataclass(frozen=True, eq=False, repr=False)
+class DCIES(Result):
     "The scores of Eastwood et al. (2023), and what they were computed from."
 
     d: float  # disentanglement, 0 to 1

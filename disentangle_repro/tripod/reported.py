@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..core.device import make_generator
-from ..core.paper import AGGREGATED, Measurement, Metric, Model, Paper, Setup, Table
+from ..core.paper import AGGREGATED, Measurement, Model, Paper, Score, Setup, Table
 from ..qlae.reported import PRINTED_DATASETS, numbered_sources, sizes
 from ..qlae.reported import TERMS as QLAE_TERMS
 from ..qlae.reported import TITLES as OF_QLAE
@@ -125,7 +125,7 @@ PAPER = Paper(
     seeds=SEEDS,
     tables=(TABLE_1,),
     measurements=(TIMES,),
-    metrics={"s": Metric("Seconds", 3, True), "s_ratio": Metric("Seconds / QLAE", lower_is_better=True)},
+    metrics={"s": Score("Seconds", 3, True), "s_ratio": Score("Seconds / QLAE", lower_is_better=True)},
     layout="tripod/tables.ipynb",
     setup=SETUP,
     our_setup=our_setup,

@@ -31,5 +31,3 @@ def refused(sources: np.ndarray, latents: np.ndarray, slots: np.ndarray) -> None
     udr([latents, latents], protocol="text")  # type: ignore[arg-type]
     smcc(slots, slots, protocol="text")  # type: ignore[arg-type]
     sis(slots, slots, predictor="tree")  # type: ignore[arg-type]
-    torchmetrics.DCI(predictor="tree")  # type: ignore[arg-type]
-    torchmetrics.SMCC(protocol="text")  # type: ignore[arg-type]

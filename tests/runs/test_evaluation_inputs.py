@@ -1,6 +1,5 @@
 "What scores are computed from: scenes that nobody trained on, and codes by their places where boosted trees look."
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from disentangle_repro.data.load import Dataset, load_dataset
 from disentangle_repro.models import create_model
 from disentangle_repro.runs import evaluate as evaluation
 from disentangle_repro.runs import slots
+from disentangle_repro.scores.dci import DCI
 
 
 def numbered_file(n=100):
@@ -46,7 +46,7 @@ def test_boosted_trees_get_places_in_the_codebook_and_the_forest_values(model, m
 
     def watched(sources, latents, *, predictor, **how):
         seen[predictor] = np.asarray(latents)
-        return SimpleNamespace(d=0.0, i=0.0, c=0.0, importance=np.zeros((12, 6)))
+        return DCI(0.0, 0.0, 0.0, np.zeros((12, 6)), np.zeros(6, int), len(latents))
 
     monkeypatch.setattr(evaluation, "dci", watched)
     data = load_dataset("shapes3d", n=150)

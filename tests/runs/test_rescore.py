@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from disentangle_repro.runs import rescore as rescoring
 from disentangle_repro.runs.assemble import score
 from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
+from disentangle_repro.scores.dci import DCI
 from disentangle_repro.study.first import PARTS, trainings
 from disentangle_repro.train.store import Store, digest, project_store, write_record
 
@@ -29,8 +29,9 @@ def quick_trees(monkeypatch):
 
     def quick(sources, latents, *, predictor, protocol, seed, n_trees):
         latents = np.asarray(latents)
-        found = {"d": np.tanh(latents).mean().item(), "i": len(latents) / 150, "c": n_trees * (predictor == "forest")}
-        return SimpleNamespace(**found, importance=np.zeros((latents.shape[1], sources.shape[1])))
+        scores = np.tanh(latents).mean().item(), len(latents) / 150, float(n_trees * (predictor == "forest"))
+        n = sources.shape[1]
+        return DCI(*scores, np.zeros((latents.shape[1], n)), np.zeros(n, int), len(latents))
 
     monkeypatch.setattr(evaluate, "dci", quick)
 

@@ -5,7 +5,6 @@ import time
 import tracemalloc
 import warnings
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +30,7 @@ from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, no
 from disentangle_repro.runs import assemble
 from disentangle_repro.runs import evaluate as evaluation
 from disentangle_repro.runs.evaluate import evaluate, info_probe
+from disentangle_repro.scores.dci import DCI
 
 # ---- the released files, each in plain scikit-learn
 
@@ -233,7 +233,8 @@ def test_the_command_line_takes_indices(tmp_path, monkeypatch, capsys):
 
 
 def no_trees(sources, latents, **_):
-    return SimpleNamespace(d=0.0, i=0.0, c=0.0, importance=np.zeros((latents.shape[1], sources.shape[1])))
+    n = sources.shape[1]
+    return DCI(0.0, 0.0, 0.0, np.zeros((latents.shape[1], n)), np.zeros(n, int), len(sources))
 
 
 def test_draws_are_scored_where_they_are_asked_for(monkeypatch):

@@ -1,5 +1,6 @@
 "The command disentangle-repro: what it reads, prints, writes and refuses."
 
+import json
 import pickle
 import re
 import subprocess
@@ -12,18 +13,8 @@ import pandas as pd
 import pytest
 
 from disentangle_repro import __version__, command, metrics
-from disentangle_repro.command import (
-    CHAPTERS,
-    CHECKS,
-    DCI_SAMPLES,
-    LISTINGS,
-    intervention_scores,
-    main,
-    read_arrays,
-    read_pair,
-    score,
-)
-from disentangle_repro.metrics import dci, infomec
+from disentangle_repro.command import CHAPTERS, CHECKS, LISTINGS, main, read_arrays, read_pair
+from disentangle_repro.metrics import DCI_SAMPLES, dci, infomec, score
 
 SMALL = ["--dci-samples", "60"]
 EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
@@ -82,7 +73,7 @@ def refused(capsys, *arguments):
     ],
 )
 def test_every_kind_of_file_gives_the_same_numbers(files, both, pair):
-    sources, latents = read_pair(*(name and Path(name) for name in pair))
+    sources, latents = read_pair(Path(pair[0]), pair[1])
     np.testing.assert_array_equal(sources, both[0])
     np.testing.assert_array_equal(latents, both[1])
 
@@ -106,9 +97,9 @@ def test_scores_are_those_of_the_functions(both):
     sources, latents = both
     scored = score(sources, latents, dci_samples=0, seed=3)
     info, trees = infomec(sources, latents, discrete=False, seed=3), dci(sources, latents, seed=3)
-    assert (scored.infomec.infom, scored.infomec.infoe, scored.infomec.infoc) == (info.infom, info.infoe, info.infoc)
-    assert (scored.dci.d, scored.dci.i, scored.dci.c) == (trees.d, trees.i, trees.c)
-    assert scored.samples == scored.dci_samples == 200 < DCI_SAMPLES
+    assert scored.results["infomec"].to_dict() == info.to_dict() == {n: scored.scores[n] for n in info.to_dict()}
+    assert scored.results["dci"].to_dict() == trees.to_dict() == {n: scored.scores[n] for n in trees.to_dict()}
+    assert scored.samples["infomec"] == scored.samples["dci"] == 200 < DCI_SAMPLES
 
 
 def test_the_table_says_scores_and_samples(files, both, capsys):
@@ -143,25 +134,28 @@ def test_the_default_is_the_fields_dci_and_the_texts_infomec(files, both, capsys
 def test_every_score_is_that_of_its_function(both):
     sources, latents = both
     models = [latents[:, ::-1], latents**3]
-    found = {o.name: o for o in score(sources, latents, dci_samples=60, seed=2, protocol="code", models=models).others}
+    scored = score(sources, latents, dci_samples=60, seed=2, protocol="code", models=models)
     rows = np.sort(np.random.default_rng(2).permutation(200)[:60])
-    of_all = {"MIG": metrics.mig, "MIG-sup": metrics.mig_sup, "modularity": metrics.modularity_score,
-              "DCIMIG": metrics.dcimig, "JEMMIG": metrics.jemmig, "IRS": metrics.irs}  # fmt: skip
+    of_all = {"mig": metrics.mig, "mig_sup": metrics.mig_sup, "modularity": metrics.modularity_score,
+              "dcimig": metrics.dcimig, "jemmig": metrics.jemmig, "irs": metrics.irs}  # fmt: skip
     for name, function in of_all.items():
-        assert found[name].value == function(sources, latents) and found[name].samples == 200
+        assert scored.scores[name] == function(sources, latents) and scored.samples[function.__name__] == 200
     some = sources[rows], latents[rows]
-    assert found["SAP"].value == metrics.sap(*some, seed=2) and found["SAP"].samples == 60
-    assert found["explicitness"].value == metrics.explicitness_score(*some, protocol="code", seed=2)
-    assert found["E"].value == metrics.dci_es(*some, seed=2).e and found["S"].value == 2 / 3
-    assert found["UDR"].value == metrics.udr([latents, *models])[0]
+    assert scored.scores["sap"] == metrics.sap(*some, seed=2) and scored.samples["sap"] == 60
+    assert scored.scores["explicitness"] == metrics.explicitness_score(*some, protocol="code", seed=2)
+    assert scored.scores["d"] == dci(*some, protocol="code", seed=2).d
+    assert scored.scores["dci_es_e"] == metrics.dci_es(*some, seed=2).e and scored.scores["dci_es_s"] == 2 / 3
+    assert scored.scores["udr"] == metrics.udr([latents, *models], protocol="code")[0]
+    assert scored.to_dict() == scored.scores and scored.left_out == {}
 
 
 def test_scores_of_generators_need_a_complete_grid(both):
     sources, latents = both
-    assert [o.name for o in intervention_scores(sources, latents, 0)] == ["IRS", "beta-VAE", "FactorVAE"]
     some = sources.any(axis=1)
-    values = {o.name: o.value for o in intervention_scores(sources[some], latents[some], 0)}
-    assert values["IRS"] is not None and values["beta-VAE"] is None and values["FactorVAE"] is None
+    assert {"irs", "beta_vae_score", "factor_vae_score"} <= score(sources, latents, dci_samples=60).scores.keys()
+    found = score(sources[some], latents[some], dci_samples=60)
+    assert "irs" in found.scores and {"beta_vae_score", "factor_vae_score"} == found.left_out.keys()
+    assert "a generator needs all of them" in found.left_out["beta_vae_score"]
 
 
 def test_what_one_source_or_one_latent_does_not_allow_is_left_out_with_its_reason(files, both, capsys):
@@ -169,28 +163,32 @@ def test_what_one_source_or_one_latent_does_not_allow_is_left_out_with_its_reaso
     main(["score", "one.npz", "--html", "one.html", *SMALL])
     printed = capsys.readouterr().out
     assert re.search("MIG +one latent", printed) and re.search("SAP +predicted", printed)
-    assert "Left out: DCI, E, S. sources has 1 columns and latents has 3" in printed
+    assert "Left out: DCI, DCI-ES. sources has 1 columns and latents has 3" in printed
     assert "Left out: MIG-sup. sources has 1 column" in printed and "Left out: MIG-sup" in Path("one.html").read_text()
     np.savez("one.npz", sources=both[0], latents=both[1][:, :1])
     main(["score", "one.npz", *SMALL])
     assert "Left out: MIG. latents has 1 column" in capsys.readouterr().out
 
 
-def test_columns_of_words_are_named_and_those_of_truth_values_taken(files, capsys):
+def test_latents_in_words_are_named_and_truth_values_taken(files, capsys):
     table = pd.DataFrame({"latent_0": [0.5, 1.5], "latent_1": [True, False], "source_0": ["round", "flat"]})
     table.to_csv("mixed.csv", index=False)
     np.testing.assert_array_equal(command.pick(Path("mixed.csv"), "latents", False), [[0.5, 1], [1.5, 0]])
-    assert "mixed.csv: column 'source_0' holds 'round': needed are numbers" in refused(capsys, "score", "mixed.csv")
+    np.testing.assert_array_equal(command.pick(Path("mixed.csv"), "sources", False), [[1], [0]])
+    table.assign(latent_0=["a", "b"]).to_csv("words.csv", index=False)
+    assert "words.csv: column 'latent_0' holds 'a': needed are numbers" in refused(capsys, "score", "words.csv")
 
 
 def test_indices_in_no_order_have_the_scores_of_counts_alone(both):
     sources, latents = both
     indices = np.digitize(latents, [-1, 0, 1])
-    found = {o.name: o.value for o in score(sources, indices, discrete=True, categorical=True, dci_samples=60).others}
-    assert list(found) == ["MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG"]
-    renamed = np.array([100, -5, 3, 7])[indices]
-    again = {o.name: o.value for o in score(sources, renamed, discrete=True, categorical=True, dci_samples=60).others}
-    assert again == pytest.approx(found)
+    kind = {"discrete": True, "categorical": True, "dci_samples": 60}
+    found = score(sources, indices, **kind)
+    counts = {"mig", "mig_sup", "modularity", "dcimig", "jemmig"}
+    assert found.scores.keys() == {"infom", "infoe", "infoc", "d", "i", "c", *counts}
+    assert {*found.left_out.values()} == {"latents are categorical: needed are continuous or discrete ones."}
+    renamed = score(sources, np.array([100, -5, 3, 7])[indices], **kind).scores
+    assert {name: renamed[name] for name in counts} == pytest.approx({name: found.scores[name] for name in counts})
 
 
 def test_other_models_come_as_files(files, both, capsys):
@@ -202,6 +200,63 @@ def test_other_models_come_as_files(files, both, capsys):
     assert re.search(f"UDR +like the other models +{value:.3f} +200\n", capsys.readouterr().out)
     np.save("short.npy", latents[:9])
     assert "has 9 rows and the first has 200" in refused(capsys, "score", "both.npz", "--models", "short.npy", *SMALL)
+
+
+def test_one_json_object_has_scores_samples_and_reasons(files, both, capsys):
+    main(["score", "both.npz", "--json", *SMALL])
+    found = json.loads(capsys.readouterr().out)
+    whole = score(both[0], both[1], dci_samples=60)
+    assert found["scores"] == whole.scores and found["samples"] == whole.samples and found["left_out"] == {}
+    assert (found["latents"], found["active"], found["sources"]) == ("continuous", [True] * 3, 2)
+    assert found["protocol"] == "field" and found["remarks"] == []
+
+
+def test_a_score_that_is_no_number_is_null(both):
+    scored = score(*both, dci_samples=60)
+    scored.scores["mig"] = float("nan")
+    assert json.loads(command.as_json(scored))["scores"]["mig"] is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["named.npz", "--latents", "z", "--sources", "factors"],
+        ["latents.npy", "--sources", "named.npz:factors"],
+        ["named.h5", "--latents", "z", "--sources", "factors"],
+        ["named.csv", "--latents", "z", "--sources", "factor"],
+        ["named.csv", "--latents", "z", "--sources", "sources.csv"],
+    ],
+)
+def test_arrays_and_columns_have_the_names_that_are_given(files, both, capsys, arguments):
+    sources, latents = both
+    np.savez("named.npz", z=latents, factors=sources)
+    with h5py.File("named.h5", "w") as file:
+        file["z"], file["factors"] = latents, sources
+    columns = {f"z{j}": z for j, z in enumerate(latents.T)} | {f"factor {i}": s for i, s in enumerate(sources.T)}
+    pd.DataFrame(columns).assign(note=1).to_csv("named.csv", index=False, float_format="%.18g")
+    main(["score", *arguments, "--json", *SMALL])
+    assert json.loads(capsys.readouterr().out)["scores"] == score(sources, latents, dci_samples=60).scores
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5", "csv"])
+def test_sources_in_words_are_categorical_factors(files, both, capsys, kind):
+    sources, latents = both
+    words = np.column_stack([np.array(["ball", "cone", "cube"])[sources[:, 0]], sources[:, 1].astype(str)])
+    if kind == "npz":
+        np.savez("worded.npz", latents=latents, sources=words)
+    elif kind == "h5":
+        with h5py.File("worded.h5", "w") as file:
+            file["latents"], file["sources"] = latents, words.astype(object)
+    else:
+        table = pd.DataFrame(latents, columns=["latent 0", "latent 1", "latent 2"])
+        table.assign(source_0=words[:, 0], source_1=words[:, 1]).to_csv("worded.csv", index=False, float_format="%.18g")
+    main(["score", f"worded.{kind}", "--json", *SMALL])
+    assert json.loads(capsys.readouterr().out)["scores"] == score(sources, latents, dci_samples=60).scores
+
+
+def test_a_missing_word_is_named(files, capsys):
+    Path("gap.csv").write_text("latent_0,source_0\n0.5,round\n0.7,\n0.2,flat\n")
+    assert "gap.csv: column 'source_0' has no value in row 1" in refused(capsys, "score", "gap.csv")
 
 
 def test_a_doubtful_kind_of_latent_is_remarked(files, both, capsys):
@@ -223,7 +278,7 @@ def test_the_page_needs_no_other_file(files):
 def test_row_numbers_that_pandas_writes_are_no_latent(files, both):
     _, latents = both
     pd.DataFrame(latents, columns=["z0", "z1", "z2"]).to_csv("indexed.csv")
-    np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), Path("sources.npy"))[1], latents)
+    np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), "sources.npy")[1], latents)
 
 
 def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both, capsys):
@@ -256,6 +311,10 @@ def test_what_infomec_would_warn_of_is_printed_once(files, both, capsys):
         (["nan.npy", "--sources", "sources.npy"], "nan.npy: latents[7, 1] is nan: every entry must be finite"),
         (["words.csv", "--sources", "sources.npy"], "words.csv: column 'a' holds 'x': needed are numbers"),
         (["words.csv"], "words.csv: holds columns 'a', 'b': needed are sources"),
+        (["both.npz", "--latents", "z"], "holds 'latents', 'sources': needed is 'z', which --latents names"),
+        (["both.npz", "--sources", "labels"], "holds 'latents', 'sources': needed is 'labels', which --sources names"),
+        (["both.npz", "--sources", "other.npz:z"], "other.npz: holds 'labels': needed is 'z', which --sources names"),
+        (["both.npz", "--jobs", "0"], "--jobs is 0 but must be a number of threads"),
         (["both.npz", "--sources", "partial.csv"], "partial.csv: holds 'latents', 'hue', 'shape': needed are sources"),
         (["short.npy", "--sources", "sources.npy"], "short.npy: latents has 9 rows but sources has 200"),
         (["both.npz", "--protocol", "papers"], "invalid choice: 'papers'"),

@@ -1,0 +1,243 @@
+"The registry of metrics: what it says of each is true, and an added one is wherever the project's own are."
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from disentangle_repro import command, metrics
+from disentangle_repro.core.extensions import remember
+from disentangle_repro.core.paper import Score
+from disentangle_repro.metrics import (
+    GENERATOR,
+    LATENTS,
+    METRIC_NAMES,
+    METRICS,
+    MODELS,
+    Metric,
+    add_metric,
+    dci,
+    list_metrics,
+    score,
+)
+from disentangle_repro.papers import PAPERS, REGISTRIES, add_column
+from disentangle_repro.scores.dci import MAX_SAMPLES
+
+OF_LATENTS = {name: of for m in METRICS.values() if m.takes in (LATENTS, GENERATOR) for name, of in m.scores.items()}
+
+
+@pytest.fixture
+def registries():
+    restore = remember(*REGISTRIES)
+    yield
+    restore()
+
+
+def ranges(sources, latents):
+    "One minus how much of the widest latent's range the narrowest has."
+    widths = np.ptp(np.asarray(latents), axis=0)
+    if not widths.all():
+        raise ValueError("latents has a constant column: ranges needs none.")
+    return 1 - widths.min() / widths.max()
+
+
+OF_RANGES = Metric("ranges", ranges, {"narrowest": Score("range of ranges", meaning="equal units")}, "a test")
+
+
+def representation(n=2_000, noise=0.1):
+    generator = np.random.default_rng(0)
+    sources = generator.integers([3, 4, 5], size=(n, 3))
+    return sources, np.column_stack([sources + noise * generator.normal(size=(n, 3)), generator.normal(size=(n, 3))])
+
+
+# what entries say
+
+
+@pytest.fixture(scope="module")
+def of_noise():
+    sources, latents = representation()
+    return score(sources, latents[:, 3:], dci_samples=500).scores
+
+
+@pytest.mark.parametrize("name", OF_LATENTS)
+def test_scores_of_noise_are_what_is_said_of_chance(of_noise, name):
+    said, value = OF_LATENTS[name].chance, of_noise[name]
+    low, high = OF_LATENTS[name].range
+    assert low - 0.05 <= value <= high and said
+    if said == "about 0":
+        assert abs(value) < 0.1
+    elif said.startswith("above 0"):
+        assert value > 0.02
+    elif said == "at least 1 / sources":
+        assert value > 1 / 3 - 0.1
+    elif said == "0.5":
+        assert abs(value - 0.5) < 0.05
+
+
+def test_what_functions_take_is_what_entries_say():
+    for name, metric in METRICS.items():
+        first = list(inspect.signature(metric.function).parameters)[: len(metric.takes)]
+        assert tuple(first) == metric.takes and name == metric.function.__name__
+        assert ("protocol" in metric.choices) == bool(metric.protocols)
+
+
+def test_every_score_is_listed_once_and_has_its_title():
+    names = [name for metric in METRICS.values() for name in metric.scores]
+    assert sorted(names) == sorted({*names}) == sorted(list_metrics().index)
+    assert all(METRIC_NAMES[name] == of.title for m in METRICS.values() for name, of in m.scores.items())
+    assert {name for paper in PAPERS.values() for t in paper.every_table() for name in t.metrics} <= {*METRIC_NAMES}
+
+
+def test_every_metric_of_arrays_has_a_class():
+    classes = pytest.importorskip("disentangle_repro.torchmetrics").with_class()
+    assert {of.name for of in METRICS.values() if {"generator", "decoder", "images"}.isdisjoint(of.takes)} == {
+        of.name for of in classes.values()
+    }
+
+
+def test_registered_functions_are_public():
+    assert {name for name in METRICS} <= {*metrics.__all__}
+
+
+# results
+
+
+def test_results_are_numbers_by_name_and_a_short_text():
+    sources, latents = representation(300)
+    found = dci(sources, latents, n_trees=5)
+    assert found.to_dict() == {"d": found.d, "i": found.i, "c": found.c}
+    assert re.fullmatch(r"DCI\(d=\d\.\d{3}, i=.*, importance=<6 x 3>, depths=<3>, samples=300\)", repr(found))
+    info = metrics.infomec(sources, latents, discrete=False)
+    assert list(info.to_dict()) == ["infom", "infoe", "infoc"] and len(repr(info)) < 100
+    assert list(metrics.dci_es(sources, latents).to_dict()) == list("dcies")
+    assert repr(score(sources, latents, dci_samples=50)).startswith("Scored(infom=")
+
+
+# DCI of many samples
+
+
+def test_the_fields_forest_sees_some_of_many_samples_and_the_papers_all(monkeypatch):
+    sources, latents = representation(600)
+    monkeypatch.setitem(MAX_SAMPLES, "field", 100)
+    rows = np.sort(np.random.default_rng(3).permutation(600)[:100])
+    some, same = dci(sources, latents, seed=3, n_trees=5), dci(sources[rows], latents[rows], seed=3, n_trees=5)
+    assert some.samples == 100 and some.to_dict() == same.to_dict()
+    assert dci(sources, latents, n_trees=5, max_samples=0).samples == 600
+    for protocol in ("paper", "code"):
+        assert dci(sources, latents, protocol=protocol, n_trees=5).samples == 600
+    assert dci(sources, latents, protocol="paper", n_trees=5, max_samples=200).samples == 200
+
+
+def test_the_fields_limit_is_ten_thousand():
+    assert MAX_SAMPLES == {"field": 10_000, "paper": 0, "code": 0}
+
+
+def test_threads_do_not_change_a_forest():
+    sources, latents = representation(300)
+    one, two = (dci(sources, latents, n_trees=5, n_jobs=n) for n in (1, 2))
+    assert one.to_dict() == two.to_dict() and (one.importance == two.importance).all()
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"n_jobs": 0}, "n_jobs is 0 but must be a number of threads"),
+        ({"max_samples": 5}, "max_samples is 5 but must be 0, for all, or at least 10"),
+        ({"max_samples": 0.5}, "max_samples is 0.5 but must be an integer"),
+    ],
+)
+def test_wrong_choices_are_named(beyond_annotations, choice, message):
+    with pytest.raises(ValueError, match=message):
+        dci(*representation(100), **choice)
+
+
+# adding
+
+
+def test_an_added_metric_is_where_the_others_are(registries, tmp_path, monkeypatch, capsys):
+    add_metric(OF_RANGES)
+    sources, latents = representation(300)
+    latents = latents * [1, 1, 1, 1, 1, 9]
+    expected = ranges(sources, latents)
+    assert score(sources, latents, dci_samples=50).scores["narrowest"] == expected
+    assert list_metrics().loc["narrowest", ["title", "meaning"]].tolist() == ["range of ranges", "equal units"]
+    np.savez(tmp_path / "both.npz", sources=sources, latents=latents)
+    command.main(["score", str(tmp_path / "both.npz"), "--dci-samples", "50"])
+    assert re.search(rf"range of ranges +equal units +{expected:.3f} +300\n", capsys.readouterr().out)
+    command.main(["metrics"])
+    assert "range of ranges" in capsys.readouterr().out
+
+
+def test_an_added_metric_has_a_class(registries):
+    torchmetrics = pytest.importorskip("disentangle_repro.torchmetrics")
+    add_metric(OF_RANGES)
+    sources, latents = representation(300)
+    metric = torchmetrics.Ranges()
+    for rows in np.split(np.arange(300), 3):
+        metric.update(latents=latents[rows], sources=sources[rows])
+    assert float(metric.compute()) == ranges(sources, latents)
+    with pytest.raises(ValueError, match="update got arrays 1 in order: needed are sources, latents"):
+        metric.update(sources)
+    with pytest.raises(TypeError, match="missing discrete"):
+        torchmetrics.InfoMEC()
+
+
+def test_a_column_is_computed_by_runs_and_printed_by_tables(registries):
+    from disentangle_repro.core.scale import SCALES
+    from disentangle_repro.data import load_dataset
+    from disentangle_repro.models import create_model
+    from disentangle_repro.plan.request import Request
+    from disentangle_repro.plan.specs import run_spec
+    from disentangle_repro.runs.assemble import score as score_run
+
+    spec = run_spec("qlae", "ae", "shapes3d", Request(SCALES["smoke"]))
+    data, model = load_dataset("shapes3d", n=150), create_model("ae", dataset="shapes3d", width=0.1)
+    before = score_run(spec, model, data)
+    add_metric(OF_RANGES)
+    for name in ("narrowest", "mig"):
+        add_column("qlae", name, tables=("12",))
+    found = score_run(spec, model, data)
+    sources, latents = data.sources[found.rows].numpy(), found.latents.numpy()
+    more = {"narrowest": ranges(sources, latents), "mig": metrics.mig(sources, latents)}
+    assert found.scores == before.scores | more
+    assert run_spec("qlae", "ae", "shapes3d", Request(SCALES["smoke"])).id == spec.id, "a column renames runs"
+    (table,) = (t for t in PAPERS["qlae"].tables if t.number == "12")
+    assert table.metrics[-2:] == ("narrowest", "mig") and "mig" not in PAPERS["qlae"].tables[0].metrics
+
+
+def test_an_added_metric_is_among_scores_compared(registries, monkeypatch):
+    from disentangle_repro.core.files import project_root
+    from disentangle_repro.report import whose_mig
+
+    recorded, _ = whose_mig.read_record(project_root() / "paper_tables" / whose_mig.RECORD)
+    assert whose_mig.with_added(recorded) is recorded
+    add_metric(OF_RANGES)
+    shown = whose_mig.with_added(recorded)
+    assert list(shown) == [*recorded, "range of ranges"]
+    assert 0 < shown.loc["two sources in one latent", "range of ranges"] < 1
+    assert np.isnan(shown.loc["and three constant latents", "range of ranges"]), "a refusal is not a number"
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda: add_metric(METRICS["mig"]), "function is 'mig' but that name is taken"),
+        (lambda: add_metric(Metric("x", lambda s, z: 0.0, {"x": Score("x")}, "")), "function is '<lambda>' but must"),
+        (lambda: add_metric(Metric("x", ranges, {"mig": Score("x")}, "")), "scores is 'mig' but that name is taken"),
+        (lambda: add_column("qlae", "beauty"), "score is 'beauty' but must be one of"),
+        (lambda: add_column("qlae", "smcc"), "score is 'smcc' but must be one of"),
+        (lambda: add_column("psa", "mig"), "paper is 'psa' but must be one of 'qlae', 'tripod', 'factorqvae'"),
+        (lambda: add_column("qlae", "infom"), "tables is"),
+        (lambda: add_column("qlae", "mig", tables=("99",)), "tables is '99' but must be one of"),
+    ],
+)
+def test_what_will_not_do_is_refused_and_leaves_nothing(registries, add, message):
+    before = [dict(METRICS), dict(METRIC_NAMES), dict(PAPERS)]
+    with pytest.raises(ValueError, match=message):
+        add()
+    assert before == [dict(METRICS), dict(METRIC_NAMES), dict(PAPERS)]
+
+
+def test_udr_is_given_models_alone():
+    assert METRICS["udr"].takes == MODELS
