@@ -1,12 +1,40 @@
 "Reads settings.ini, the one place where the package's name, version and requirements stand."
+import shutil
 from configparser import ConfigParser
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 settings = ConfigParser(delimiters=["="], interpolation=None)
 settings.read("settings.ini", encoding="utf-8")
 about = settings["DEFAULT"]
+
+# What of paper_tables/ the package reads outside a checkout: printed numbers, claims, trained models and records.
+KEPT = ("claims.yaml", "reported/*.csv", "results/card/*.json", "results/model/*.safetensors")
+
+
+def kept():
+    "These files, and the record of each trained model."
+    tables = Path("paper_tables")
+    files = sorted(path for pattern in KEPT for path in tables.glob(pattern))
+    return files + [tables / "results" / f"{path.stem}.json" for path in files if path.suffix == ".safetensors"]
+
+
+class BuildWithKept(build_py):
+    "Copies them into the built package; an editable installation reads them from the checkout."
+
+    def run(self):
+        super().run()
+        for path in [] if self.editable_mode else kept():
+            target = Path(self.build_lib) / about["lib_name"] / path
+            self.mkpath(str(target.parent))
+            shutil.copyfile(path, target)
+
+    def get_source_files(self):
+        "For a source distribution."
+        return super().get_source_files() + [str(path) for path in kept()]
+
 
 setup(
     name=about["lib_name"],
@@ -18,6 +46,7 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
     package_data={about["lib_name"]: ["py.typed", "templates/*.html", "templates/*/*.html", "static/*"]},
+    cmdclass={"build_py": BuildWithKept},
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},

@@ -382,10 +382,11 @@ LISTINGS = {"models": models_table, "datasets": datasets_table, "tables": tables
 # %% ../nbs/command.ipynb #1fc2b9d0
 def run_proofs(papers: Sequence[str]) -> str:  # what is to be printed
     "Run the checks of some papers, or all, and record them; `SystemExit` with the messages of those that failed."
-    from disentangle_repro.core.files import project_root
+    from disentangle_repro.core.files import need_checkout, project_root
     from disentangle_repro.core.proofs import run_checks, write_checks
     from disentangle_repro.train.store import git_commit
 
+    need_checkout("disentangle-repro proofs --run")
     path = project_root() / "paper_tables" / "proofs.json"
     records = run_checks(papers, git_commit())
     write_checks(path, records)
@@ -399,9 +400,9 @@ def run_proofs(papers: Sequence[str]) -> str:  # what is to be printed
 def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
     "Print recomputed scores beside the records'; 1 where one differs by more than its tolerance."
     from disentangle_repro.study.weights import as_table, rescore
-    from disentangle_repro.train.store import project_store
+    from disentangle_repro.train.store import readable_store
 
-    found = rescore(given.runs, project_store(), given.latents)
+    found = rescore(given.runs, readable_store(), given.latents)
     print(as_table(found))
     return 0 if all(of.same for scores in found.values() for of in scores) else 1
 
@@ -409,10 +410,12 @@ def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
 def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     "Print what differs between the published tables and those of the records; 1 where anything does."
     from disentangle_repro.core.errors import check_choice
+    from disentangle_repro.core.files import need_checkout
     from disentangle_repro.papers import PAPERS
     from disentangle_repro.tables.verify import older_records, verdict, verify
     from disentangle_repro.train.store import project_store
 
+    need_checkout("disentangle-repro verify")
     papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
     lines, n = verify(papers)
     print(verdict(lines, n, older_records(project_store(), papers)))

@@ -14,6 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..core.engine import executor
+from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES
 from ..plan.request import Request, add_limit, asked_limit, known_engine
@@ -124,6 +125,7 @@ RESERVED = 20.0  # seconds of a limited time for ending
 
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle_study`; the exit status is 1 after a failure."
+    need_checkout("disentangle_study")
     options = argparse.ArgumentParser(description="Do the runs of the study that have no record yet.")
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 PROJECT = Path(__file__).parents[2]
 PARTS = ("setup.py", "settings.ini", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
 OPTIONAL = {"disentangle_repro.torchmetrics"}
+KEPT = "disentangle_repro/paper_tables/"
 NOT_TO_SCORE = {"sympy", "papermill", "ipykernel", "IPython", "seaborn"}  # there, but slow to import
 
 REFUSE = """
@@ -65,6 +66,27 @@ for call in (executor("local:2").__enter__, lambda: write_assets(Path("site"))):
         print(error)
 """
 
+OUTSIDE = """
+from disentangle_repro.core.files import data_folder, kept_results
+from disentangle_repro.saved_models import list_pretrained, load_pretrained
+from disentangle_repro.tables.claims import read_claims
+from disentangle_repro.tables.layout import reported_numbers
+
+model = load_pretrained("qlae", "shapes3d")
+assert len(list_pretrained(str(kept_results()))) == {n}
+assert read_claims("qlae") and len(reported_numbers("qlae")) > 500
+print(type(model).__name__, type(load_pretrained("ae", results=str(kept_results()))).__name__, not model.training)
+assert str(data_folder()).startswith({away!r}), data_folder()
+"""
+
+NEED_A_CHECKOUT = [
+    ("tables.make", "['--scale', 'smoke']"),
+    ("report.site", "[]"),
+    ("plan.cost", "[]"),
+    ("study.design", "[]"),
+    ("command", "['verify']"),
+]
+
 SCORE = """
 from disentangle_repro.command import main
 
@@ -80,6 +102,7 @@ def wheel(tmp_path_factory):
         shutil.copy(PROJECT / part, source)
     ignored = shutil.ignore_patterns("__pycache__", "*.ipynb")
     shutil.copytree(PROJECT / "disentangle_repro", source / "disentangle_repro", ignore=ignored)
+    (source / "paper_tables").symlink_to(PROJECT / "paper_tables")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", "dist"]
     done = subprocess.run(build, cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -122,12 +145,13 @@ def run(wheel, metadata, tmp_path_factory):
     }
     assert {"nbdev", "jupyterlab", "pytest", "hypothesis"} <= others and not {"torch", "numpy", "papermill"} & others
 
-    def run(code, also=frozenset()):
+    def run(code, also=frozenset(), status=0, cache=folder):
         code = REFUSE.format(refused=others | also, folder=str(folder)) + code
-        environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
+        own = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache), "DISENTANGLE_DATA": ""}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr[-2000:]
+        return done.stderr if status else done.stdout
 
     run.folder = folder
     return run
@@ -136,9 +160,32 @@ def run(wheel, metadata, tmp_path_factory):
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     source = Path(wheel.filename).parents[1]
     files = {str(p.relative_to(source)) for p in (source / "disentangle_repro").rglob("*.*") if p.is_file()}
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert {name for name in held if not name.startswith(KEPT)} == files
     assert {Path(name).suffix for name in files} == {".py", ".typed", ".html", ".css", ".js"}
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
+
+
+def test_printed_numbers_claims_and_trained_models_are_the_checkouts(wheel):
+    tables = PROJECT / "paper_tables"
+    runs = [path.stem for path in tables.glob("results/model/*")]
+    kept = {tables / "claims.yaml", *tables.glob("reported/*")}
+    for run in runs:
+        kept |= {tables / f"results/{name}" for name in (f"model/{run}.safetensors", f"card/{run}.json", f"{run}.json")}
+    assert len(runs) > 3 and len(kept) > 3 * len(runs) + 5
+    contents = {name: wheel.read(name) for name in wheel.namelist() if name.startswith(KEPT)}
+    assert contents == {KEPT + path.relative_to(tables).as_posix(): path.read_bytes() for path in kept}
+
+
+def test_models_and_printed_numbers_are_there_outside_a_checkout(run, tmp_path):
+    asked = {"away": str(tmp_path), "n": len([*PROJECT.glob("paper_tables/results/model/*")])}
+    assert run(OUTSIDE.format(**asked), also=NOT_TO_SCORE, cache=tmp_path).split() == ["QLAE", "Autoencoder", "True"]
+
+
+@pytest.mark.parametrize("module, arguments", NEED_A_CHECKOUT)
+def test_what_needs_a_checkout_says_so_in_one_line(run, module, arguments):
+    said = run(f"from disentangle_repro.{module} import main\nmain({arguments})", status=2)
+    assert re.fullmatch(r"disentangle\S+.* works in a checkout of .*: /.*\n", said), said
 
 
 def test_what_an_index_shows(metadata):
