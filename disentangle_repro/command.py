@@ -351,9 +351,9 @@ def models_table() -> pd.DataFrame:
 
 def datasets_table() -> pd.DataFrame:
     "Names that `load_dataset` takes."
-    from disentangle_repro.data.load import list_datasets
+    from disentangle_repro.data.load import datasets_table as table
 
-    return list_datasets().reset_index(names="data set")
+    return table().reset_index(names="data set")
 
 
 def tables_table() -> pd.DataFrame:
