@@ -510,6 +510,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
         if given.subcommand == "score":
             print(score_file(given))
         elif given.subcommand == "proofs" and given.run:
+            load_extensions()
             print(run_proofs(given.papers))
         elif given.subcommand in CHECKS:
             load_extensions()
