@@ -10,6 +10,8 @@ settings = ConfigParser(delimiters=["="], interpolation=None)
 settings.read("settings.ini", encoding="utf-8")
 about = settings["DEFAULT"]
 
+EXTRAS = ("tables", "torchmetrics", "dask", "report")
+
 # What of paper_tables/ the package reads outside a checkout: printed numbers, claims, trained models and records.
 KEPT = ("claims.yaml", "reported/*.csv", "results/card/*.json", "results/model/*.safetensors")
 
@@ -51,7 +53,7 @@ setup(
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={
-        **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
+        **(extras := {name: about[f"{name}_requirements"].split() for name in EXTRAS}),
         "docs": about["docs_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Int, Num
 
 from . import __version__
-from .core.errors import DataError
+from .core.errors import DataError, extra
 from .core.extensions import load_extensions
 from .core.files import written_whole
 
@@ -309,7 +309,8 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
     "NMI of each source and latent as a drawing."
     from io import StringIO
 
-    from matplotlib import pyplot as plt
+    with extra("tables"):
+        from matplotlib import pyplot as plt
 
     from disentangle_repro.qlae.infomec import plot_nmi
 

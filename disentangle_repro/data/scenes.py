@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from ..core.errors import extra
 from .joint import Domains, Joint, domains_of, joint_of, joint_rows, sample_accepted
 from .sources import Sources
 
@@ -192,7 +193,8 @@ def contact_sheet(
     size: float = 0.62,  # of an image, inches
 ) -> Figure:
     "Eight random images of a scene, then one row per source: its values while the others stay as in the first one."
-    import matplotlib.pyplot as plt
+    with extra("tables"):
+        import matplotlib.pyplot as plt
 
     grid = isinstance(scene, Scene)
     if grid:
