@@ -134,12 +134,12 @@ export: $(DEV)
 
 # What the commands need, at the versions of constraints.txt; done once, and again when one of these files changes.
 $(READY): $(FROM) | $(BIN)/python
-	$(call step,Packages for tables and report: 0.9 GB,$(PIP) '.[$(EXTRAS)]')
+	$(call step,Packages for tables and report: 1.2 GB,$(PIP) '.[$(EXTRAS)]')
 	@touch $@
 
 # What chapters and tests need besides
 $(DEV): $(FROM) | $(BIN)/python
-	$(call step,Packages for tables and chapters and tests: 1.5 GB,$(PIP) '.[dev]')
+	$(call step,Packages for tables and chapters and tests: 1.6 GB,$(PIP) '.[dev]')
 	@touch $@ $(READY)
 
 $(BIN)/python:
