@@ -25,7 +25,7 @@ from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError
 from disentangle_repro.core.files import (
-    kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
+    is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
 from ..core.run_spec import RunSpec, fingerprint
 
@@ -295,4 +295,4 @@ def project_store() -> Store:
 def readable_store() -> Store:
     "The checkout's own store; outside a checkout one to read, with the records and weights of the installed package."
     store = project_store()
-    return store if (project_root() / "settings.ini").exists() else Store(store.runs, kept_results())
+    return store if is_checkout(project_root()) else Store(store.runs, kept_results())
