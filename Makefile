@@ -45,6 +45,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 READY := .venv/ready
+DEV := .venv/dev
+EXTRAS := tables,dask,report
+
+# What .venv is made from, and one line for each step of making it: what is done, and how long it took.
+FROM := constraints.txt settings.ini setup.py
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
+step = @printf '%s ... ' '$(1)'; start=$$(date +%s); \
+    if $(2) > .venv.log 2>&1; then echo "$$(($$(date +%s) - start)) s"; rm -f .venv.log; else echo; cat .venv.log; exit 1; fi
 
 # What tables are asked for, in the words of the commands
 REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
@@ -57,7 +65,8 @@ LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)
 .PHONY: tables plan report verify crate data proofs test test-types test-chapters test-code chapters whole faults lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
-	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; $(BIN)/disentangle-repro report && exit $$status
+	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; \
+	    [ $$status = 2 ] || $(BIN)/disentangle-repro report && exit $$status  # 2: nothing was asked for that there is
 
 plan: $(READY)
 	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
@@ -74,34 +83,34 @@ crate: $(READY)
 data: $(READY)
 	$(BIN)/disentangle-repro data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)
 
-proofs: $(READY)
+proofs: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/disentangle-repro proofs $(if $(PAPERS),--papers $(PAPERS))
 
-test: $(READY)
+test: $(DEV)
 	tests/in_step
 	$(BIN)/ruff check
 	@$(MAKE) --no-print-directory --jobs=3 test-types test-chapters test-code
 
 # Side by side: each of them alone leaves a core idle a sixth of the time.
-test-types: $(READY)
+test-types: $(DEV)
 	$(BIN)/mypy
 
-test-chapters: $(READY)
+test-chapters: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 2
 
-test-code: $(READY)
+test-code: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-chapters: $(READY)
+chapters: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3 --flags slow
 
 whole: chapters
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder --whole
 
-faults: $(READY)
+faults: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole
 
-lab: $(READY)
+lab: $(DEV)
 	$(BIN)/jupyter lab --notebook-dir nbs
 
 docs: docs-$(BOOK)
@@ -113,10 +122,10 @@ docs-sphinx: .venv/docs
 	rm -rf _docs && mv build/book/html _docs
 	@echo "The book: file://$(CURDIR)/_docs/index.html"
 
-docs-quarto: $(READY)
+docs-quarto: $(DEV)
 	$(BIN)/nbdev_docs
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python benchmarks/bench_metrics.py
 	$(BIN)/python benchmarks/bench_data.py
 	$(BIN)/python benchmarks/bench_training.py
@@ -124,23 +133,30 @@ bench: $(READY)
 	$(BIN)/python benchmarks/bench_slot_jacobian.py
 	$(BIN)/python benchmarks/bench_kernels.py
 
-export: $(READY)
+export: $(DEV)
 	$(BIN)/nbdev_export
 	tests/readme > README.md
 
-# Everything the project needs, at the versions of constraints.txt; done once, and again when one of these files changes.
-$(READY): constraints.txt settings.ini setup.py
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
-	@echo "Setting up .venv: this takes a few minutes, once."
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
+# What the commands need, at the versions of constraints.txt; done once, and again when one of these files changes.
+$(READY): $(FROM) | $(BIN)/python
+	$(call step,Packages for tables and report: 1.2 GB,$(PIP) '.[$(EXTRAS)]')
 	@touch $@
 
+# What chapters and tests need besides
+$(DEV): $(FROM) | $(BIN)/python
+	$(call step,Packages for tables and chapters and tests: 1.6 GB,$(PIP) '.[dev]')
+	@touch $@ $(READY)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up .venv, once; minutes, by the speed of the network."
+	$(call step,Python,$(PYTHON) -m venv .venv)
+
 # What the book needs besides
-.venv/docs: $(READY)
-	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+.venv/docs: $(DEV)
+	$(call step,Packages for the book: 0.1 GB,$(PIP) '.[docs]')
 	@touch $@
 
 clean:
-	rm -rf .venv _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv.log _docs _proc build dist *.egg-info paper_tables/report paper_tables/tables/smoke .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

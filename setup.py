@@ -1,4 +1,5 @@
 "Reads settings.ini, the one place where the package's name, version and requirements stand."
+import shutil
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -9,14 +10,40 @@ settings = ConfigParser(delimiters=["="], interpolation=None)
 settings.read("settings.ini", encoding="utf-8")
 about = settings["DEFAULT"]
 
+EXTRAS = ("tables", "torchmetrics", "dask", "report")
 
-class WithoutProofs(build_py):
-    "Leaves out the rooms' modules of proof checks, which are run from a checkout, and nbdev's index."
+# What of paper_tables/ the package reads outside a checkout: printed numbers, claims, trained models and records.
+KEPT = ("claims.yaml", "reported/*.csv", "results/card/*.json", "results/model/*.safetensors")
+
+
+def kept():
+    "These files, and the record of each trained model."
+    tables = Path("paper_tables")
+    files = sorted(path for pattern in KEPT for path in tables.glob(pattern))
+    return files + [tables / "results" / f"{path.stem}.json" for path in files if path.suffix == ".safetensors"]
+
+
+class Build(build_py):
+    """Copies them into the built package; an editable installation reads them from the checkout.
+
+    Leaves out the rooms' modules of proof checks, which are run from a checkout, and nbdev's index.
+    """
 
     def find_package_modules(self, package, package_dir):
         found = super().find_package_modules(package, package_dir)
         left_out = ("_modidx",) if package.endswith(".core") else ("_modidx", "proofs")  # core.proofs is what runs them
         return [module for module in found if module[1] not in left_out]
+
+    def run(self):
+        super().run()
+        for path in [] if self.editable_mode else kept():
+            target = Path(self.build_lib) / about["lib_name"] / path
+            self.mkpath(str(target.parent))
+            shutil.copyfile(path, target)
+
+    def get_source_files(self):
+        "For a source distribution."
+        return super().get_source_files() + [str(path) for path in kept()]
 
 
 setup(
@@ -29,12 +56,12 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=[about["lib_path"], about["lib_path"] + ".*"]),
     package_data={about["lib_name"]: ["py.typed", "templates/*.html", "templates/*/*.html", "static/*"]},
-    cmdclass={"build_py": WithoutProofs},
+    cmdclass={"build_py": Build},
     python_requires=">=" + about["min_python"],
     install_requires=about["requirements"].split(),
     entry_points={"console_scripts": about["console_scripts"].split()},
     extras_require={
-        **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
+        **(extras := {name: about[f"{name}_requirements"].split() for name in EXTRAS}),
         "docs": about["docs_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from . import __version__
-from .core.errors import DataError
+from .core.errors import DataError, extra
 from .core.extensions import load_extensions
 from .core.files import written_whole
 
@@ -231,7 +231,8 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
     "NMI of each source and latent as a drawing."
     from io import StringIO
 
-    from matplotlib import pyplot as plt
+    with extra("tables"):
+        from matplotlib import pyplot as plt
 
     from disentangle_repro.qlae.infomec import plot_nmi
 
@@ -274,9 +275,9 @@ def models_table() -> pd.DataFrame:
 
 def datasets_table() -> pd.DataFrame:
     "Names that `load_dataset` takes."
-    from disentangle_repro.data.load import list_datasets
+    from disentangle_repro.data.load import datasets_table as table
 
-    return list_datasets().reset_index(names="data set")
+    return table().reset_index(names="data set")
 
 
 def metrics_table() -> pd.DataFrame:
@@ -318,10 +319,11 @@ LISTINGS = {
 # %% ../nbs/command.ipynb #1fc2b9d0
 def run_proofs(given: argparse.Namespace) -> int:  # the exit status
     "Run the checks of some papers, or all, record them, and print the messages of those that failed; 1 if one did."
-    from disentangle_repro.core.files import project_root
+    from disentangle_repro.core.files import need_checkout, project_root
     from disentangle_repro.core.proofs import run_checks, write_checks
     from disentangle_repro.train.store import git_commit
 
+    need_checkout("disentangle-repro proofs")
     path = project_root() / "paper_tables" / "proofs.json"
     records = run_checks(given.papers, git_commit())
     write_checks(path, records)
@@ -333,9 +335,9 @@ def run_proofs(given: argparse.Namespace) -> int:  # the exit status
 def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
     "Print recomputed scores beside the records'; 1 where one differs by more than its tolerance."
     from disentangle_repro.runs.rescore import as_table, rescore
-    from disentangle_repro.train.store import project_store
+    from disentangle_repro.train.store import readable_store
 
-    found = rescore(given.runs, project_store(), given.latents)
+    found = rescore(given.runs, readable_store(), given.latents)
     print(as_table(found))
     return 0 if all(of.same for scores in found.values() for of in scores) else 1
 
@@ -343,10 +345,12 @@ def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
 def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     "Print what differs between the published tables and those of the records; 1 where anything does."
     from disentangle_repro.core.errors import check_choice
+    from disentangle_repro.core.files import need_checkout
     from disentangle_repro.papers import PAPERS
     from disentangle_repro.tables.verify import older_records, verdict, verify
     from disentangle_repro.train.store import project_store
 
+    need_checkout("disentangle-repro verify")
     papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
     lines, n = verify(papers)
     print(verdict(lines, n, older_records(project_store(), papers)))

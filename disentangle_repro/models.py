@@ -5,11 +5,14 @@
 # %% ../nbs/models.ipynb #6f8c7056
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, Literal, cast
+
+import torch
 
 from .asymmetry.transformer_vae import TABLE_1
 from .baselines.autoencoder import Autoencoder, plain_autoencoder
@@ -21,13 +24,14 @@ from .baselines.slot_attention import additive_autoencoder, slot_autoencoder
 from .baselines.variational import beta_tcvae, beta_vae
 from .baselines.vqvae import vqvae
 from .core.device import seeded
-from .core.errors import check_choice
+from .core.errors import DataError, check_choice
 from .core.extensions import check_new
+from .core.saved import CARD, WEIGHTS, differences, read_card, read_weights
 from .data.load import GRIDS, SCENES
-from .data.own_images import OwnImages
 from .data.scenes import ObjectScene
 from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
+from .nets.style import IMAGE_SIZE
 from .psa.probabilistic_slot_attention import psa_autoencoder
 from .psa.released_models import RELEASED
 from .qlae.latent_quantization import QLAE
@@ -37,7 +41,8 @@ from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
 __all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'model_for', 'listed_hyperparameters',
-           'noting_hyperparameters', 'create_model', 'add_model']
+           'noting_hyperparameters', 'latents_and_size', 'slots_and_size', 'create_model', 'built_from', 'load_files',
+           'from_pretrained', 'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
 def of_codebook(ablation: str) -> Callable[..., Autoencoder]:
@@ -97,9 +102,14 @@ def slots_for(scene: ObjectScene) -> int:
     return scene.objects[1] + scene.segments
 
 # %% ../nbs/models.ipynb #26b2af3b
-def model_for(name: str, dataset: str) -> Callable[..., Autoencoder]:
-    "What builds a model; `ValueError` for an unknown name or data set, or where one has several objects and one not."
+def model_for(name: str, dataset: str | None, slots: bool = False) -> Callable[..., Autoencoder]:
+    """What builds a model; without a data set, a name of both kinds is of the one with slots if there are some.
+
+    `ValueError` for an unknown name or data set, or where one has several objects and one not."""
     kinds = {"one object": MODELS, "several objects": SLOT_MODELS}
+    if dataset is None:
+        known = SLOT_MODELS if slots else {**SLOT_MODELS, **MODELS}
+        return known[check_choice("name", name, known)]
     has = "one object" if check_choice("dataset", dataset, SCENES | GRIDS) in GRIDS else "several objects"
     needed = next((kind for kind, known in kinds.items() if name in known), has)
     if name not in kinds[has] and needed != has:
@@ -126,44 +136,107 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
         raise
 
 # %% ../nbs/models.ipynb #d53d42c0
+def latents_and_size(name: str, dataset: str | None, n_latents: int | None, image_size: int | None) -> tuple[int, int]:
+    "The number of latents and the pixels per side, from the data set where they are left out."
+    if dataset is None:
+        if n_latents is None or image_size is None:
+            raise ValueError(f"dataset is left out: then {name} needs n_latents and image_size.")
+        names: Sequence[str] = ()
+    else:
+        grid = GRIDS[dataset]
+        names, image_size = grid.sources.names, image_size or grid.image_size
+        n_latents = 2 * len(names) if n_latents is None else n_latents
+    if n_latents < 1:
+        uncounted = "" if names or dataset is None else f"; {dataset} has no sources to count"
+        raise ValueError(f"n_latents is {n_latents} but must be at least 1{uncounted}.")
+    return n_latents, image_size
+
+
+def slots_and_size(name: str, dataset: str | None, n_slots: int | None, image_size: int | None) -> tuple[int, int]:
+    "The number of slots and the pixels per side, from the data set where they are left out."
+    if dataset is None:
+        if n_slots is None or image_size is None:
+            raise ValueError(f"dataset is left out: then {name} needs n_slots and image_size.")
+        return n_slots, image_size
+    scene = cast(ObjectScene, SCENES[dataset])
+    return slots_for(scene) if n_slots is None else n_slots, image_size or scene.image_size
+
+# %% ../nbs/models.ipynb #bdacd967
 def create_model(
     name: str,  # one of `list_models()`
+    dataset: str | None = None,  # its sources or objects set the number of latents or slots, and its images their size
     *,
-    dataset: str,  # a grid of sources or scenes of several objects; sets the number of latents or slots
     net: Literal["paper", "code"] = "paper",  # the networks and losses of the text or of the released code
     width: float = 1.0,  # multiplies the networks' channels; one is the paper's
     seed: int = 0,  # of the initial weights
     image_size: int | None = None,  # pixels per side; the data set's when left out
     n_latents: int | None = None,  # twice as many as there are sources when left out; not of slot models
-    **hyperparameters: Any,  # the model's own, such as `n_values` of QLAE
+    **hyperparameters: Any,  # the model's own, such as `n_values` of QLAE, or `n_slots`
 ) -> Autoencoder:
-    """A newly initialised model.
+    """A newly initialised model; its `config` has these arguments, with `n_latents` or `n_slots` and `image_size`.
 
-    `ValueError` for an unknown name, data set or variant, a model that is not for it, a `width` that is not above 0,
-    `n_latents` below 1, or a negative weight of the loss; `TypeError` for an unknown
+    Without a data set, sizes have to be given. Networks of models of one object are for images of 16, 32 or 64 pixels
+    per side, and refuse others.
+    `ValueError` for an unknown name, data set or variant, a model that is not for it, missing sizes, a `width` that is
+    not above 0, `n_latents` below 1, or a negative weight of the loss; `TypeError` for an unknown
     hyperparameter, with a note of the model's own.
     """
-    make, several = model_for(name, dataset), dataset not in GRIDS
+    slots = "n_slots" in hyperparameters
+    make = model_for(name, dataset, slots)
+    several = (slots or name not in MODELS) if dataset is None else dataset not in GRIDS
     readings = ("paper", "code") if not several or name in TABLE_1 | RELEASED else ("paper",)
     if check_choice("net", net, readings) == "code" and several:
         make = RELEASED.get(name, make)
+    config = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
     with seeded(seed), noting_hyperparameters(name, make):
         if several:
             if n_latents is not None:
-                raise ValueError(f"n_latents is {n_latents} but {name} on {dataset} has slots: give n_slots and dim.")
-            scene = cast(ObjectScene, SCENES[dataset])
-            sizes = {"n_slots": slots_for(scene), "image_size": image_size or scene.image_size}
+                raise ValueError(f"n_latents is {n_latents} but {name} has slots: give n_slots and dim.")
+            n_slots, size = slots_and_size(name, dataset, hyperparameters.pop("n_slots", None), image_size)
             reading = {"protocol": net} if name in TABLE_1 else {}
-            return make(**sizes | reading | hyperparameters, width=width)
-        grid = GRIDS[dataset]
-        n_latents = 2 * len(grid.sources.names) if n_latents is None else n_latents
-        if n_latents < 1:
-            uncounted = "" if grid.sources.names else f"; {dataset} has no sources to count"
-            raise ValueError(f"n_latents is {n_latents} but must be at least 1{uncounted}.")
-        if isinstance(grid, OwnImages):
-            image_size = image_size or grid.image_size
-        sized = {} if image_size is None else {"image_size": image_size}
-        return make(n_latents, **sized, width=width, protocol=net, **hyperparameters)
+            model = make(n_slots=n_slots, image_size=size, **reading, **hyperparameters, width=width)
+            sizes = {"image_size": size, "n_slots": n_slots}
+        else:
+            n_latents, size = latents_and_size(name, dataset, n_latents, image_size)
+            sized = {} if image_size is None and size == IMAGE_SIZE else {"image_size": size}
+            model = make(n_latents, **sized, width=width, protocol=net, **hyperparameters)
+            sizes = {"image_size": size, "n_latents": n_latents}
+    model.note_config({**config, **sizes, **hyperparameters})
+    return model
+
+# %% ../nbs/models.ipynb #aa7f2f71
+def built_from(card: Path) -> Autoencoder:
+    "The newly initialised model that a card describes; `DataError` for a card that describes none."
+    arguments = read_card(card)
+    config = {**arguments.pop("hyperparameters"), **arguments}
+    sized = "image_size" in config and ("n_latents" in config or "n_slots" in config)
+    here = config["dataset"] in SCENES | GRIDS or not sized
+    try:
+        model = create_model(**config | ({} if here else {"dataset": None}))
+    except (TypeError, ValueError) as error:
+        raise DataError(card, f"describes no model: {error}") from error
+    model.note_config(model.config | {"dataset": config["dataset"]})
+    return model
+
+
+def load_files(weights: Path, card: Path, device: torch.device | str = "cpu") -> Autoencoder:
+    """The model of two files, in evaluation mode.
+
+    `DataError` where one is missing, faulty, or the two do not belong together."""
+    model, state = built_from(card), read_weights(weights)
+    wrong = differences(model.state_dict(), state)
+    if wrong:
+        raise DataError(weights, f"does not belong to the card: {'; '.join(wrong[:3])}.")
+    model.load_state_dict(state)
+    return model.eval().to(device)
+
+
+def from_pretrained(
+    path: Path | str,  # a folder that a model's `save_pretrained` wrote
+    device: torch.device | str = "cpu",
+) -> Autoencoder:
+    "The model of a folder, with its weights, in evaluation mode; `DataError` as `load_files` raises it."
+    return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)
 
 # %% ../nbs/models.ipynb #21bfb365
 def add_model(

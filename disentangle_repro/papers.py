@@ -5,12 +5,16 @@
 # %% ../nbs/papers.ipynb #5a3186d9
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from .asymmetry.reported import PAPER as ASYMMETRY
-from .core.errors import check_choice
+from .core.errors import DataError, check_choice
 from .core.extensions import check_new
 from .core.hyperparameters import flat, merged, nested, with_defaults
 from .core.paper import Model, Paper, Table
@@ -23,8 +27,8 @@ from .qlae.reported import PAPER as QLAE
 from .tripod.reported import PAPER as TRIPOD
 
 # %% auto #0
-__all__ = ['PAPERS', 'MODEL_NAMES', 'REGISTRIES', 'trained', 'check_table', 'with_table', 'add_table', 'add_paper', 'with_row',
-           'add_row', 'add_column']
+__all__ = ['PAPERS', 'MODEL_NAMES', 'REGISTRIES', 'trained', 'check_table', 'with_table', 'add_table', 'claimed_models',
+           'check_folder', 'add_paper', 'with_row', 'add_row', 'add_column']
 
 # %% ../nbs/papers.ipynb #8ea1ba92
 PAPERS: dict[str, Paper] = {}
@@ -67,10 +71,35 @@ def add_table(
     paper = check_choice("paper", table.paper, PAPERS)
     PAPERS[paper] = with_table(PAPERS[paper], table, like)
 
+# %% ../nbs/papers.ipynb #5a279a51
+def claimed_models(claim: Mapping[str, Any]) -> list[str]:
+    "The models that a claim names."
+    pairs = [pair[:2] for pair in claim.get("pairs", [])] if claim.get("kind") == "ratio" else []
+    sides = [claim.get(side, []) for side in ("left", "right", "models")]
+    return [name for side in (*sides, *pairs) for name in ([side] if isinstance(side, str) else side)]
+
+
+def check_folder(paper: Paper, folder: Path) -> None:
+    "`DataError` where `reported.csv` or `claims.yaml` of a folder names a model that the paper does not have."
+    named = []
+    if (path := folder / "reported.csv").exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            named += [(path, f"line {rows.line_num}", row["model"]) for row in rows if row["model"]]
+    if (path := folder / "claims.yaml").exists():
+        claims = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+        own = [claim for claim in claims if claim["paper"] == paper.key]
+        named += [(path, claim["id"], model) for claim in own for model in claimed_models(claim)]
+    for path, place, model in named:
+        if model not in paper.models:
+            raise DataError(path, f"{place}: the model is {model!r} but must be one of {', '.join(paper.models)}.")
+
 # %% ../nbs/papers.ipynb #c35e6775
 def add_paper(paper: Paper) -> None:
-    "Add a paper with its tables; `ValueError` for a key that is taken, or tables that will not do."
+    "Add a paper with its tables; `ValueError` for a key that is taken, or tables, numbers or claims that will not do."
     check_new("key", paper.key, PAPERS)
+    if paper.folder:
+        check_folder(paper, paper.folder)
     whole = replace(paper, tables=())
     for table in paper.tables:
         whole = with_table(whole, table)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import check_choice
+from ..core.saved import ConfiguredModule
 from ..nets.preactivation import PreactivationDecoder, PreactivationEncoder
 from ..nets.residual import ResidualDecoder, ResidualEncoder
 from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, to_network
@@ -149,7 +150,7 @@ def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     return dict(weights)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #e5928b47
-class Autoencoder(nn.Module):
+class Autoencoder(ConfiguredModule):
     """Encoder, latent layer and decoder, with a weight for each penalty of the latent layer.
 
     `encoder` maps (batch, channels, height, width) to the input of `latent`, which returns a `LatentOutput`;

@@ -71,6 +71,7 @@ class AttentionNet(nn.Module):
     def __init__(self, *, image_size: int, channels: int = 3, width: float = 1.0):
         super().__init__()
         counts = unet_channels(image_size, width)
+        self.image_size = image_size
         size = counts[-1] * SMALLEST_MAP**2
         self.down = nn.ModuleList(EncoderLayer(i, o, 3, 1, BLOCK) for i, o in pairwise([channels + 1, *counts]))
         self.bottom = nn.Sequential(
@@ -84,6 +85,9 @@ class AttentionNet(nn.Module):
         self.last = nn.Conv2d(counts[0], 1, 1)
 
     def forward(self, features: Float[Tensor, "b c size size"]) -> Float[Tensor, "b 1 size size"]:
+        if features.shape[-2:] != (size := self.image_size, size):
+            height, width = features.shape[-2:]
+            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
         seen = []
         for level, block in enumerate(self.down):
             features = block(features[:, :, ::2, ::2] if level else features)

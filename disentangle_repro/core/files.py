@@ -6,33 +6,61 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 # %% auto #0
-__all__ = ['project_root', 'kept_results', 'data_folder', 'write_through', 'written_whole', 'write_text', 'remove_unfinished',
-           'set_aside']
+__all__ = ['is_checkout', 'project_root', 'paper_tables_folder', 'kept_results', 'data_folder', 'need_checkout', 'write_through',
+           'written_whole', 'write_text', 'remove_unfinished', 'set_aside']
 
 # %% ../../nbs/core/03_files.ipynb #aa6ade64
+def is_checkout(folder: Path) -> bool:
+    "Whether a folder is a checkout: it has `settings.ini`."
+    return (folder / "settings.ini").exists()
+
+
 def project_root() -> Path:
-    "The checkout that holds the working directory (the folder with `settings.ini`), or the working directory itself."
+    "The checkout that holds the working directory, or the working directory itself."
     here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "settings.ini").exists()), here)
+    return next((folder for folder in (here, *here.parents) if is_checkout(folder)), here)
+
+
+def paper_tables_folder() -> Path:
+    """The folder `paper_tables` to read printed numbers, claims, records and weights from.
+
+    Of the checkout that holds the working directory; outside one, of what the package is imported from, a wheel or
+    a checkout."""
+    here = project_root() / "paper_tables"
+    if here.is_dir():
+        return here
+    package = Path(__file__).parents[1]
+    return next((of / "paper_tables" for of in (package, package.parent) if (of / "paper_tables").is_dir()), here)
 
 
 def kept_results() -> Path:
-    """The folder of kept records and weights, `paper_tables/results`.
-
-    Of the checkout that holds the working directory; outside one, of the checkout that the package is imported from."""
-    here = project_root()
-    around = here if (here / "settings.ini").exists() else Path(__file__).parents[2]
-    return around / "paper_tables" / "results"
+    "The folder of kept records and weights, `results` of `paper_tables_folder()`."
+    return paper_tables_folder() / "results"
 
 
 def data_folder() -> Path:
-    "The folder of data files: `DISENTANGLE_DATA`, or `data/` of the checkout."
-    return Path(os.environ.get("DISENTANGLE_DATA") or project_root() / "data")
+    "The folder of data files: `DISENTANGLE_DATA`, or `data/` of the checkout, or one in the user's cache."
+    if folder := os.environ.get("DISENTANGLE_DATA"):
+        return Path(folder)
+    if is_checkout(checkout := project_root()) or is_checkout(checkout := Path(__file__).parents[2]):
+        return checkout / "data"
+    return user_cache_path("disentangle_repro")
+
+# %% ../../nbs/core/03_files.ipynb #714d5b9f
+def need_checkout(command: str) -> None:
+    "Outside a checkout: one line to standard error, and exit status 2."
+    if not is_checkout(project_root()):
+        needs = "works in a checkout of disentangle_repro (git clone, make), and this working directory is in none"
+        sys.stderr.write(f"{command}: {needs}: {Path.cwd()}\n")
+        raise SystemExit(2)
 
 # %% ../../nbs/core/03_files.ipynb #c27ae747
 def write_through(path: Path) -> None:

@@ -17,13 +17,15 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from tqdm import tqdm
 
 from .errors import DataError, check_choice
 from .files import written_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # %% auto #0
 __all__ = ['PROOF_CHECKS', 'PACKAGE', 'ProofCheck', 'proof_check', 'Proven', 'prove', 'import_proofs', 'notebook_of',
@@ -117,6 +119,8 @@ def notebook_of(
 # %% ../../nbs/core/05_proofs.ipynb #17b527d4
 def proof_checks() -> pd.DataFrame:
     "Every proof check of the package, one row each: paper, proposition, statement, notebook."
+    import pandas as pd
+
     import_proofs()
     rows = [(c.paper, c.proposition, c.statement, notebook_of(c.check)) for c in PROOF_CHECKS.values()]
     table = pd.DataFrame(rows, columns=["paper", "proposition", "statement", "notebook"])

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import psutil
 import torch
 from jaxtyping import Bool, Float, Int, Integer, UInt8
@@ -47,11 +46,14 @@ from .shapes3d import SHAPES3D
 from .sprites import SPRITES
 from .tetrominoes import TETROMINOES
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # %% auto #0
-__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'Dataset', 'labels_seen',
-           'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized', 'rendered_path',
-           'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint', 'load_grid',
-           'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
+__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'datasets_table', 'Dataset',
+           'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized',
+           'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
+           'load_grid', 'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
@@ -98,8 +100,15 @@ def describe(name: str) -> dict[str, object]:
     }
 
 # %% ../../nbs/data/19_load.ipynb #0dcbf2b5
-def list_datasets() -> pd.DataFrame:
-    "A row for each name that `load_dataset` knows: its sources, its size, and where it comes from."
+def list_datasets() -> list[str]:
+    "The names that `load_dataset` takes."
+    return sorted(NAMES)
+
+
+def datasets_table() -> pd.DataFrame:
+    "A row for each data set: its sources, its size, and where it comes from."
+    import pandas as pd
+
     return pd.DataFrame.from_dict({name: describe(name) for name in NAMES}, orient="index")
 
 # %% ../../nbs/data/19_load.ipynb #51ed8076

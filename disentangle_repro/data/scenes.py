@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from jaxtyping import Float, Int, UInt8
-from matplotlib.figure import Figure
 from torch import Tensor
 
+from ..core.errors import extra
 from .joint import Domains, Joint, domains_of, joint_of, joint_rows, sample_accepted
 from .sources import Sources
+
+if TYPE_CHECKING:  # slow to import, and only figures and tables need them
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = ['Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet', 'changes', 'different']
@@ -191,6 +193,9 @@ def contact_sheet(
     size: float = 0.62,  # of an image, inches
 ) -> Figure:
     "Eight random images of a scene, then one row per source: its values while the others stay as in the first one."
+    with extra("tables"):
+        import matplotlib.pyplot as plt
+
     grid = isinstance(scene, Scene)
     if grid:
         rows = scene.sources.subset(8, seed) if scene.joint is None else joint_rows(scene.joint, scene.sources, 8, seed)
@@ -215,6 +220,8 @@ def changes(
     seed: int = 0,  # which
 ) -> pd.DataFrame:  # one row per source of more than one value
     "How much of an image changes when one source moves by one step."
+    import pandas as pd
+
     sources, table = scene.sources.factors(scene.sources.subset(n, seed)), {}
     before = scene.images(sources).int()
     for i, (name, count) in enumerate(zip(scene.sources.names, scene.sources.value_counts, strict=True)):

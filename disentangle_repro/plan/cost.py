@@ -21,6 +21,7 @@ from tqdm import tqdm
 from ..core.device import device_name, pick_device, set_float32_products
 from ..core.engine import n_workers
 from ..core.extensions import load_extensions
+from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
 from ..data.hdf5 import holds, size_of
 from ..data.load import GRIDS, SCENES, describe, rendered_path
@@ -345,6 +346,7 @@ def on_a_gpu(options: argparse.Namespace, request: Request, store: Store, works:
 # %% ../../nbs/plan/04_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro plan`, which `make plan` calls; the exit status is 1 where nothing can be planned."
+    need_checkout("disentangle-repro plan")
     try:
         load_extensions()  # before the options, which name what there is
     except ValueError as error:

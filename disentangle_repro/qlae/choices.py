@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import isotonic_regression
 
+from ..core.errors import extra
 from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
 from ..scores.dci import HELD_OUT, forest_by_depth, split_rows
 from ..scores.importance import completeness, disentanglement
@@ -124,7 +125,8 @@ def plot_sweeps(
     truth: Iterable[Mapping[str, float]] = (),  # true scores of models, where they are known
 ):  # the figure
     "A panel for each score of a sweep (qlae, figures 5, 6 and 7)."
-    import matplotlib.pyplot as plt
+    with extra("tables"):
+        import matplotlib.pyplot as plt
 
     at_some_setting = next(iter(next(iter(sweeps.values())).values()))
     scores, truth = [score for score in TITLES if score in at_some_setting], list(truth)

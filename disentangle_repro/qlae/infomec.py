@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from ..core.errors import check_choice
+from ..core.errors import check_choice, extra
 from disentangle_repro.scores.inputs import (
     DoubtfulInput,
     Result,
@@ -295,8 +295,9 @@ def plot_nmi(
     ax=None,  # matplotlib axes; a new figure of fitting size when left out
 ):  # the axes
     "Heat map of NMI; inactive latents have red labels and hatched columns (qlae, figure 3)."
-    import matplotlib.pyplot as plt
-    import seaborn as sns
+    with extra("tables"):
+        import matplotlib.pyplot as plt
+        import seaborn as sns
 
     n_sources, n_latents = nmi.shape
     if ax is None:

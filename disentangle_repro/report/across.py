@@ -9,13 +9,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..core.hyperparameters import Hyperparameters
 from ..core.paper import AGGREGATED, Table
@@ -26,6 +23,10 @@ from .page import write_page
 from .table_pages import INK, inline_svg
 from ..tables.cells import Basis, Survey
 from ..tables.layout import number, reported_cell, reported_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = ['SAME', 'COMPARED', 'ROUNDING', 'FAR', 'TINTS', 'SHAPES', 'MARKERS', 'Line', 'USUAL', 'OF_TRAINING', 'main_table',
@@ -190,6 +191,8 @@ def set_axes(axis: Axes, names: Sequence[str], metric: str) -> None:
 
 def draw_across(metric: str = "InfoM") -> Figure:
     "What the papers print of one metric, a line for each model and data set, the longest first."
+    import matplotlib.pyplot as plt
+
     lines = lines_across(metric)
     figure, axis = plt.subplots(figsize=(5, 0.28 * len(lines) + 0.9), layout="constrained")
     for height, (cells, _) in enumerate(lines):

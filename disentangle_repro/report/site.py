@@ -17,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..core.extensions import load_extensions
-from ..core.files import project_root
+from ..core.files import need_checkout, project_root
 from ..core.proofs import read_checks
 from ..papers import PAPERS
 from .across import write_across
@@ -162,6 +162,7 @@ def make_report(
 # %% ../../nbs/report/09_site.ipynb #2e197fe8
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro report`, which `make report` calls: makes the report and prints where it is."
+    need_checkout("disentangle-repro report")
     options = argparse.ArgumentParser(prog="disentangle-repro report", description=(
         "Make the report of all runs, as web pages to open from a file."
     ))

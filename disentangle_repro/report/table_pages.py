@@ -9,13 +9,10 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..core.paper import AGGREGATED, Table
 from ..core.run_spec import RunSpec
@@ -24,6 +21,10 @@ from ..plan.specs import rounds
 from .page import write_page
 from ..tables.cells import Survey, in_full, measured_by, table_name
 from ..tables.layout import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = ['SIGNS', 'TINTS', 'INK', 'table_path', 'agreement', 'Sign', 'order', 'limits_of', 'halves', 'updates_of', 'row_head',
@@ -166,6 +167,8 @@ def inline_svg(
     label: str,  # what it shows, for those who do not see it
 ) -> Markup:
     "A figure as SVG to stand in a page, in the colour of the text."
+    import matplotlib.pyplot as plt
+
     written = io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
@@ -200,6 +203,8 @@ def name_furthest(axis: Axes, cells: pd.DataFrame) -> None:
 
 def draw_agreement(cells: pd.DataFrame) -> Figure:
     "Ours against printed."
+    import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(4.2, 4), layout="constrained")
     axis.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
     axis.scatter(cells.reported, cells.ours, s=16, facecolor="none", edgecolor=INK)

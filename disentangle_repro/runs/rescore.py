@@ -20,12 +20,11 @@ from ..baselines.autoencoder import Autoencoder
 from ..core.errors import DataError, check_choice
 from ..core.run_spec import RunSpec
 from ..data.load import Dataset, load_dataset
-from ..models import create_model
+from ..models import create_model, load_files
 from ..papers import PAPERS
 from .assemble import images_needed, latent_scoring, score
 from .evaluate import infomec_and_dci
 from .slots import held_out_scenes
-from ..saved_models import load_files
 from ..train.store import Store, read_record
 
 # %% auto #0

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from ..core.engine import bar_line, executor
-from ..core.errors import DataError, OutOfTime
+from ..core.errors import DataError, OutOfTime, extra
 from ..core.files import project_root, set_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..papers import PAPERS
@@ -58,8 +58,9 @@ def execute(
 
     Raises what a cell raises, `OutOfTime` itself where it is that, and `DataError` where there is no such notebook.
     """
-    import papermill
-    from papermill.iorw import papermill_io
+    with extra("tables"):
+        import papermill
+        from papermill.iorw import papermill_io
 
     papermill_io.register(WHOLE, WholeFiles())
     source = project_root() / "nbs" / notebook

@@ -14,6 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..core.engine import executor
+from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES
 from ..plan.request import Request, add_limit, asked_limit, known_engine
@@ -122,6 +123,7 @@ RESERVED = 20.0  # seconds of a limited time for ending
 
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro study`; the exit status is 1 after a failure."
+    need_checkout("disentangle-repro study")
     options = argparse.ArgumentParser(prog="disentangle-repro study", description=(
         "Do the runs of the study that have no record yet."
     ))

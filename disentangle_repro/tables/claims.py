@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 from scipy import stats
 
-from ..core.files import project_root
+from ..core.files import paper_tables_folder
 from ..core.paper import AGGREGATED
 from ..core.proofs import PROOF_CHECKS, import_proofs
 from ..core.run_spec import RunSpec
@@ -62,7 +62,7 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
 def read_claims(paper: str) -> list[dict[str, Any]]:
     "The claims of a paper, as `claims.yaml` has them."
     folder = PAPERS[paper].folder if paper in PAPERS else None
-    text = ((folder or project_root() / "paper_tables") / "claims.yaml").read_text(encoding="utf-8")
+    text = ((folder or paper_tables_folder()) / "claims.yaml").read_text(encoding="utf-8")
     return [claim for claim in yaml.safe_load(text) if claim["paper"] == paper]
 
 # %% ../../nbs/tables/04_claims.ipynb #c6210b93

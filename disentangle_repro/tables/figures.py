@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ..data.load import GRIDS
 from ..metrics import plot_nmi
 from ..papers import METRIC_NAMES, MODEL_NAMES
 from ..core.run_spec import RunSpec
 from ..train.store import Store
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values', 'draw_row', 'draw_beside']
@@ -51,6 +51,8 @@ def draw_nmi(
     wanted: Iterable[tuple[str, str]],  # as of `chosen`
 ) -> Figure | None:  # None where there is none
     "Heat maps of NMI, one below the other, each with its scores."
+    import matplotlib.pyplot as plt
+
     if not (shown := chosen(runs, wanted)):
         return None
     figure, axes = plt.subplots(len(shown), figsize=(8, 2.9 * len(shown)), layout="constrained", squeeze=False)
@@ -71,6 +73,8 @@ def draw_image(
     file: str = "interventions.png",
 ) -> Figure | None:  # None without a figure
     "A figure that a run has saved."
+    import matplotlib.pyplot as plt
+
     if (model, dataset) not in runs:
         return None
     spec, _ = runs[model, dataset]
@@ -89,6 +93,8 @@ def draw_importance(
     wanted: Iterable[tuple[str, str]],  # as of `chosen`
 ) -> Figure | None:  # None where there is none
     "Importance matrices, one beside the other, each with D and C."
+    import matplotlib.pyplot as plt
+
     if not (shown := chosen(runs, wanted)):
         return None
     figure, axes = plt.subplots(1, len(shown), figsize=(2.6 * len(shown), 2.9), layout="constrained", squeeze=False)
@@ -105,6 +111,8 @@ def draw_importance(
 # %% ../../nbs/tables/02_figures.ipynb #1b843cc4
 def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None where values were not counted
     "How often each latent takes each value, with the source that the latent is most informative about."
+    import matplotlib.pyplot as plt
+
     record = runs[model, dataset][1] if (model, dataset) in runs else {}
     if not record.get("counts"):
         return None
@@ -136,6 +144,9 @@ def draw_beside(
     metrics: Sequence[str],  # a panel each
 ) -> Figure:
     "Printed numbers and ours, a panel for each metric and a row for each model that has numbers of ours."
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
     models = list(dict.fromkeys(cells.dropna(subset="ours").model))
     size = (2.6 * len(metrics), 1.2 + 0.34 * len(models))
     figure, axes = plt.subplots(1, len(metrics), figsize=size, layout="constrained", sharey=True, squeeze=False)

@@ -17,7 +17,7 @@ import pandas as pd
 from markupsafe import Markup
 from scipy import stats
 
-from ..core.files import project_root, write_text
+from ..core.files import paper_tables_folder, write_text
 from ..core.pages import render
 from ..core.scale import SCALES
 from ..core.paper import AGGREGATED, Table
@@ -39,7 +39,7 @@ __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', '
 def reported_numbers(paper: str) -> pd.DataFrame:
     "The paper's printed numbers: table, model, dataset, metric, value, ci95."
     folder = PAPERS[paper].folder if paper in PAPERS else None
-    path = folder / "reported.csv" if folder else project_root() / "paper_tables" / "reported" / f"{paper}.csv"
+    path = folder / "reported.csv" if folder else paper_tables_folder() / "reported" / f"{paper}.csv"
     return pd.read_csv(path, dtype={"table": str, "value": float, "ci95": float})
 
 # %% ../../nbs/tables/01_layout.ipynb #6da0144d

@@ -19,7 +19,7 @@ from ..core.engine import executor
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
 from ..core.kernels import forked_kernels
-from ..core.files import project_root
+from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
 from ..papers import PAPERS
 from .ledger import write_primaries, written_summaries
@@ -134,6 +134,7 @@ def print_plan(arguments: Sequence[str]) -> None:
 # %% ../../nbs/tables/09_make.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
+    need_checkout("disentangle-repro tables")
     try:
         load_extensions()  # before the options, which name what there is
     except ValueError as error:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from IPython.display import HTML, Markdown, display
 
 from ..core.extensions import load_extensions
 from ..core.paper import Record, Table
@@ -66,6 +65,8 @@ def requested_tables(paper: str, scale: str | None, *how: Any) -> tuple[Request,
 # %% ../../nbs/tables/07_paper_tables.ipynb #c6fcd597
 def show(tables: Sequence[LaidOut]) -> None:
     "Display some tables in a notebook."
+    from IPython.display import HTML, Markdown, display
+
     for table, cells, note, _ in tables:
         display(Markdown(f"### {'Table ' * table.number.isdigit()}{table.number.replace('_', ' ')}: {table.title}"))
         display(HTML(as_html(lay_out(cells))), Markdown(note))
@@ -77,6 +78,8 @@ def judged(
     *more: pd.DataFrame,  # numbers of ours that stand in none of them, as claims take them
 ) -> tuple[pd.DataFrame, str]:  # of `ledger`, and what our numbers rest on
     "The claims of a paper, judged on what is printed and on ours, and shown."
+    from IPython.display import HTML, Markdown, display
+
     every_cell = pd.concat([cells if in_full else large_enough(cells) for _, cells, _, in_full in tables])
     ours = measured_numbers(every_cell).replace({"dataset": dict(PAPERS[paper].printed_as)})  # each cell once
     book = ledger(paper, pd.concat([ours, *more]), decided())

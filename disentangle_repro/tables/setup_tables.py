@@ -16,7 +16,7 @@ import torch
 
 from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
-from ..core.files import project_root
+from ..core.files import paper_tables_folder
 from ..core.hyperparameters import nested
 from ..core.paper import Entry, Setup
 from ..core.scale import SCALES
@@ -39,7 +39,7 @@ def reported_setup(
     paper: str,  # one with such tables
 ) -> pd.DataFrame:  # table, row, value, note, all of them text
     "The printed entries of a paper's tables of data and settings."
-    path = project_root() / "paper_tables" / "reported" / f"{paper}_setup.csv"
+    path = paper_tables_folder() / "reported" / f"{paper}_setup.csv"
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 # %% ../../nbs/tables/06_setup_tables.ipynb #b6417cad

@@ -26,12 +26,14 @@ from filelock import FileLock, Timeout
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError
-from ..core.files import project_root, set_aside, remove_unfinished, write_text, written_whole
+from disentangle_repro.core.files import (
+    is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
+)
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store', 'store_in']
+           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store', 'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -290,6 +292,12 @@ def project_store() -> Store:
     "The checkout's own store, under `paper_tables/`."
     tables = project_root() / "paper_tables"
     return Store(tables / "runs", tables / "results")
+
+
+def readable_store() -> Store:
+    "The checkout's own store; outside a checkout one to read, with the records and weights of the installed package."
+    store = project_store()
+    return store if is_checkout(project_root()) else Store(store.runs, kept_results())
 
 
 def store_in(folders: Mapping[str, str] | None = None) -> Store:

@@ -11,7 +11,7 @@ from small_scenes import SMALL, SPOTS
 from torch.utils.data import DataLoader
 
 from disentangle_repro.core.errors import DataError
-from disentangle_repro.data import list_datasets, load, load_dataset, official
+from disentangle_repro.data import datasets_table, list_datasets, load, load_dataset, official
 from disentangle_repro.data.hdf5 import OnDisk, write_images
 from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -270,7 +270,8 @@ def test_a_device_asked_for_is_the_device_given(data):
 
 
 def test_the_table_of_data_sets(small):
-    table = list_datasets()
+    table = datasets_table()
+    assert list_datasets() == sorted(table.index)
     assert set(table.index) == set(load.SCENES) | set(PUBLISHED) | {"gmm2d"} == set(load.NAMES)
     assert table.loc["shapes3d", "is there"] and table["is there"].sum() == 1
     assert table.loc["mpi3d", "sources"] == "4 x 4 x 2 x 3 x 3 x 40 x 40" and table.loc["mpi3d", "size"] == 460_800

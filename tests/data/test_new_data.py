@@ -19,7 +19,7 @@ from small_scenes import SMALL, SPOTS
 from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.data import add_dataset, joint, layouts, list_datasets, load, load_dataset, official
+from disentangle_repro.data import add_dataset, datasets_table, joint, layouts, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
 from disentangle_repro.data.hdf5 import sources_to_draw, write_images
 from disentangle_repro.data.multi_dsprites import MULTI_DSPRITES
@@ -401,7 +401,7 @@ def test_a_folder_with_a_table_is_a_data_set(mine, data):
     some, again = (load_dataset("mine", n=20, seed=1) for _ in range(2))
     assert len(some.images) == 20 and some.source == "own" and some.images.equal(again.images)
     assert load_dataset("mine", image_size=16).images.shape == (60, 16, 16, 3)
-    assert list_datasets().loc["mine", ["sources", "size", "image size"]].tolist() == ["3 x 2", 60, 32]
+    assert datasets_table().loc["mine", ["sources", "size", "image size"]].tolist() == ["3 x 2", 60, 32]
     with pytest.raises(ValueError, match="mine is no grid of sources, which sample_pairs needs"):
         whole.sample_pairs(3)
     with pytest.raises(ValueError, match="correlation is .* but mine is a folder and no generator"):
@@ -431,7 +431,7 @@ def test_images_without_sources_are_trained_on_and_not_scored(mine):
     (mine / "sources.csv").unlink()
     add_dataset("mine", folder=mine, image_size=32)
     data = load_dataset("mine")
-    assert data.sources.shape == (60, 0) and data.names == () and list_datasets().loc["mine", "sources"] == "none"
+    assert data.sources.shape == (60, 0) and data.names == () and datasets_table().loc["mine", "sources"] == "none"
     with pytest.raises(ValueError, match="n_latents is 0 but must be at least 1; mine has no sources to count"):
         create_model("qlae", dataset="mine", width=0.125)
     model = create_model("qlae", dataset="mine", width=0.125, n_latents=5)

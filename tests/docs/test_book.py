@@ -17,7 +17,8 @@ for needed in ("sphinx", "myst_nb", "furo"):
 PROJECT = Path(__file__).parents[2]
 BOOK = PROJECT / "nbs" / "_book"
 CHAPTERS = ("qlae/01_latent_quantization", "nets/00_attention", "scores/06_segmentation")
-broken = runpy.run_path(str(BOOK / "links.py"))["broken"]
+LINKS = runpy.run_path(str(BOOK / "links.py"))
+broken = LINKS["broken"]
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,13 @@ def test_links_lead_somewhere_and_a_broken_one_is_found(book, tmp_path):
     for wrong in ("nowhere.html", "index.html#nowhere"):
         (tmp_path / "index.html").write_text(f'<a href="{wrong}"><a href="https://example.org">')
         assert broken(tmp_path) == ([("index.html", wrong)], 1)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_headings_have_the_anchors_that_links_are_checked_against(book, chapter):
+    "What tests/docs/test_contents.py takes for anchors, without Sphinx, are those of the book."
+    ids = LINKS["Page"](book / f"{chapter}.html").ids
+    assert len(found := LINKS["anchors"](PROJECT / "nbs" / f"{chapter}.ipynb")) > 5 and found <= ids
 
 
 @pytest.mark.parametrize("width", (390, 1280))

@@ -10,6 +10,7 @@ import pytest
 
 NBS = Path(__file__).parents[2] / "nbs"
 BOOK = NBS / "_book"
+broken_in_notebooks = runpy.run_path(str(BOOK / "links.py"))["broken_in_notebooks"]
 API = sorted((BOOK / "api").glob("*.md"))
 
 
@@ -38,3 +39,36 @@ def test_chapters_are_numbered_in_reading_order_and_imports_of_proof_checks_are_
     text = "".join("".join(cell["source"]) for cell in index if cell["cell_type"] == "markdown")
     linked = re.findall(r"^\d+\. \[[^]]+\]\((\d\w+)\.ipynb", text, re.MULTILINE)
     assert not linked or linked == [name for name in listed if name[0].isdigit()]
+
+
+def test_links_of_chapters_lead_to_a_chapter_and_a_heading_in_it():
+    found, links = broken_in_notebooks(NBS)
+    assert links > 400 and not found
+
+
+@pytest.mark.parametrize(
+    ("link", "broken"),
+    [
+        ("02_other.ipynb", False),
+        ("02_other.ipynb#a-runs-hyperparameters", False),
+        ("02_other.ipynb#a-run's-hyperparameters", True),
+        ("02_other.ipynb#the-term", False),
+        ("02_other.ipynb#the--term", True),
+        ("02_other.ipynb#infomec-1", False),
+        ("02_other.ipynb#infomec-2", True),
+        ("02_other.ipynb#no-heading", True),
+        ("03_nowhere.ipynb", True),
+        ("#here", False),
+        ("#there", True),
+        ("https://example.org/02_other.ipynb#there", False),
+    ],
+)
+def test_a_link_to_nowhere_is_found(tmp_path, link, broken):
+    other = (
+        "# A run's hyperparameters\n\n## `InfoMEC`\n\n## [InfoMEC](01_this.ipynb)\n\n"
+        "```sh\n# no heading\n```\n\n## The $x$term"
+    )
+    for name, text in (("01_this", f"# Here\n\nSee [that]({link})."), ("02_other", other)):
+        cell = {"cell_type": "markdown", "source": [text]}
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert broken_in_notebooks(tmp_path) == ([("01_this.ipynb", link)] * broken, 1 + (":" not in link))

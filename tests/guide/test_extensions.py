@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 import torch
 
-from disentangle_repro import models, papers
+from disentangle_repro import command, models, papers
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
 from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.paper import Table
+from disentangle_repro.core.proofs import PROOF_CHECKS, read_checks
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -26,7 +27,7 @@ from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec, table_specs, tuning_specs
 from disentangle_repro.tables import make
-from disentangle_repro.tables.claims import measured_numbers
+from disentangle_repro.tables.claims import measured_numbers, read_claims
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
@@ -175,3 +176,63 @@ def test_what_will_not_do_is_refused_and_leaves_nothing(registries, add, said):
     with pytest.raises(ValueError, match=said):
         add()
     assert before == (dict(PAPERS), dict(papers.MODEL_NAMES), list(load.NAMES))
+
+
+NUMBERS = "paper,table,model,dataset,metric,value,ci95,note\nnew,1,qlae,shapes3d,d,0.9,,\nnew,1,{},shapes3d,d,0.8,,\n"
+CLAIMS = """\
+- {{id: new-1, paper: new, left: qlae, op: '>', right: [ae], metrics: [d], datasets: [shapes3d]}}
+- {{id: new-2, paper: new, kind: ratio, pairs: [[qlae, {pair}, 2.0]], datasets: [shapes3d]}}
+- {{id: new-3, paper: new, left: [qlae, {left}], op: '>', right: ae, metrics: [d], datasets: [shapes3d]}}
+- {{id: old-1, paper: old, left: anything, op: '>', right: [else], metrics: [d], datasets: [shapes3d]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({}, None),
+        ({"row": "qlea"}, "reported.csv: line 3: the model is 'qlea' but must be one of ae, beta_vae"),
+        ({"left": "qlea"}, "claims.yaml: new-3: the model is 'qlea'"),
+        ({"pair": "qlea"}, "claims.yaml: new-2: the model is 'qlea'"),
+    ],
+)
+def test_a_papers_own_files_name_its_models(registries, tmp_path, names, said):
+    names = {"row": "ae", "left": "qlae", "pair": "ae"} | names
+    (tmp_path / "reported.csv").write_text(NUMBERS.format(names["row"]))
+    (tmp_path / "claims.yaml").write_text(CLAIMS.format(**names))
+    of = PAPERS["qlae"]
+    new = replace(of, key="new", folder=tmp_path, tables=(replace(of.tables[0], paper="new"),), measurements=())
+    if said is None:
+        add_paper(new)
+        return
+    with pytest.raises(ValueError, match=said):
+        add_paper(new)
+    assert "new" not in PAPERS
+
+
+def test_claims_of_the_project_name_models_of_their_papers():
+    named = {key: [papers.claimed_models(claim) for claim in read_claims(key)] for key in PAPERS}
+    assert sum(map(len, named.values())) > 40 and all(any(of) for of in named.values())
+    assert not {(key, n) for key, of in named.items() for models in of for n in models if n not in PAPERS[key].models}
+
+
+def test_checks_of_an_extension_are_run_and_recorded(registries, checkout, monkeypatch, capsys):
+    Path("my_checks.py").write_text(
+        "from disentangle_repro.core.proofs import proof_check\n"
+        "@proof_check('mine', 'Proposition 1', 'one and one are two')\n"
+        "def _():\n    assert 1 + 1 == 2\n"
+        "@proof_check('mine', 'Proposition 2', 'and three')\n"
+        "def _():\n    assert 1 + 1 == 3, 'they are not'\n"
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv(extensions.VARIABLE, "my_checks.py")
+    before = dict(PROOF_CHECKS)
+    try:
+        with pytest.raises(SystemExit, match=r"mine, Proposition 2 \(and three\): AssertionError: they are not"):
+            command.main(["proofs", "--run", "--papers", "mine"])
+    finally:
+        PROOF_CHECKS.clear()
+        PROOF_CHECKS.update(before)
+        sys.modules.pop("my_checks", None)
+    records = [of for of in read_checks(Path("paper_tables/proofs.json")) if of.paper == "mine"]
+    assert [(of.proposition, of.passed) for of in records] == [("Proposition 1", True), ("Proposition 2", False)]

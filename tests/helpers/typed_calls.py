@@ -8,14 +8,14 @@ import numpy as np
 from disentangle_repro import torchmetrics
 from disentangle_repro.data import load_dataset
 from disentangle_repro.metrics import dci, infomec, sis, smcc, udr
-from disentangle_repro.models import create_model
-from disentangle_repro.saved_models import save_model
+from disentangle_repro.models import create_model, from_pretrained
 
 
 def accepted(sources: np.ndarray, latents: np.ndarray, slots: np.ndarray) -> tuple[float, float]:
     data = load_dataset("shapes3d", source="official", n=1_000)
-    model = create_model("qlae", dataset=data.name, net="code")
-    save_model(model, "qlae", name="qlae", dataset=data.name, net="code")
+    model = create_model("qlae", data.name, net="code")
+    model.save_pretrained("qlae")
+    from_pretrained("qlae").config["name"]
     torchmetrics.InfoMEC(discrete=True, protocol="tripod").update(sources, latents)
     agreement = smcc(slots, slots, protocol="pooled")
     return dci(sources, latents, predictor="boosting").d, agreement

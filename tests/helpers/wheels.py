@@ -15,9 +15,11 @@ LINUX = {"python_version": "3.12", "python_full_version": "3.12.0", "sys_platfor
 
 
 def needed(settings: str) -> set[str]:
-    "The distributions that the package's requirements and GPU tests bring along, under Linux and Python 3.12."
-    line = next(line for line in settings.splitlines() if line.startswith("requirements = "))
-    todo, found = [Requirement(one) for one in (*line.partition("= ")[2].split(), *TESTS)], {}
+    "The distributions that the requirements of tables and of GPU tests bring along, under Linux and Python 3.12."
+    lists = ("requirements = ", "tables_requirements = ")
+    lines = [line for line in settings.splitlines() if line.startswith(lists)]
+    todo, found = [Requirement(one) for line in lines for one in line.partition("= ")[2].split()], {}
+    todo += map(Requirement, TESTS)
     while todo:
         wanted = todo.pop()
         name = canonicalize_name(wanted.name)

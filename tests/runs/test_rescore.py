@@ -15,7 +15,7 @@ from disentangle_repro.runs import evaluate
 from disentangle_repro.runs import rescore as rescoring
 from disentangle_repro.runs.assemble import score
 from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
-from disentangle_repro.saved_models import list_pretrained, load_pretrained, save_model
+from disentangle_repro.saved_models import list_pretrained, load_pretrained
 from disentangle_repro.scores.dci import DCI
 from disentangle_repro.study.first import PARTS, trainings
 from disentangle_repro.train.store import Store, digest, project_store, write_record
@@ -40,12 +40,11 @@ def kept_run(store, model, paper="qlae", seed=1, revision=2, scale="cpu", **scor
     "A run of an untrained model, kept as the study keeps its runs."
     parts = {**TINY, "scoring": TINY["scoring"] | scoring}
     spec = RunSpec(paper, model, "shapes3d", "rendered", scale, seed, "paper", parts, revision)
-    made_by = {"name": model, "dataset": "shapes3d", "seed": seed, "width": 0.125}
-    network = create_model(**made_by)
+    network = create_model(model, "shapes3d", seed=seed, width=0.125)
     with torch.no_grad():
         for parameter in network.latent.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(seed))
-    save_model(network, store.folder(spec) / "model", **made_by)
+    network.save_pretrained(store.folder(spec) / "model")
     evaluation = score(spec, network, scored_images(spec))
     latents, rows = evaluation.latents.numpy().astype(np.float16), evaluation.rows.numpy().astype(np.int32)
     np.savez_compressed(store.folder(spec) / "latents.npz", latents=latents, rows=rows)

@@ -2,13 +2,16 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from disentangle_repro.models import create_model
-from disentangle_repro.saved_models import CARD, WEIGHTS, load_model, save_model
+from disentangle_repro.baselines.autoencoder import plain_autoencoder
+from disentangle_repro.core.saved import CARD, WEIGHTS
+from disentangle_repro.models import create_model, from_pretrained
 
 QLAE = {"name": "qlae", "dataset": "shapes3d", "net": "paper", "width": 0.125, "seed": 3, "n_values": 7}
 SEVERAL = {
@@ -31,15 +34,15 @@ def trained(arguments):
 
 @pytest.fixture
 def folder(tmp_path):
-    save_model(trained(QLAE), tmp_path / "model", **QLAE)
+    trained(QLAE).save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
 
 @pytest.mark.parametrize("arguments", SEVERAL.values(), ids=SEVERAL)
 def test_a_model_comes_back_the_same(tmp_path, arguments):
     model = trained(arguments)
-    save_model(model, tmp_path, **arguments)
-    again = load_model(str(tmp_path))
+    model.save_pretrained(tmp_path)
+    again = from_pretrained(str(tmp_path))
     assert type(again) is type(model)
     assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), again.state_dict().values(), strict=True))
     images = torch.randint(256, (2, 64, 64, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -50,45 +53,109 @@ def test_a_model_comes_back_the_same(tmp_path, arguments):
 
 def test_the_card_says_how_the_model_was_made(folder):
     card = json.loads((folder / CARD).read_text())
-    assert card == {k: v for k, v in QLAE.items() if k != "n_values"} | {"hyperparameters": {"n_values": 7}}
+    own = {"image_size": 64, "hyperparameters": {"n_latents": 12, "n_values": 7}}
+    assert card == {k: v for k, v in QLAE.items() if k != "n_values"} | own
+    assert from_pretrained(folder).config == QLAE | {"image_size": 64, "n_latents": 12}
 
 
 def test_saving_again_replaces(folder):
     fresh = create_model(**QLAE)
-    save_model(fresh, folder, **QLAE)
-    assert torch.equal(next(load_model(folder).parameters()), next(fresh.parameters()))
+    fresh.save_pretrained(folder)
+    assert torch.equal(next(from_pretrained(folder).parameters()), next(fresh.parameters()))
+
+
+def other_latent(model):
+    model.latent = create_model(**QLAE | {"n_values": 9}).latent
+
+
+def other_class(model):
+    model.__class__ = type(create_model("qlae_late_decay", "shapes3d", width=0.125))
+
+
+def half(model):
+    model.half()
+
+
+def other_weight(model):
+    model.weights["commit"] = 5.0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_values": 9}, "model is not the qlae that these arguments make"),
-        ({"width": 0.25}, "model is not the qlae"),
-        ({"commit": 5.0}, "weights is {.*'commit': 0.01} but must be {.*'commit': 5.0}"),
-        ({"name": "qlae_late_decay"}, "class is 'QLAE' but must be 'VariedQLAE'"),
-        ({"name": "qlea"}, "name is 'qlea' but must be one of"),
-        ({"n_values": (7,)}, r"n_values is \(7,\): needed is what JSON gives back"),
-        ({"n_values": torch.tensor(7)}, "n_values is tensor"),
+        (other_latent, r"is no longer the qlae .*: latent.codebooks is torch.float32 of shape \(12, 9\) but must"),
+        (half, "is torch.float16 of shape"),
+        (other_weight, "weights is {.*'commit': 5.0} but must be {.*'commit': 0.01}"),
+        (other_class, "class is 'VariedQLAE' but must be 'QLAE'"),
     ],
 )
 def test_what_would_not_come_back_is_not_written(tmp_path, change, message):
+    model = trained(QLAE)
+    change(model)
     with pytest.raises(ValueError, match=message):
-        save_model(trained(QLAE), tmp_path / "new", **QLAE | change)
+        model.save_pretrained(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("value", [(7.0, 7.0), torch.tensor(7.0)])
+def test_a_hyperparameter_that_json_does_not_restore_is_refused(tmp_path, value):
+    model = create_model(**QLAE)
+    model.note_config(model.config | {"colour": value})
+    with pytest.raises(ValueError, match="colour is .*7.*: needed is what JSON gives back"):
+        model.save_pretrained(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_model_that_something_else_made_has_no_config(tmp_path):
+    model = plain_autoencoder(2, width=0.125)
+    assert model.config == {}
+    with pytest.raises(ValueError, match="this Autoencoder has no config"):
+        model.save_pretrained(tmp_path)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "lost", "message"),
+    ("arguments", "part", "lost", "message"),
     [
-        ({"name": "monet", "dataset": "sprites"}, {"scales": [0.2, 0.3]}, r"deviations is \[0.2, 0.3\]"),
-        ({"name": "psa", "dataset": "sprites", "dim": 16}, {"iterations": 4}, "latent.iterations is 4 but must be"),
-        ({"name": "tripod", "dataset": "shapes3d"}, {"epsilon": 0.2}, "epsilon is 0.2 but must be 0.1"),
+        ({"name": "monet", "dataset": "sprites"}, "", ("deviations", [0.2, 0.3]), r"deviations is \[0.2, 0.3\]"),
+        ({"name": "psa", "dataset": "sprites", "dim": 16}, "latent", ("iterations", 4), "latent.iterations is 4 but"),
+        ({"name": "tripod", "dataset": "shapes3d"}, "", ("epsilon", 0.2), "epsilon is 0.2 but must be 0.1"),
     ],
 )
-def test_a_hyperparameter_that_no_tensor_shows_is_not_lost(tmp_path, arguments, lost, message):
-    arguments = arguments | {"width": 0.125}
+def test_a_hyperparameter_that_no_tensor_shows_is_not_lost(tmp_path, arguments, part, lost, message):
+    model = create_model(**arguments, width=0.125)
+    setattr(model.get_submodule(part), *lost)
     with pytest.raises(ValueError, match=message):
-        save_model(create_model(**arguments, **lost), tmp_path, **arguments)
+        model.save_pretrained(tmp_path)
+
+
+OWN_IMAGES = """
+import sys
+from disentangle_repro.data import add_dataset
+from disentangle_repro.data.own_images import own_images
+from disentangle_repro.models import create_model
+from PIL import Image
+
+folder = sys.argv[1]
+for i in range(4):
+    Image.new("RGB", (40, 40), (60 * i, 0, 0)).save(f"{folder}/{i}.png")
+open(f"{folder}/sources.csv", "w").write("file,red\\n" + "".join(f"{i}.png,{i // 2}\\n" for i in range(4)))
+add_dataset(own_images("mine", folder, sources="sources.csv", image_size=32))
+create_model("qlae", "mine", width=0.125, seed=2).save_pretrained(f"{folder}/model")
+"""
+
+
+def test_a_model_of_own_images_loads_where_nobody_knows_them(tmp_path):
+    done = subprocess.run([sys.executable, "-c", OWN_IMAGES, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    model = from_pretrained(tmp_path / "model")
+    sizes = {"image_size": 32, "n_latents": 2}
+    assert model.config == {"name": "qlae", "dataset": "mine", "net": "paper", "width": 0.125, "seed": 2} | sizes
+    assert model.encode(torch.zeros(1, 32, 32, 3, dtype=torch.uint8)).shape == (1, 2) and not model.training
+    model.save_pretrained(tmp_path / "again")
+    assert (tmp_path / "again" / CARD).read_text() == (tmp_path / "model" / CARD).read_text()
+    (tmp_path / "model" / CARD).write_text((tmp_path / "model" / CARD).read_text().replace('"n_latents": 2', ""))
+    with pytest.raises(ValueError, match="describes no model: dataset is 'mine'"):
+        from_pretrained(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -98,8 +165,8 @@ def test_a_hyperparameter_that_no_tensor_shows_is_not_lost(tmp_path, arguments, 
 def test_a_model_is_saved_wherever_its_schedules_are(tmp_path, name, dataset):
     model = create_model(name, dataset=dataset, width=0.125).eval()
     model.anneal(0.03)
-    save_model(model, tmp_path, name=name, dataset=dataset, width=0.125)
-    assert type(load_model(tmp_path)) is type(model)
+    model.save_pretrained(tmp_path)
+    assert type(from_pretrained(tmp_path)) is type(model)
 
 
 class Loud:
@@ -111,10 +178,10 @@ def test_pickles_are_not_opened(folder, monkeypatch):
     monkeypatch.chdir(folder)
     torch.save({"weights": Loud()}, folder / WEIGHTS)
     with pytest.raises(ValueError, match=f"{WEIGHTS}: .* nothing else is opened"):
-        load_model(folder)
+        from_pretrained(folder)
     (folder / WEIGHTS).write_bytes(pickle.dumps(Loud()))
     with pytest.raises(ValueError, match=f"{WEIGHTS}: .* nothing else is opened"):
-        load_model(folder)
+        from_pretrained(folder)
     assert not (folder / "opened").exists()
 
 
@@ -124,10 +191,10 @@ def test_a_file_that_is_missing_or_cut_is_named(folder, name):
     for part in (contents[: len(contents) // 2], contents[:4], b""):
         (folder / name).write_bytes(part)
         with pytest.raises(ValueError, match=name):
-            load_model(folder)
+            from_pretrained(folder)
     (folder / name).unlink()
     with pytest.raises(ValueError, match=name):
-        load_model(folder)
+        from_pretrained(folder)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +211,11 @@ def test_a_card_of_something_else_is_refused(folder, change, message):
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps(card | change))
     with pytest.raises(ValueError, match=message):
-        load_model(folder)
+        from_pretrained(folder)
 
 
 def test_a_card_that_is_no_card_is_refused(folder):
     for text in ("[]", "3", "null"):
         (folder / CARD).write_text(text)
         with pytest.raises(ValueError, match=CARD):
-            load_model(folder)
+            from_pretrained(folder)

@@ -18,7 +18,8 @@ from packaging.requirements import Requirement
 PROJECT = Path(__file__).parents[2]
 PARTS = ("setup.py", "settings.ini", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md")
 OPTIONAL = {"disentangle_repro.torchmetrics"}
-NOT_TO_SCORE = {"sympy", "papermill", "ipykernel", "IPython", "seaborn"}  # there, but slow to import
+KEPT = "disentangle_repro/paper_tables/"
+NOT_TO_SCORE = {"sympy"}  # there, but slow to import
 
 REFUSE = """
 import sys
@@ -55,10 +56,16 @@ for command in distribution("disentangle_repro").entry_points:
 WITHOUT_EXTRAS = """
 from pathlib import Path
 
-from disentangle_repro.core.engine import executor
-from disentangle_repro.report.page import write_assets
+import numpy as np
 
-for call in (executor("local:2").__enter__, lambda: write_assets(Path("site"))):
+from disentangle_repro.core.engine import executor
+from disentangle_repro.metrics import plot_nmi
+from disentangle_repro.report.page import write_assets
+from disentangle_repro.runs.runner import execute
+
+figure = lambda: plot_nmi(np.eye(2), ["a", "b"], np.ones(2, bool))
+run = lambda: execute("runs/run.ipynb", Path("run.ipynb"))
+for call in (executor("local:2").__enter__, lambda: write_assets(Path("site")), figure, run):
     try:
         call()
     except ImportError as error:
@@ -76,6 +83,27 @@ except SystemExit as ended:
     print(ended.code)
 """
 
+OUTSIDE = """
+from disentangle_repro.core.files import data_folder, kept_results
+from disentangle_repro.saved_models import list_pretrained, load_pretrained
+from disentangle_repro.tables.claims import read_claims
+from disentangle_repro.tables.layout import reported_numbers
+
+model = load_pretrained("qlae", "shapes3d")
+assert len(list_pretrained(str(kept_results()))) == {n}
+assert read_claims("qlae") and len(reported_numbers("qlae")) > 500
+print(type(model).__name__, type(load_pretrained("ae", results=str(kept_results()))).__name__, not model.training)
+assert str(data_folder()).startswith({away!r}), data_folder()
+"""
+
+NEED_A_CHECKOUT = [
+    ("tables.make", "['--scale', 'smoke']"),
+    ("report.site", "[]"),
+    ("plan.cost", "[]"),
+    ("study.design", "[]"),
+    ("command", "['verify']"),
+]
+
 SCORE = """
 from disentangle_repro.command import main
 
@@ -91,6 +119,7 @@ def wheel(tmp_path_factory):
         shutil.copy(PROJECT / part, source)
     ignored = shutil.ignore_patterns("__pycache__", "*.ipynb")
     shutil.copytree(PROJECT / "disentangle_repro", source / "disentangle_repro", ignore=ignored)
+    (source / "paper_tables").symlink_to(PROJECT / "paper_tables")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", "dist"]
     done = subprocess.run(build, cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -131,14 +160,15 @@ def run(wheel, metadata, tmp_path_factory):
         for module, owners in modules.items()
         if not {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners} & (base | {"disentangle-repro"})
     }
-    assert {"nbdev", "jupyterlab", "pytest", "hypothesis"} <= others and not {"torch", "numpy", "papermill"} & others
+    assert {"nbdev", "pytest", "papermill", "matplotlib", "IPython"} <= others and not {"torch", "numpy"} & others
 
-    def run(code, also=frozenset()):
+    def run(code, also=frozenset(), status=0, cache=folder):
         code = REFUSE.format(refused=others | also, folder=str(folder)) + code
-        environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
+        own = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache), "DISENTANGLE_DATA": ""}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr[-2000:]
+        return done.stderr if status else done.stdout
 
     run.folder = folder
     return run
@@ -150,9 +180,32 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     proofs = {name for name in files if name.endswith("/proofs.py")} - {"disentangle_repro/core/proofs.py"}
     assert len(proofs) == 10
     files -= proofs | {"disentangle_repro/_modidx.py"}
-    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == files
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert {name for name in held if not name.startswith(KEPT)} == files
     assert {Path(name).suffix for name in files} == {".py", ".typed", ".html", ".css", ".js"}
     assert any(name.endswith("/LICENSE") for name in wheel.namelist())
+
+
+def test_printed_numbers_claims_and_trained_models_are_the_checkouts(wheel):
+    tables = PROJECT / "paper_tables"
+    runs = [path.stem for path in tables.glob("results/model/*")]
+    kept = {tables / "claims.yaml", *tables.glob("reported/*")}
+    for run in runs:
+        kept |= {tables / f"results/{name}" for name in (f"model/{run}.safetensors", f"card/{run}.json", f"{run}.json")}
+    assert len(runs) > 3 and len(kept) > 3 * len(runs) + 5
+    contents = {name: wheel.read(name) for name in wheel.namelist() if name.startswith(KEPT)}
+    assert contents == {KEPT + path.relative_to(tables).as_posix(): path.read_bytes() for path in kept}
+
+
+def test_models_and_printed_numbers_are_there_outside_a_checkout(run, tmp_path):
+    asked = {"away": str(tmp_path), "n": len([*PROJECT.glob("paper_tables/results/model/*")])}
+    assert run(OUTSIDE.format(**asked), also=NOT_TO_SCORE, cache=tmp_path).split() == ["QLAE", "Autoencoder", "True"]
+
+
+@pytest.mark.parametrize("module, arguments", NEED_A_CHECKOUT)
+def test_what_needs_a_checkout_says_so_in_one_line(run, module, arguments):
+    said = run(f"from disentangle_repro.{module} import main\nmain({arguments})", status=2)
+    assert re.fullmatch(r"disentangle\S+.* works in a checkout of .*: /.*\n", said), said
 
 
 def test_what_an_index_shows(metadata):
@@ -180,8 +233,7 @@ def test_proof_checks_say_that_they_need_a_checkout(run):
 @pytest.mark.whole
 def test_what_an_extra_brings_is_asked_for_by_its_name(run):
     said = run(WITHOUT_EXTRAS).splitlines()
-    assert len(said) == 2
-    for extra, message in zip(("dask", "report"), said, strict=True):
+    for extra, message in zip(("dask", "report", "tables", "tables"), said, strict=True):
         assert f"pip install 'disentangle_repro[{extra}]'" in message, message
 
 
