@@ -9,11 +9,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder
 from ..data.load import GRIDS, Dataset
+from ..data.pairs import ImagePairs
 from ..models import create_model
 from ..papers import PAPERS
 from .evaluate import Evaluation, evaluate, info_probe
@@ -31,15 +32,17 @@ __all__ = ['SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_every
 def assemble(
     spec: RunSpec,
     images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
+    sources: Int[Tensor, "n sources"] | None = None,  # of these images, where the model is trained on pairs of them
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
     model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
+    batches = images if model.differing is None else ImagePairs(images, sources, model.differing)
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
     given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
-    return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
+    return Training(model, optimizer, batches, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/runs/04_assemble.ipynb #7a10b3c1
 def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it; empty where sources are independent
