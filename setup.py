@@ -24,6 +24,7 @@ setup(
     extras_require={
         **(extras := {name: about[f"{name}_requirements"].split() for name in ("torchmetrics", "dask", "report")}),
         "docs": about["docs_requirements"].split(),
+        "lightning": about["lightning_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

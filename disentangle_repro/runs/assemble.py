@@ -14,12 +14,12 @@ from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder
 from ..data.load import GRIDS, Dataset
-from ..data.pairs import ImagePairs
 from ..models import create_model
 from ..papers import PAPERS
 from .evaluate import Evaluation, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
+from ..train.fit_images import images_for
 from ..train.loop import Training, most_modular, reconstructs
 from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
@@ -37,11 +37,11 @@ def assemble(
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
     model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
-    batches = images if model.differing is None else ImagePairs(images, sources, model.differing)
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
     given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
+    batches = images_for(model, images, sources)
     return Training(model, optimizer, batches, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/runs/04_assemble.ipynb #7a10b3c1
