@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE, PAGE = ROOT / "disentangle_repro", ROOT / "CONTRIBUTING.md"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
 ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "torchmetrics", "models", "saved_models",
-         "papers", "train", "lightning", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip
+         "papers", "common", "train", "lightning", "runs", "plan", "study", "tables", "report", "command")  # fmt: skip
 
 
 def room(path: Path) -> str:
