@@ -13,10 +13,11 @@ from .core.paper import Model, Paper, Table
 from .papers import PAPERS
 
 # %% auto #0
-__all__ = ['ROUNDS', 'DATASETS', 'SHARED', 'NEW', 'FOLDER', 'SCORES', 'MODELS', 'TABLE', 'PAPER', 'shared_setting', 'rows']
+__all__ = ['ROUNDS', 'NETWORKS', 'DATASETS', 'SHARED', 'NEW', 'FOLDER', 'SCORES', 'MODELS', 'TABLE', 'PAPER', 'shared_setting',
+           'rows']
 
 # %% ../nbs/common.ipynb #e89f822c
-ROUNDS, DATASETS = 100_000, ("shapes3d",)
+ROUNDS, NETWORKS, DATASETS = 100_000, "style", ("shapes3d",)
 SHARED: Hyperparameters = {
     "training": {"batch_size": 64, "clip": None},
     "scoring": {"samples": 10_000},
@@ -27,10 +28,11 @@ def shared_setting(own: Setting) -> Setting:
     "A model's own loss and optimiser, with all else as every model has it; nothing is tuned."
     per_round = own.text["training"].get("steps_per_round", 1)
     kept = {part: dict(own.text[part]) for part in ("model", "optimizer") if part in own.text}
-    kept.get("model", {}).pop("family", None)  # networks are qlae's, which a model takes where none are named
+    has_critic = "critic_steps" in own.text["model"]  # the networks of an InfoGAN are these anyway
+    networks: Hyperparameters = {"model": {} if has_critic else {"family": NETWORKS}}
     length: Hyperparameters = {"training": {"steps": ROUNDS * per_round, "steps_per_round": per_round}}
     return Setting(
-        merged(kept, SHARED, length), fixed=own.fixed, per_pixel=own.per_pixel, image_size=own.image_size,
+        merged(kept, networks, SHARED, length), fixed=own.fixed, per_pixel=own.per_pixel, image_size=own.image_size,
         revision=own.revision, sources={"model": "the first paper that has the model", "training": "ours"},
     )  # fmt: skip
 
@@ -46,7 +48,7 @@ def rows() -> dict[str, Model]:
             if name not in found and paper.models[name].setting:
                 found[name] = Model(paper.models[name].title, shared_setting(paper.models[name].setting))
     plain = found["beta_vae"].setting
-    like = replace(plain, text={**plain.text, "model": {}}, per_pixel={})
+    like = replace(plain, text={**plain.text, "model": {"family": NETWORKS}}, per_pixel={})
     return found | {name: Model(title, like) for name, title in NEW.items()}
 
 # %% ../nbs/common.ipynb #e7c0cdd0
