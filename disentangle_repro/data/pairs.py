@@ -12,28 +12,40 @@ from torch import Tensor
 from .hdf5 import OnDisk
 
 # %% auto #0
-__all__ = ['partner_weights', 'first_to_ring', 'ImagePairs']
+__all__ = ['of_sets', 'partner_weights', 'sample_columns', 'ImagePairs']
 
 # %% ../../nbs/data/23_pairs.ipynb #ae7e827b
-def partner_weights(
-    first: Int[Tensor, "pairs sources"],
-    sources: Int[Tensor, "n sources"],  # of all images
-    changes: Float[Tensor, " sources"],  # the weight of a change of each source
+def of_sets(
+    counts: Int[Tensor, " sources"],  # values of each source
     differing: int,
+) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
+    "Of each set of sources, by its bits: a candidate's weight, and how far the set's size is from `differing`."
+    n = len(counts)
+    inside = (torch.arange(2**n)[:, None] >> torch.arange(n)) & 1 == 1
+    weights = torch.where(inside, 1 / (counts - 1).clamp(min=1), 1.0).prod(1)
+    distances = (inside.sum(1) - differing).abs().masked_fill(~inside.any(1), n + 1)
+    return weights, distances.to(torch.uint8)
+
+
+def partner_weights(
+    rows: Int[Tensor, " pairs"],
+    columns: Int[Tensor, "sources n"],  # of all images
+    weights: Float[Tensor, " sets"],
+    distances: Int[Tensor, " sets"],
 ) -> Float[Tensor, "pairs n"]:
-    "The unnormalised probability of each image as the partner of each of the first."
-    weights, number = 1.0, 0
-    for column, mine, change in zip(sources.T, first.T, changes, strict=True):
-        changed = mine[:, None] != column
-        weights, number = weights * torch.where(changed, change, 1.0), number + changed.to(torch.int16)
-    distance = (number - differing).abs().masked_fill(number == 0, torch.iinfo(torch.int16).max)
-    return weights * (distance == distance.amin(1, keepdim=True))
+    "The unnormalised probability of each image as the partner of those in some rows."
+    changed = torch.zeros((len(rows), columns.shape[1]), dtype=torch.int32, device=columns.device)
+    for bit, column in enumerate(columns):
+        changed |= (column[rows][:, None] != column).to(torch.int32) << bit
+    distance = distances[changed]
+    return weights[changed].masked_fill_(distance != distance.amin(1, keepdim=True), 0)
 
 # %% ../../nbs/data/23_pairs.ipynb #b18e4f61
-def first_to_ring(weights: Float[Tensor, "rows n"], generator: torch.Generator) -> Int[Tensor, " rows"]:
+def sample_columns(weights: Float[Tensor, "rows n"], generator: torch.Generator) -> Int[Tensor, " rows"]:
     "A column for each row, with probabilities proportional to the weights."
-    clocks = torch.empty_like(weights).exponential_(generator=generator)
-    return (clocks / weights).argmin(1)
+    reached = weights.cumsum(1)
+    uniform = 1 - torch.rand((len(weights), 1), generator=generator, device=weights.device)
+    return torch.searchsorted(reached, uniform * reached[:, -1:])[:, 0]
 
 # %% ../../nbs/data/23_pairs.ipynb #ef93e3c3
 class ImagePairs:
@@ -56,8 +68,8 @@ class ImagePairs:
         if not 1 <= differing <= (most := int((counts > 1).sum())):
             raise ValueError(f"differing is {differing} but must be from 1 to {most}, the number of sources that vary.")
         self.images, self.differing, self.device = images, differing, images.device
-        self.sources = sources.to(images.device, torch.int16)
-        self.changes = (1 / (counts - 1).clamp(min=1)).to(images.device)
+        self.columns = sources.T.to(images.device, torch.int16).contiguous()
+        self.weights, self.distances = (table.to(images.device) for table in of_sets(counts, differing))
         self.is_cuda, self.shape = images.device.type == "cuda", images.shape
 
     def __len__(self) -> int:
@@ -68,7 +80,7 @@ class ImagePairs:
 
     def partners(self, rows: Int[Tensor, "pairs"], generator: torch.Generator) -> Int[Tensor, "pairs"]:
         "A row for each row, whose sources differ in few."
-        return first_to_ring(partner_weights(self.sources[rows], self.sources, self.changes, self.differing), generator)
+        return sample_columns(partner_weights(rows, self.columns, self.weights, self.distances), generator)
 
     def draw(
         self, batch_size: int, generator: torch.Generator
