@@ -1,7 +1,8 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
 #               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
 #               SET="training.batch_size=32": any hyperparameter, several separated by blanks,
-#               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then)
+#               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then;
+#               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=; DEVICE=h100
 #               estimates for that GPU, PROBE=1 tries every kind of run here, which takes minutes)
 # make report   what there is so far as web pages, under paper_tables/report
@@ -38,7 +39,8 @@ PROBE ?=
 N ?=
 BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
-export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)
+COMMA := ,
+export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
 
 # Runs and tests start many processes, and one that has to compile all its modules anew takes three times as long to import them.
 unexport PYTHONDONTWRITEBYTECODE

@@ -63,6 +63,7 @@ setup(
     extras_require={
         **(extras := {name: about[f"{name}_requirements"].split() for name in EXTRAS}),
         "docs": about["docs_requirements"].split(),
+        "lightning": about["lightning_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

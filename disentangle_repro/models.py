@@ -15,8 +15,10 @@ from typing import Any, Literal, cast
 import torch
 
 from .asymmetry.transformer_vae import TABLE_1
+from .baselines.ada_vae import ada_gvae, ada_ml_vae
 from .baselines.autoencoder import Autoencoder, plain_autoencoder
 from .baselines.bioae import bioae
+from .baselines.dip_vae import dip_vae_i, dip_vae_ii
 from .baselines.factorvae import factorvae
 from .baselines.infogan import infogan
 from .baselines.monet import MONet
@@ -71,6 +73,10 @@ MODELS: dict[str, Callable[..., Autoencoder]] = {
     "tripod_finer_quantization": partial(Tripod, n_values=144),
     "qlae_klm": qlae_klm,
     "factorvae": factorvae,
+    "dip_vae_i": dip_vae_i,
+    "dip_vae_ii": dip_vae_ii,
+    "ada_gvae": ada_gvae,
+    "ada_ml_vae": ada_ml_vae,
     "dvae": dvae,
     "qvae": qvae,
     "factordvae": FactordVAE,

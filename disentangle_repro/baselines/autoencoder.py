@@ -183,6 +183,11 @@ class Autoencoder(ConfiguredModule):
         return self.latent.categorical
 
     @property
+    def differing(self) -> int | None:
+        "In how many sources the images of a pair differ; None for a model that is trained on single images."
+        return getattr(self.latent, "differing", None)
+
+    @property
     def networks(self) -> tuple[nn.Module, ...]:
         "The modules that may train in lower precision: convolutions and attention, never the latent layer."
         return self.encoder, self.decoder

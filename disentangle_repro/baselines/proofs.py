@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, Independent, MixtureSameFamily, Normal, kl_divergence
 from torch.nn import functional as F
 
+from .ada_vae import AVERAGES, ada_gvae, ada_ml_vae, pair_divergence, shared_latents
 from .autoencoder import Autoencoder, parts_with_gradients
 from .bioae import bioae, biological_penalties
+from .dip_vae import dip_vae_i, dip_vae_ii, latent_covariance, moment_penalties
 from disentangle_repro.baselines.factorvae import (
     Discriminator,
     Factorised,
@@ -704,3 +706,99 @@ def _():
     moved = [[of_part[id(parameter)] for parameter in step.parameters] for step in (modelling, judging)]
     assert set(moved[0]) == {"encoder", "decoder"} and set(moved[1]) == {"discriminator"}
     assert sum(map(len, moved)) == len(of_part), "a parameter is left out, or moved twice"
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #748bae3b
+@proof_check("baselines", "DIP-VAE, Kumar et al. equation 5", "the covariance of the latents is a sum of two")
+def _():
+    mean = torch.tensor([[-1.0, -0.8, 2.0], [-0.5, 0.3, 1.0], [0.2, 0.1, 0.0], [1.0, 1.4, -1.0], [1.3, -0.4, 0.5]])
+    scale = torch.tensor([[0.5, 0.4, 1.0], [0.3, 0.6, 1.5], [0.8, 0.3, 0.2], [0.4, 0.4, 0.9], [0.5, 0.7, 0.1]])
+    noise = torch.randn(200_000, 5, 3, generator=make_generator(0))
+    z = (mean + scale * noise).flatten(0, 1)
+    torch.testing.assert_close(latent_covariance(mean, scale), torch.cov(z.T), rtol=0, atol=0.02)
+    torch.testing.assert_close(latent_covariance(mean), torch.cov(mean.T, correction=0), rtol=0, atol=1e-6)
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #ebdb65fa
+@proof_check("baselines", "DIP-VAE, floor of a batch", "independent latents have a penalty of n (n - 1) (M - 1) / M^2")
+def _():
+    means = torch.randn(20_000, 16, 4, generator=make_generator(0), dtype=torch.float64)
+    penalties = torch.vmap(lambda mean: moment_penalties(latent_covariance(mean))["off_diagonal"])(means)
+    exact = 4 * 3 * 15 / 16**2
+    assert abs(penalties.mean() - exact) < 0.03 * exact, f"the mean is {penalties.mean():.4f} for {exact:.4f}"
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #362a1ff2
+@proof_check("baselines", "DIP-VAE, Kumar et al. equations 6 and 7", "the loss is minus the bound plus both penalties")
+@torch.no_grad()
+def _():
+    for build, of_samples in ((dip_vae_i, False), (dip_vae_ii, True)):
+        with seeded(0):
+            model, images = build(3, off_diagonal=2.0, diagonal=7.0, width=0.1), random_images(4)
+        model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+        q, _, log_likelihood = parts_of_a_bound(model, images)
+        nats = (kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood).mean()
+        for i in range(3):
+            for j in range(3):
+                covariance = (q.mean[:, i] * q.mean[:, j]).mean() - q.mean[:, i].mean() * q.mean[:, j].mean()
+                if i == j:
+                    covariance = covariance + of_samples * q.variance[:, i].mean()
+                nats = nats + (7 * (covariance - 1) ** 2 if i == j else 2 * covariance**2)
+        torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats)
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #79c34321
+@proof_check("baselines", "Ada-VAE, Locatello et al., shared latents", "those whose divergence is below the middle")
+def _():
+    mean, scale = torch.randn(2, 2, 50, 7, generator=make_generator(0), dtype=torch.float64)
+    (first, second), scale = mean, scale.exp()
+    divergence = pair_divergence((first, scale[0]), (second, scale[1]))
+    torch.testing.assert_close(divergence, kl_divergence(Normal(first, scale[0]), Normal(second, scale[1])))
+    shared = shared_latents(divergence)
+    for row, of in zip(divergence.tolist(), shared.tolist(), strict=True):
+        assert of == [2 * delta < max(row) + min(row) for delta in row]
+    assert 0.5 < shared.double().mean() < 1, "the check has no case of both kinds"
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #20f29c7a
+@proof_check("baselines", "Ada-VAE, Locatello et al., averages", "of moments in GVAE, a product of densities in ML-VAE")
+def _():
+    mean, scale = torch.randn(2, 2, 1, 7, generator=make_generator(0), dtype=torch.float64)
+    scale = scale.exp()
+    pair = (mean[0], scale[0]), (mean[1], scale[1])
+    z = torch.linspace(-4, 4, 41, dtype=torch.float64)[:, None]
+    both = Normal(*pair[0]).log_prob(z) + Normal(*pair[1]).log_prob(z)
+    for name, power in (("product", 1.0), ("geometric", 0.5)):
+        left = Normal(*AVERAGES[name](*pair)).log_prob(z) - power * both
+        assert (left - left[0]).abs().max() < 1e-9, f"{name} is not proportional to the densities"
+    noise = scale * torch.randn(400_000, 2, 1, 7, generator=make_generator(1), dtype=torch.float64)
+    found_mean, found_scale = AVERAGES["arithmetic"](*pair)
+    torch.testing.assert_close(found_mean, mean.mean(0))
+    spread = noise.square().mean(1)
+    error = spread.mean(0) - found_scale.square()
+    assert (error.abs() < 5 * spread.std(0) / 400_000**0.5).all(), f"variances differ by {error.tolist()}"
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #94bf0c20
+@proof_check("baselines", "Ada-VAE, Locatello et al., loss", "the loss is minus the mean bound of averaged posteriors")
+@torch.no_grad()
+def _():
+    for build, multiplies in ((ada_gvae, False), (ada_ml_vae, True)):
+        with seeded(0):
+            model, images = build(3, beta=4.0, width=0.1), random_images(4)
+        model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+        pixels = images.movedim(3, 1) / 255
+        mean, raw = model.encoder(pixels).split(3, dim=1)
+        mean, variance = mean.clone(), raw.exp().log1p() ** 2
+        n_shared = 0
+        for a, b in ((0, 2), (1, 3)):
+            q, p = (Normal(mean[m], variance[m].sqrt()) for m in (a, b))
+            delta = kl_divergence(q, p).tolist()
+            for i in (i for i in range(3) if delta[i] < (max(delta) + min(delta)) / 2):
+                n_shared += 1
+                mu, sigma2 = mean[[a, b], i], variance[[a, b], i]
+                if multiplies:
+                    mean[[a, b], i] = (mu[0] * sigma2[1] + mu[1] * sigma2[0]) / sigma2.sum()
+                    variance[[a, b], i] = sigma2[0] * sigma2[1] / sigma2.sum()
+                else:
+                    mean[[a, b], i], variance[[a, b], i] = mu.mean(), sigma2.mean()
+        assert 2 <= n_shared < 6, "the check has no case of both kinds"
+        q = Normal(mean, variance.sqrt())
+        z = mean + q.stddev * torch.randn(mean.shape, generator=make_generator(1))
+        log_likelihood = Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
+        nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
+        torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from ..core.errors import DataError
 from ..core.files import data_folder, written_whole
+from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
 from .hdf5 import Contents, create, opened, read_grid, read_objects
 from disentangle_repro.data.layouts import (
@@ -31,12 +32,13 @@ from disentangle_repro.data.layouts import (
 )
 from .mpi3d import MPI3D
 from .scenes import Scene
+from .small_norb import SMALL_NORB, read_small_norb
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['Reader', 'DRIVE', 'BUCKET', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION', 'Published',
-           'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'file_hash', 'checked_sum',
-           'import_published', 'imported_file', 'read_official']
+__all__ = ['Reader', 'DRIVE', 'BUCKET', 'NORB', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION',
+           'Published', 'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'file_hash',
+           'checked_sum', 'import_published', 'imported_file', 'read_official']
 
 # %% ../../nbs/data/18_official.ipynb #e7fde07f
 Reader = Callable[..., AbstractContextManager[Reading]]
@@ -58,6 +60,7 @@ class Published:
 # %% ../../nbs/data/18_official.ipynb #e7dafd84
 DRIVE = "https://drive.google.com/uc?id="
 BUCKET = "https://storage.googleapis.com"
+NORB = "https://cs.nyu.edu/~ylclab"
 DTU = "https://data-download.compute.dtu.dk/multi_object_datasets"
 SHARE = "https://nc.mlcloud.uni-tuebingen.de/index.php/s/LsQ5mCgtAstMkXy"
 
@@ -113,6 +116,8 @@ PUBLISHED = {
             "https://github.com/deepmind/dsprites-dataset",
             reader=read_dsprites,
         ),
+        Published("cars3d", "cars", "http://www.scottreed.info (nips2015-analogy-data)", reader=read_cars3d),
+        Published("small_norb", "small_norb", f"{NORB}/data/norb-v1.0-small", reader=read_small_norb),
         several_objects("sprites", "4_obj_sprites.npz", SHARE, None, 64, 4, TENTHS),
         several_objects("clevr6", "clevr_6.npz", SHARE, None, 128, 6, (49_483, 2_000, 2_000)),
         several_objects(
@@ -156,6 +161,7 @@ def mpi3d_grid(name: str) -> Scene:
 # %% ../../nbs/data/18_official.ipynb #5ba59afd
 ONLY_PUBLISHED = {
     **{name: mpi3d_grid(name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")},
+    **{scene.name: scene for scene in (CARS3D, SMALL_NORB)},
 }
 
 # %% ../../nbs/data/18_official.ipynb #fe2cd1e5

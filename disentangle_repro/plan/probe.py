@@ -105,7 +105,8 @@ def probe_training(
     longest: float = 20.0,  # seconds of an update that we wait for
 ) -> Probe:
     "How long an update of a run takes on a device, and how large its checkpoints are."
-    training = assemble(spec, noise(spec, 256, device).images)
+    data = noise(spec, 256, device)
+    training = assemble(spec, data.images, data.sources)
     training.total, whole = max(1_000, spec.part("training")["steps"]), training.batch_size
     if device.type == "cpu":
         training.batch_size = min(whole, max(2, whole // 8))
@@ -205,7 +206,8 @@ def measured_costs(
     costs, scoring = {}, {}
     for key, spec in tqdm(reversed(kinds.items()), "probes", len(kinds), disable=not progress, unit="model"):
         probe = probe_training(spec, device)
-        model = assemble(spec, noise(spec, 2, device).images).model
+        data = noise(spec, 256, device)
+        model = assemble(spec, data.images, data.sources).model
         if (how := scoring_key(spec, model)) not in scoring:
             scoring[how] = scoring_seconds(spec, model, device)
         costs[key] = Cost(probe, scoring[how])
@@ -252,7 +254,7 @@ def count_work(spec: RunSpec) -> Work:
     "What an update of a run does, counted without numbers; `ValueError` for a model that looks at them."
     size, how = image_size(spec), spec.part("training")
     images = torch.empty(how["batch_size"], size, size, 3, dtype=torch.uint8, device="meta")
-    training, results = assemble(spec, images), []
+    training, results = assemble(spec, images, noise(spec, how["batch_size"]).sources), []
     weights = n_bytes(list(training.model.parameters()))
     try:
         with Counted() as counted, warnings.catch_warnings():

@@ -21,6 +21,7 @@ from ..papers import PAPERS
 from .evaluate import Evaluation, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
+from ..train.fit_images import images_for
 from ..train.loop import Training, most_modular, reconstructs
 from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
@@ -34,6 +35,7 @@ __all__ = ['SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_every
 def assemble(
     spec: RunSpec,
     images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
+    sources: Int[Tensor, "n sources"] | None = None,  # of these images, where the model is trained on pairs of them
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
@@ -42,7 +44,8 @@ def assemble(
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
     given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
-    return Training(model, optimizer, images, seed=spec.seed, schedule=schedule, **given)
+    batches = images_for(model, images, sources)
+    return Training(model, optimizer, batches, seed=spec.seed, schedule=schedule, **given)
 
 # %% ../../nbs/runs/04_assemble.ipynb #7a10b3c1
 def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it; empty where sources are independent

@@ -27,6 +27,7 @@ from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import make_generator
 from ..core.errors import DataError, OutOfTime, check_choice
 from ..core.files import set_aside, written_whole
+from ..data.pairs import ImagePairs
 from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
@@ -37,11 +38,13 @@ __all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signatur
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
-    images: UInt8[Tensor, "n height width channels"],
+    images: UInt8[Tensor, "n height width channels"] | ImagePairs,
     batch_size: int,
     generator: torch.Generator,  # on the images' device
 ) -> UInt8[Tensor, "batch height width channels"]:
-    "Images sampled independently, with replacement."
+    "Images sampled independently, with replacement, or pairs."
+    if isinstance(images, ImagePairs):
+        return images.draw(batch_size, generator)
     return images[torch.randint(len(images), (batch_size,), generator=generator, device=images.device)]
 
 # %% ../../nbs/train/02_loop.ipynb #39b450db
@@ -51,14 +54,14 @@ class Training:
     `images` are (n, height, width, channels) bytes, on the device of `model`; `clip` bounds every element of every
     gradient, or of the gradients of the optimiser's first group (the parameters that decay). An update is one step of
     the optimiser: the next of the model's round of steps. `ValueError` where model and images are on different devices,
-    or for an unknown precision.
+    for an unknown precision, or for single images where the model is trained on pairs.
     """
 
     def __init__(
         self,
         model: Autoencoder,
         optimizer: torch.optim.Optimizer,
-        images: UInt8[Tensor, "n height width channels"],
+        images: UInt8[Tensor, "n height width channels"] | ImagePairs,
         *,
         batch_size: int,
         seed: int,  # of the batches
@@ -70,6 +73,9 @@ class Training:
         device = next(model.parameters()).device
         if images.device != device:
             raise ValueError(f"images are on {images.device} but model is on {device}: both need the same device.")
+        if (differing := model.differing) and not isinstance(images, ImagePairs):
+            needed = f"ImagePairs(images, sources, differing={differing})"
+            raise ValueError(f"images are single images but the model is trained on pairs: give it {needed}.")
         self.model, self.optimizer, self.images = model, optimizer, images
         self.precision = check_choice("precision", precision, PRECISIONS)
         self.batch_size, self.clip, self.steps = batch_size, clip, model.steps()

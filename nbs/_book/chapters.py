@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-MODULES = ["package", "metrics", "models", "torchmetrics", "saved_models", "papers", "command"]
+MODULES = ["package", "metrics", "models", "torchmetrics", "lightning", "saved_models", "papers", "common", "command"]
 DIRECTIVE = re.compile(r"^#\s?\|\s*(.*)\n?", re.MULTILINE)
 
 

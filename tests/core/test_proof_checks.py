@@ -23,7 +23,7 @@ CHAPTERS = {
     "nets": ["00_attention", "03_slots"],
     "scores": ["02_mutual_information", "04_importance", "05_dci", "06_segmentation"],
     "baselines": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet",
-                  "08_factorvae"],  # fmt: skip
+                  "08_factorvae", "09_dip_vae", "10_ada_vae"],  # fmt: skip
     "qlae": ["01_latent_quantization", "02_infomec", "05_quantized_infogan"],
     "tripod": [
         "01_finite_scalar_quantization",

@@ -345,7 +345,7 @@ def test_a_run_trains_on_correlated_sources_and_is_scored_on_independent_ones():
     training = assemble(spec, names["seen"].images)
     fit(training, 3, progress=False, probe=make_probe(spec, names["data"]), probe_every=1)
     assert set(score(spec, training.model, names["data"]).scores) >= {"infom", "d", "psnr"}
-    assert "assemble(spec, seen.images)" in cell_of("run.ipynb", "assemble(spec,")
+    assert "assemble(spec, seen.images, seen.sources)" in cell_of("run.ipynb", "assemble(spec,")
     plain = {**names, "spec": run_of(images=60)}
     exec(loads, plain)
     assert plain["seen"] is plain["data"]

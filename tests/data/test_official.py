@@ -513,7 +513,8 @@ def test_the_grids_have_the_published_sizes():
     sizes = {name: scene.sources.size for name, scene in load.GRIDS.items()}
     assert sizes == {
         "shapes3d": 480_000, "mpi3d": 460_800, "falcor3d": 233_280, "isaac3d": 737_280, "dsprites": 737_280,
-        "mpi3d_toy": 1_036_800, "mpi3d_realistic": 1_036_800, "mpi3d_real": 1_036_800,
+        "mpi3d_toy": 1_036_800, "mpi3d_realistic": 1_036_800, "mpi3d_real": 1_036_800, "cars3d": 17_568,
+        "small_norb": 48_600,
     }  # fmt: skip
     assert {name: published.splits for name, published in PUBLISHED.items() if published.splits} == {
         **dict.fromkeys(

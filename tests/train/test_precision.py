@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.data.pairs import ImagePairs
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
 from disentangle_repro.psa.released_models import RELEASED
 from disentangle_repro.runs.assemble import assemble
@@ -39,6 +40,8 @@ def new_training(kind: str, name: str, precision: str = "bf16", batch_size: int 
     model = create_model(name, **GIVEN[kind], **more)
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
     images = random_images(16, 64 if kind == "grid" else 16)
+    if model.differing:
+        images = ImagePairs(images, torch.arange(16)[:, None])
     return Training(model, optimizer, images, batch_size=batch_size, seed=0, precision=precision)
 
 

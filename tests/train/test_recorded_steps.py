@@ -53,7 +53,7 @@ FEW = [
 def new_training(paper: str, model: str, protocol: str, device: str = "cpu", precision: str = "fp32") -> Training:
     "A small one on noise, whose learning rate falls in any case."
     of = PAPERS[paper]
-    like = model if model in of.models else max((m for m in of.models if model.startswith(m)), key=len)
+    like = model if model in of.models else max((m for m in of.models if model.startswith(m)), key=len, default="ae")
     spec = run_spec(paper, like, of.datasets[0], Request(SCALES["smoke"], protocol=protocol))
     small = {"model": {"width": 0.125}, "training": {"batch_size": 2, "precision": precision}}
     if "wgan" in model:
@@ -61,7 +61,8 @@ def new_training(paper: str, model: str, protocol: str, device: str = "cpu", pre
     if of.scoring != "latents":
         small["data"] = {"image_size": 16}
     spec = replace(spec, model=model, hyperparameters=merged(spec.hyperparameters, small))
-    training = assemble(spec, noise(spec, 16, device).images)
+    data = noise(spec, 16, device)
+    training = assemble(spec, data.images, data.sources)
     training.schedule = SCHEDULES["tenfold"]
     return training
 

@@ -12,8 +12,7 @@ PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 0
 mkdir -p .venv/bin
 printf '#!/bin/sh\\necho "$@" >> log; test ! -e offline || { echo no network; exit 1; }\\n' > .venv/bin/python
-printf '#!/bin/sh\\necho tables "$@" >> log; exit ${STATUS:-0}\\n' > .venv/bin/disentangle_tables
-printf '#!/bin/sh\\necho report >> log\\n' > .venv/bin/disentangle_report
+printf '#!/bin/sh\\necho "$@" >> log; test "$1" = report || exit ${STATUS:-0}\\n' > .venv/bin/disentangle-repro
 chmod +x .venv/bin/*
 """
 

@@ -34,7 +34,12 @@ PENALTIES = {
     "tripod_no_nhp": ["multiinformation"],
     "tripod_no_klm": ["hessian"],
     "tripod_finer_quantization": ["multiinformation", "hessian"],
+    "dip_vae_i": ["kl", "off_diagonal", "diagonal"],
+    "dip_vae_ii": ["kl", "off_diagonal", "diagonal"],
+    "ada_gvae": ["kl"],
+    "ada_ml_vae": ["kl"],
 }
+GAUSSIAN = ("beta_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "ada_gvae", "ada_ml_vae")
 SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj", *TABLE_1]
 GANS = [name for name in PENALTIES if "gan" in name]
 VQ = ("vqvae", "vqvae_weight_decay")
@@ -70,7 +75,7 @@ def decoder_size(heard):
 def paper_size(name, n_z):
     "Parameters of the encoder, the decoder, the latent layer and the critic."
     said = heard = n_z
-    if name in ("beta_vae", "beta_tcvae"):
+    if name in GAUSSIAN:
         said = 2 * n_z  # a mean and a scale
     if name in VQ:
         said = heard = DIM * n_z
@@ -97,7 +102,7 @@ def images():
 def test_all_are_listed():
     of_factorqvae = factorqvae_settings.SETTINGS
     assert list_models() == sorted({*PENALTIES, *SLOT_MODELS, *of_factorqvae, *NEGATIVE_RESULTS})
-    assert (len(PENALTIES), len(TABLE_1), len(of_factorqvae)) == (12 + 6, 6, 9 + 8)
+    assert (len(PENALTIES), len(TABLE_1), len(of_factorqvae)) == (12 + 6 + 4, 6, 9 + 8)
 
 
 def test_the_sums_are_those_made_by_hand():

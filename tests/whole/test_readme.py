@@ -10,10 +10,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
-SIX_LINES, IN_A_LOOP, PRETRAINED, EXTENSION = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SIX_LINES, IN_A_LOOP, PRETRAINED, TRAINED, EXTENSION = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_six_lines_and_what_goes_on_from_them_run_as_printed(capsys):
+def test_the_six_lines_and_what_goes_on_from_them_run_as_printed(capsys, monkeypatch, tmp_path):
     assert len(SIX_LINES.strip().splitlines()) == 6
     names = {}
     exec(compile(SIX_LINES, "README.md", "exec"), names)
@@ -23,6 +23,10 @@ def test_the_six_lines_and_what_goes_on_from_them_run_as_printed(capsys):
     assert all(0 <= score <= 1 for score in printed)
     exec(compile(PRETRAINED, "README.md", "exec"), names)
     assert names["scores"].infom > max(printed), "a trained QLAE is no more modular than mean colours"
+    monkeypatch.chdir(tmp_path)
+    assert len(TRAINED.strip().splitlines()) == 3
+    exec(compile(TRAINED.replace("updates=5_000", "updates=1"), "README.md", "exec"), names)
+    assert [point["updates"] for point in names["curve"]] == [1] and (tmp_path / "qlae.pt").exists()
 
 
 def test_the_extension_it_shows_makes_itself_known():

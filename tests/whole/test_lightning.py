@@ -1,0 +1,65 @@
+"Models as LightningModules: the updates of Lightning's loop are those of the package's own."
+
+import sys
+from importlib.util import find_spec
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from disentangle_repro.core.device import make_generator
+from disentangle_repro.lightning import LightningAutoencoder
+from disentangle_repro.models import create_model
+from disentangle_repro.train import make_optimizer
+
+SMALL = {"dataset": "shapes3d", "n_latents": 3, "width": 0.1}
+RATES = {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
+needs_lightning = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
+
+
+@pytest.fixture
+def images():
+    return torch.randint(256, (24, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+
+
+def trained(model, images, **until):
+    from lightning import Trainer, seed_everything
+
+    seed_everything(0, verbose=False)
+    quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    trainer = Trainer(accelerator="cpu", **dict.fromkeys(quiet, False), **until)
+    trainer.fit(LightningAutoencoder(model, **RATES), DataLoader(images, batch_size=4))
+    return trainer
+
+
+def test_without_lightning_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'disentangle_repro\[lightning\]'"):
+        LightningAutoencoder(create_model("ae", **SMALL))
+
+
+@needs_lightning
+@pytest.mark.parametrize("name", ["ae", "factorvae", "qlae_late_decay"])
+def test_its_updates_are_those_of_a_plain_loop(name, images):
+    ours, theirs = create_model(name, **SMALL), create_model(name, **SMALL)
+    trainer = trained(ours, images, max_steps=6)
+    torch.manual_seed(0)
+    optimizer, steps = make_optimizer(theirs, **RATES), theirs.steps()
+    for update, batch in enumerate(DataLoader(images, batch_size=4)):  # which draws a seed
+        done = update // len(steps) * len(steps) / 6
+        theirs.anneal(done)
+        optimizer.param_groups[0]["weight_decay"] = theirs.decay_share(done) * RATES["weight_decay"]
+        step = steps[update % len(steps)]
+        optimizer.zero_grad()
+        loss, _ = step.loss(batch)
+        loss.backward(inputs=step.parameters)
+        optimizer.step()
+    assert trainer.global_step == 6 and float(trainer.callback_metrics["loss"]) == pytest.approx(loss.item(), rel=1e-5)
+    for (where, a), b in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, msg=lambda said, where=where: f"{where}: {said}")
+
+
+@needs_lightning
+def test_a_model_of_pairs_is_refused():
+    with pytest.raises(ValueError, match="trained on pairs of images: use disentangle_repro.train.fit_images"):
+        LightningAutoencoder(create_model("ada_gvae", **SMALL))
