@@ -368,7 +368,8 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
 # %% ../nbs/command.ipynb #ca2a715a
 def measure_claims(given: argparse.Namespace) -> int:  # the exit status
     "Measure claims that need no training, keep them and print their verdicts."
-    from disentangle_repro.tables.without_training import decided, measure
+    from disentangle_repro.study.measure_claims import measure
+    from disentangle_repro.tables.without_training import decided
     from disentangle_repro.train.store import project_store
 
     for claim, of in decided(measure(given.claims, project_store())).items():
@@ -525,14 +526,12 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     command = parser()
     given = command.parse_args(arguments)
     try:
+        load_extensions()
         if given.subcommand == "score":
-            load_extensions()
             print(score_file(given))
         elif given.subcommand in CHECKS:
-            load_extensions()
             return CHECKS[given.subcommand](given)
         else:
-            load_extensions()
             print(LISTINGS[given.what]().to_string(index=False))
     except BrokenPipeError:  # the reader has stopped, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from disentangle_repro.study import measure_claims as measured
 from disentangle_repro.tables import without_training as free
 from disentangle_repro.tables.references import read_entries, reference
 from disentangle_repro.tables.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
@@ -21,10 +22,10 @@ FROM_RECORDS = ("qlae-10", "qlae-11", "qlae-12", "qlae-13", "psa-5")
 def numbers_again(claim):
     "The numbers of a claim from the scores that are kept next to them."
     if claim == "psa-5":
-        return [free.Number(**of) for of in free.measure_operations(None)["numbers"]]
+        return [free.Number(**of) for of in measured.measure_operations(None)["numbers"]]
     if claim == "qlae-10":
-        return free.rank_numbers(pd.DataFrame(KEPT[claim]["trainings"]))
-    return free.range_numbers(claim, pd.DataFrame(KEPT[claim]["ranges"]))
+        return measured.rank_numbers(pd.DataFrame(KEPT[claim]["trainings"]))
+    return measured.range_numbers(claim, pd.DataFrame(KEPT[claim]["ranges"]))
 
 
 @pytest.mark.parametrize("claim", FROM_RECORDS)
@@ -38,7 +39,7 @@ def test_the_numbers_are_those_of_what_is_kept(claim):
 
 @pytest.mark.parametrize(
     ("claim", "table", "read"),
-    [("qlae-10", "trainings", free.kept_scores), ("qlae-12", "ranges", free.kept_ranges)],
+    [("qlae-10", "trainings", measured.kept_scores), ("qlae-12", "ranges", measured.kept_ranges)],
 )
 def test_what_is_kept_is_what_the_records_give(claim, table, read):
     "Of those records that are there still; new ones count when the command is called again."
@@ -49,7 +50,7 @@ def test_what_is_kept_is_what_the_records_give(claim, table, read):
 
 
 def test_everything_kept_says_where_it_is_from():
-    assert KEPT.keys() == free.MEASURED.keys()
+    assert KEPT.keys() == measured.MEASURED.keys()
     for name, entry in [*KEPT.items(), *((of["conditions"]["dataset"], of) for of in read_entries())]:
         assert {"commit", "date", "device", "processor_seconds", "seeds"} <= entry.keys(), name
 
@@ -60,8 +61,8 @@ def test_a_spread_of_trainings_of_one_model_is_no_evidence_about_models():
     better = np.repeat([0.0, 1.0], 50)
     two = pd.DataFrame({"model": better, "a": better + 0.1 * generator.normal(size=100)})
     two["b"] = better + 0.1 * generator.normal(size=100)
-    drawn = free.correlations_drawn(two, "a", "b", draws=400)
-    assert free.rank_correlation(two.a, two.b) > 0.7 and np.quantile(drawn, 0.1) < 0.5
+    drawn = measured.correlations_drawn(two, "a", "b", draws=400)
+    assert measured.rank_correlation(two.a, two.b) > 0.7 and np.quantile(drawn, 0.1) < 0.5
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_readme_has_the_kept_chance_of_smcc():
     assert said[1] == free.spread_in_words(chance["unrelated"]) and said[3] == f"{chance['untrained']['mean']:.2f}"
     printed = free.printed_numbers("psa").query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
     assert said[2] == f"{printed:.2f}"
-    assert said[1] in free.chance_note("sets") and said[3] in free.chance_note("sets")
+    assert said[1] in free.chance_note("psa", "sets") and said[3] in free.chance_note("psa", "sets")
 
 
 def test_perfect_latents_are_at_the_ceiling_and_unrelated_ones_explain_nothing():
