@@ -234,11 +234,10 @@ def draw_agreement(cells: pd.DataFrame) -> Figure:
     return figure
 
 # %% ../../nbs/report/03_table_pages.ipynb #57ceed2b
-def choices(cells: pd.DataFrame) -> dict[str, list[str]]:
-    "By what the rows of a page can be filtered: where bases with a number, a failure or a damaged record differ."
-    rows = cells[cells.basis.notna() & (cells.ours.notna() | cells.run.ne(""))]
-    bases = list(dict.fromkeys(rows.basis))
-    values = {name: [getattr(basis, name) for basis in bases] for name in ("scale", "source", "protocol")}
+def choices(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    "By what the rows of a page can be filtered: where they differ."
+    values = {"scale": [row["basis"].scale for row in rows], "source": [row["basis"].source for row in rows]}
+    values["protocol"] = [row["protocol"] for row in rows]
     return {name: of for name, of in values.items() if len(set(of)) > 1}
 
 
@@ -249,12 +248,13 @@ def write_table_page(
 ) -> Path:
     "Write the page of a table."
     cells, both, by = found.table(table), comparable(table, found), measured_by(table)
+    rows = folded_rows(table, found)
     sources = {basis.source for basis in found.of(table.paper)}
     label = f"Ours against printed, {len(both)} cells, without those of scale smoke"
     return write_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
-        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=folded_rows(table, found),
-        signs=SIGNS, choices=choices(cells), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
+        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=rows,
+        signs=SIGNS, choices=choices(rows.run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
         in_full=in_full(table), note=by.note if by else "", rendered="rendered" in sources and not in_full(table),
         figure=inline_svg(draw_agreement(both), label) if len(both) > 2 else "", n_compared=len(both),
     )  # fmt: skip
