@@ -228,6 +228,7 @@ def plot_forest(
         name_contrast(axis, top, row, ink)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.spines["bottom"].set_color(ink)
+    axis.locator_params(axis="x", nbins=6)
     axis.tick_params(colors=ink, labelsize=9)
     axis.xaxis.label.set_color(ink)
     return figure
