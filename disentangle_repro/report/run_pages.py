@@ -39,7 +39,7 @@ from ..core.run_spec import fingerprint
 from ..train.loop import plot_curve
 
 # %% auto #0
-__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'SHEETS', 'DRAWN', 'PROBED', 'ELSEWHERE', 'Figure',
+__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'LEFT_OVER', 'SHEETS', 'DRAWN', 'PROBED', 'ELSEWHERE', 'Figure',
            'figures_of', 'png_size', 'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables', 'exporter',
            'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi', 'first_scenes', 'as_png',
            'find_sheet', 'drawn_figures', 'measurement_of', 'is_in_full', 'is_smoke', 'run_title', 'facts', 'of_models',
@@ -114,7 +114,7 @@ def take_images(notebook: Any) -> dict[str, bytes]:  # PNG by file name
 
 # %% ../../nbs/report/04_run_pages.ipynb #c90da10d
 NOISE = re.compile(r"\d+%\||TqdmWarning|\A\s*\Z")  # progress bars, and what they leave
-LOCAL_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
+LOCAL_LINK = re.compile(r"!?\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
 def has_content(output: Any) -> bool:
@@ -150,6 +150,9 @@ def fit_tables(notebook: Any) -> None:
         output.data["text/html"] = str(REGION.format(number, Markup(html)))
 
 # %% ../../nbs/report/04_run_pages.ipynb #52c88048
+LEFT_OVER = re.compile(r'<a href="(?!https?:)(?![^"]*\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link in an output
+
+
 @cache
 def exporter() -> Any:
     "nbconvert's exporter with the template above; it takes seconds to import and is made once."
@@ -176,7 +179,7 @@ def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
         raise DataError(path, f"is not a whole notebook: {what[0]}") from error
     tidy(notebook)
     fit_tables(notebook)
-    return exporter().from_notebook_node(notebook)[0], images
+    return LEFT_OVER.sub(r"\1", exporter().from_notebook_node(notebook)[0]), images
 
 # %% ../../nbs/report/04_run_pages.ipynb #5c1f0e02
 SHEETS = {"interventions": "moves.jpg", "slots": "slots.jpg"}
