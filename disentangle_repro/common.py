@@ -13,8 +13,8 @@ from .core.paper import Model, Paper, Table
 from .papers import PAPERS
 
 # %% auto #0
-__all__ = ['ROUNDS', 'NETWORKS', 'DATASETS', 'SHARED', 'NEW', 'FOLDER', 'SCORES', 'MODELS', 'TABLE', 'PAPER', 'shared_setting',
-           'rows']
+__all__ = ['ROUNDS', 'NETWORKS', 'DATASETS', 'SHARED', 'NEW', 'FOLDER', 'OF_LATENTS', 'SCORES', 'MODELS', 'TABLE', 'PAPER',
+           'shared_setting', 'rows']
 
 # %% ../nbs/common.ipynb #e89f822c
 ROUNDS, NETWORKS, DATASETS = 100_000, "style", ("shapes3d",)
@@ -53,7 +53,8 @@ def rows() -> dict[str, Model]:
 
 # %% ../nbs/common.ipynb #e7c0cdd0
 FOLDER = project_root() / "paper_tables" / "common"
-SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "psnr", "mse_e4")
+OF_LATENTS = (score for metric in METRICS.values() if metric.takes == LATENTS for score in metric.scores)
+SCORES = (*OF_LATENTS, "psnr", "mse_e4")
 MODELS = rows()
 TABLE = Table("common", "1", "All models on one network", tuple(MODELS), DATASETS, SCORES, ())
 PAPER = Paper(

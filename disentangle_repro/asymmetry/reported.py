@@ -13,13 +13,21 @@ from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 
 # %% auto #0
-__all__ = ['MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name', 'truth_specs']
+__all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name',
+           'truth_specs']
 
 # %% ../../nbs/asymmetry/10_reported.ipynb #129e5ef3
+TRANSFORMER = "transformer-transformer-"
+DECODERS = {"spatial_broadcast": "broadcast decoder", "transformer": "Transformer decoder"}
+
+
 def printed_name(model: str) -> str:
-    "Encoder, decoder and terms of the loss, as tables print them."
-    encoder, decoder, loss = (part.replace("_", " ") for part in model.split("-"))
-    return f"{encoder}, {decoder}: {loss.replace(' ', ' + ')}"
+    "A model as tables print it, from its encoder, decoder and loss."
+    if model.startswith(TRANSFORMER):
+        kind = "Transformer VAE" if "_kl" in model else "Transformer AE"
+        return f"{kind}, interaction loss" if model.endswith("_interact") else kind
+    _, decoder, _ = model.split("-")
+    return f"slot attention, {DECODERS[decoder]}"
 
 
 MODELS = tuple(SETTINGS)

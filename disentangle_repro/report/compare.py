@@ -13,12 +13,12 @@ from ..core.scale import SCALES
 from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_measurement
 from .page import write_page
-from .run_pages import FIGURES, is_smoke, png_size
+from .run_pages import DRAWN, is_smoke, png_size
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
-__all__ = ['COMPARED', 'Entry', 'setting_of', 'first_seeds', 'entries', 'image', 'image_sections', 'score_text', 'score_columns',
-           'images_first', 'by_dataset', 'write_comparisons']
+__all__ = ['STUDIES', 'COMPARED', 'Entry', 'setting_of', 'first_seeds', 'entries', 'image', 'image_sections', 'score_text',
+           'score_columns', 'by_dataset', 'write_comparisons']
 
 # %% ../../nbs/report/05_compare.ipynb #76209ba3
 class Entry(NamedTuple):
@@ -55,6 +55,9 @@ def setting_of(run: Run) -> str:
     return f"scale {basis.scale}, {basis.source} data, protocol {basis.protocol}{shortened}"
 
 # %% ../../nbs/report/05_compare.ipynb #46c657d0
+STUDIES = ("study", "cpu")  # the scale of the study, and that of the first
+
+
 def first_seeds(seen: Snapshot) -> list[Entry]:
     "What can be compared, the first seed of each that there is."
     found: dict[tuple[str, ...], Entry] = {}
@@ -66,15 +69,16 @@ def first_seeds(seen: Snapshot) -> list[Entry]:
 
 
 def entries(seen: Snapshot) -> list[Entry]:
-    "What can be compared, the first seed of each: the largest scale first, then as in the tables."
-    papers, models, scales = list(PAPERS), list(MODEL_NAMES), list(SCALES)[::-1]
+    "What can be compared, the first seed of each: the study first, then the largest scale; then as in the tables."
+    papers, models = list(PAPERS), list(MODEL_NAMES)
+    scales = list(dict.fromkeys([*STUDIES, *list(SCALES)[::-1]]))
     known = (entry for entry in first_seeds(seen) if entry.model in models)
     return sorted(known, key=lambda entry: (scales.index(entry.run.spec.scale), entry.setting,
                                             papers.index(entry.paper), models.index(entry.model)))  # fmt: skip
 
 # %% ../../nbs/report/05_compare.ipynb #6352374d
-COMPARED = ("reconstructions", "segments", "nmi", "interventions", "swaps", "jacobians", "attention", "weights",
-            "compositions", "curve")  # fmt: skip
+COMPARED = ("reconstructions", "segments", "nmi", "interventions", "slots", "swaps", "jacobians", "attention",
+            "weights", "compositions", "curve")  # fmt: skip
 
 
 def image(entry: Entry, figure: str, site: Path) -> dict[str, Any] | None:
@@ -104,16 +108,10 @@ def score_columns(shown: Sequence[Entry]) -> list[str]:
     return [metric for metric in METRIC_NAMES if any(metric in entry.run.record["scores"] for entry in shown)]
 
 # %% ../../nbs/report/05_compare.ipynb #385ca838
-def images_first(shown: Sequence[Entry], site: Path) -> list[Entry]:
-    "Settings that have images before those of which only records are here."
-    with_images = {entry.setting for entry in shown if any((site / "runs" / entry.run.id).glob("*.png"))}
-    return sorted(shown, key=lambda entry: entry.setting not in with_images)
-
-
-def by_dataset(found: Sequence[Entry], site: Path) -> dict[str, list[Entry]]:
+def by_dataset(found: Sequence[Entry]) -> dict[str, list[Entry]]:
     "What can be compared on each data set that has two models or more."
     of = {name: [entry for entry in found if entry.dataset == name] for name in dict.fromkeys(e.dataset for e in found)}
-    return {name: images_first(shown, site) for name, shown in of.items() if len({entry.key for entry in shown}) > 1}
+    return {name: shown for name, shown in of.items() if len({entry.key for entry in shown}) > 1}
 
 # %% ../../nbs/report/05_compare.ipynb #02e22d2c
 def write_comparisons(
@@ -122,11 +120,11 @@ def write_comparisons(
 ) -> dict[str, Path]:  # by data set
     "Write `compare/<dataset>.html` for each data set with runs of at least two models."
     pages = {}
-    for dataset, models in by_dataset(entries(seen), site).items():
+    for dataset, models in by_dataset(entries(seen)).items():
         columns = score_columns(models)
         pages[dataset] = write_page(
             site, f"compare/{dataset}.html", "compare.html", f"Models on {dataset}",
-            entries=models, figures=FIGURES, sections=image_sections(models, site),
+            entries=models, figures=DRAWN, sections=image_sections(models, site),
             metrics=[METRIC_NAMES[metric] for metric in columns],
             scores=[[score_text(entry, metric) for metric in columns] for entry in models],
         )  # fmt: skip

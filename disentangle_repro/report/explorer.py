@@ -18,16 +18,16 @@ from PIL import Image
 
 from ..core.errors import DataError
 from ..core.scale import SCALES
-from ..data.load import GRIDS
 from ..papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from .compare import Entry, score_text, setting_of
 from .page import run_path, write_page
+from .run_pages import source_names
 from ..tables.cells import Run, Snapshot
 
 # %% auto #0
 __all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values', 'differences',
-           'rows_of', 'tiles', 'stored', 'source_names', 'latents_of', 'slots_of', 'images_seen', 'described',
-           'explored', 'first_pair', 'write_explorer']
+           'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described', 'explored', 'first_pair',
+           'write_explorer']
 
 # %% ../../nbs/report/10_explorer.ipynb #8a1b1239
 SHEETS = {"moves.jpg": "latents.npz", "slots.jpg": "slots.npz"}  # and the arrays of what is on them
@@ -115,13 +115,6 @@ def stored(sheet: Sheet, name: str) -> Float[np.ndarray, "n *shape"]:
         return arrays[name].astype(float)
 
 
-def source_names(entry: Entry) -> list[str]:
-    "The names of a data set's sources; numbers where they are not known."
-    count = len(entry.run.record["nmi"])
-    names = GRIDS[entry.dataset].sources.names if entry.dataset in GRIDS else ()
-    return list(names) if len(names) == count else [f"source {i + 1}" for i in range(count)]
-
-
 def latents_of(sheet: Sheet) -> dict[str, Any]:
     "What the script has to know of a sheet of moves."
     latents, rows = stored(sheet, "latents"), rows_of(sheet.entry.run.record)
@@ -135,7 +128,8 @@ def latents_of(sheet: Sheet) -> dict[str, Any]:
     order = [row["column"] for row in rows]
     nearest = [np.unravel_index(of_image[order].argmin(), (len(order), STEPS)) for of_image in off]
     start = [[int(k), int(s), round(float(o[order][k, s]), 4)] for (k, s), o in zip(nearest, off, strict=True)]
-    names = {"sources": source_names(sheet.entry), "steps": STEPS, "moves": len(rows)}
+    sources = source_names(sheet.entry.dataset, len(sheet.entry.run.record["nmi"]))
+    names = {"sources": sources, "steps": STEPS, "moves": len(rows)}
     return {"kind": "latents", "size": size, "images": images, "latents": rows, "start": start, **names}
 
 # %% ../../nbs/report/10_explorer.ipynb #3f353ca9

@@ -51,7 +51,9 @@ NAVIGATION = {
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }
-PARTS = {"tables": "index.html#tables", "compare": "index.html#compare"}  # where the pages of a folder belong
+PARTS = {  # where the pages of a folder belong
+    "tables": "index.html#tables", "compare": "index.html#compare", "chapters": "proofs.html"
+}  # fmt: skip
 
 
 def page_text(path: str, template: str, title: str, **values: Any) -> str:

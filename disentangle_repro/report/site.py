@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,9 +25,13 @@ from .compare import write_comparisons
 from .explorer import PAGE, explored, write_explorer
 from .overview import write_overview
 from .page import write_assets
+from .page import run_path
 from disentangle_repro.report.proofs_and_differences import (
+    chapter_folder,
+    linked_chapters,
     proof_rows,
     read_differences,
+    write_chapters,
     write_differences,
     write_proofs,
 )
@@ -38,8 +42,8 @@ from ..tables.cells import Survey, survey, table_name
 from ..train.store import Store, held, project_store
 
 # %% auto #0
-__all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in', 'page_steps',
-           'take_steps', 'write_pages', 'make_report', 'main']
+__all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
+           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'make_report', 'main']
 
 # %% ../../nbs/report/09_site.ipynb #9afc008c
 def beside(folder: Path, what: str) -> Path:
@@ -85,12 +89,12 @@ def link_or_copy(source: str, target: str) -> None:
 def take_over(
     former: Path,  # a report
     site: Path,  # the one being made
-    runs: Collection[str],  # ids; pages of others are left behind
+    folders: Iterable[str],  # paths in the site, such as "runs/<id>"; others are left behind
 ) -> None:
-    "Take the pages of runs over from the former report."
-    for run in runs:
-        if (former / "runs" / run).is_dir():
-            shutil.copytree(former / "runs" / run, site / "runs" / run, copy_function=link_or_copy)
+    "Take folders of pages over from the former report."
+    for folder in folders:
+        if (former / folder).is_dir():
+            shutil.copytree(former / folder, site / folder, copy_function=link_or_copy)
 
 # %% ../../nbs/report/09_site.ipynb #9fe7edff
 def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
@@ -107,6 +111,12 @@ def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
 
 # %% ../../nbs/report/09_site.ipynb #fee1d7a0
 CHECKS, DIFFERENCES = "proofs.json", "paper_vs_code.yaml"
+
+
+def checks_and_differences() -> tuple[pd.DataFrame, list[dict[str, object]]]:
+    "Both, as they stand in `paper_tables`."
+    tables = project_root() / "paper_tables"
+    return proof_rows(read_checks(tables / CHECKS)), read_differences(tables / DIFFERENCES)
 
 # %% ../../nbs/report/09_site.ipynb #db04d7b6
 def page_steps(
@@ -128,6 +138,7 @@ def page_steps(
         "whose MIG": lambda: write_whose_mig(site),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),
+        "chapters": lambda: write_chapters(site, linked_chapters(checks, differences)),
     }
 
 # %% ../../nbs/report/09_site.ipynb #45461e40
@@ -141,8 +152,8 @@ def take_steps(steps: Mapping[str, Callable[[], object]]) -> None:
 # %% ../../nbs/report/09_site.ipynb #5254736e
 def write_pages(found: Survey, site: Path) -> Path:  # the overview
     "Write every page of the report."
-    tables, compared = project_root() / "paper_tables", {}
-    checks, differences = proof_rows(read_checks(tables / CHECKS)), read_differences(tables / DIFFERENCES)
+    compared: dict[str, Path] = {}
+    checks, differences = checks_and_differences()
     take_steps(page_steps(found, site, checks, differences, compared))
     pages = [(page.relative_to(site).as_posix(), dataset) for dataset, page in compared.items()]
     return write_overview(found, site, checks=checks, differences=len(differences), compared=pages)
@@ -155,7 +166,8 @@ def make_report(
     "Make the report of a store; an interruption leaves the former report as it was."
     with in_place_of(folder) as site:
         found = survey(store)
-        take_over(folder, site, found.seen.found)
+        pages = [Path(run_path(run)).parent.as_posix() for run in found.seen.found]
+        take_over(folder, site, [*pages, *map(chapter_folder, linked_chapters(*checks_and_differences()))])
         page = write_pages(found, site)
     return folder / page.relative_to(site)
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['SIGNS', 'TINTS', 'INK', 'table_path', 'agreement', 'Sign', 'order', 'limits_of', 'halves', 'updates_of', 'row_head',
-           'over_trainings', 'basis_row', 'bare_row', 'tried', 'table_rows', 'inline_svg', 'comparable', 'in_ink',
-           'name_furthest', 'draw_agreement', 'choices', 'write_table_page', 'write_table_pages']
+           'over_trainings', 'basis_row', 'bare_row', 'tried', 'table_rows', 'Rows', 'preference', 'folded_rows',
+           'inline_svg', 'comparable', 'in_ink', 'name_furthest', 'draw_agreement', 'choices', 'write_table_page',
+           'write_table_pages']
 
 # %% ../../nbs/report/03_table_pages.ipynb #507c6f39
 def table_path(table: Table) -> str:
@@ -158,6 +159,37 @@ def table_rows(table: Table, found: Survey) -> Iterator[dict[str, Any]]:
         made = [basis_row(table, of_row, found) for of_row in alike if tried(of_row)]
         yield from made or [bare_row(table, alike[0])]
 
+# %% ../../nbs/report/03_table_pages.ipynb #5c1f0d02
+class Rows(NamedTuple):
+    "The rows of a page: in sight, and folded."
+
+    run: list[dict[str, Any]]
+    lengths: list[dict[str, Any]]  # of other numbers of updates
+    bare: list[dict[str, Any]]  # without a run of ours
+
+    @property
+    def of(self) -> int:
+        "How many models and data sets the table has."
+        return len({(row["model"], row["dataset"]) for row in [*self.run, *self.bare]})
+
+
+def preference(row: dict[str, Any]) -> tuple[Any, ...]:
+    "Of several lengths of training the greatest is in sight."
+    numbers = any(cell["order"] for cell in row["cells"])
+    return numbers, row["seeds"], row["basis"].updates is None, row["basis"].updates or 0
+
+
+def folded_rows(table: Table, found: Survey) -> Rows:
+    "The rows of a table's page, by where they stand."
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    every = list(table_rows(table, found))
+    made = [row for row in every if row["basis"]]
+    for row in made:
+        where = row["model"], row["dataset"], row["scale"], row["basis"].source, row["protocol"]
+        alike.setdefault(where, []).append(row)
+    run = [max(rows, key=preference) for rows in alike.values()]
+    return Rows(run, [row for row in made if row not in run], [row for row in every if not row["basis"]])
+
 # %% ../../nbs/report/03_table_pages.ipynb #6790b041
 INK = "#010203"  # stands for the colour of the text
 
@@ -214,11 +246,11 @@ def draw_agreement(cells: pd.DataFrame) -> Figure:
     return figure
 
 # %% ../../nbs/report/03_table_pages.ipynb #57ceed2b
-def choices(cells: pd.DataFrame) -> dict[str, list[str]]:
-    "By what the rows of a page can be filtered: the bases of rows with a number, a failure or a damaged record."
-    rows = cells[cells.basis.notna() & (cells.ours.notna() | cells.run.ne(""))]
-    bases = list(dict.fromkeys(rows.basis))
-    return {name: [getattr(basis, name) for basis in bases] for name in ("scale", "source", "protocol")}
+def choices(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    "By what the rows of a page can be filtered: where they differ."
+    values = {"scale": [row["basis"].scale for row in rows], "source": [row["basis"].source for row in rows]}
+    values["protocol"] = [row["protocol"] for row in rows]
+    return {name: of for name, of in values.items() if len(set(of)) > 1}
 
 
 def write_table_page(
@@ -228,15 +260,15 @@ def write_table_page(
 ) -> Path:
     "Write the page of a table."
     cells, both, by = found.table(table), comparable(table, found), measured_by(table)
+    rows = folded_rows(table, found)
     sources = {basis.source for basis in found.of(table.paper)}
     label = f"Ours against printed, {len(both)} cells, without those of scale smoke"
     return write_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
-        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=table_rows(table, found),
-        signs=SIGNS, choices=choices(cells), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
-        in_full=in_full(table), note=by.note if by else "",
+        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=rows,
+        signs=SIGNS, choices=choices(rows.run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
+        in_full=in_full(table), note=by.note if by else "", rendered="rendered" in sources and not in_full(table),
         limited="ceiling" in cells and cells.ceiling.notna().any(),
-        rendered="rendered" in sources and not in_full(table),
         figure=inline_svg(draw_agreement(both), label) if len(both) > 2 else "", n_compared=len(both),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ..data.load import GRIDS
 from ..metrics import plot_nmi
 from ..papers import METRIC_NAMES, MODEL_NAMES
 from ..core.run_spec import RunSpec
+from .verdicts import CONTRADICTED, EQUIVALENT, NOT_REACHED, NOT_RUN, SUPPORTED, UNDECIDED
 from ..train.store import Store
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # %% auto #0
-__all__ = ['Found', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values', 'draw_row', 'draw_beside']
+__all__ = ['Found', 'GREY', 'VERDICT_LOOKS', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values',
+           'draw_row', 'draw_beside', 'Look', 'forest_limits', 'draw_difference', 'difference_text', 'name_contrast',
+           'plot_forest']
 
 # %% ../../nbs/tables/02_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -160,4 +163,83 @@ def draw_beside(
     looks = {"printed": ("D", "0.45"), "ours, 95% interval": ("o", "C0"), "a seed": ("|", "C0")}
     shown = [Line2D([], [], linestyle="", marker=marker, color=colour) for marker, colour in looks.values()]
     figure.legend(shown, looks, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+# %% ../../nbs/tables/02_figures.ipynb #5c1f0a02
+class Look(NamedTuple):
+    "How a verdict is drawn, legible in colour and in grey."
+
+    colour: str
+    marker: str
+    filled: bool = True
+
+
+GREY = Look("#7d838a", "D")  # printed differences, and every other word
+VERDICT_LOOKS = {
+    SUPPORTED: Look("#2b8a57", "o"),
+    CONTRADICTED: Look("#c64f3b", "X"),
+    EQUIVALENT: Look("#3a7cc2", "s"),
+    UNDECIDED: Look("#b07f14", "o", filled=False),
+    NOT_REACHED: Look("#8b6bb8", "v", filled=False),
+    NOT_RUN: GREY,
+}
+
+# %% ../../nbs/tables/02_figures.ipynb #5c1f0a04
+def forest_limits(contrasts: pd.DataFrame) -> tuple[float, float]:
+    "The ends of the panel: zero and every interval, within ±1."
+    half = contrasts[["printed_half", "ours_half"]].fillna(0).to_numpy(float)
+    values = contrasts[["printed", "ours"]].to_numpy(float)
+    low, high = max(-1, min(0, np.nanmin(values - half))), min(1, max(0, np.nanmax(values + half)))
+    pad = 0.06 * max(high - low, 0.1)
+    return low - pad, high + pad
+
+
+def draw_difference(axis: Axes, height: float, value: float, half: float, look: Look) -> None:
+    "A difference with its interval, and arrows where that leaves the panel; nothing for one that is not known."
+    if np.isnan(value):
+        return
+    half, (low, high) = np.nan_to_num(half), axis.get_xlim()
+    face = look.colour if look.filled else "none"
+    axis.plot(np.clip([value - half, value + half], low, high), [height] * 2, color=look.colour, lw=1.6)
+    axis.plot(value, height, look.marker, color=look.colour, markerfacecolor=face, markersize=6.5)
+    for end, outside, arrow in ((low, value - half < low, "<"), (high, value + half > high, ">")):
+        if outside:
+            axis.plot(end, height, arrow, color=look.colour, markersize=5, clip_on=False)
+
+# %% ../../nbs/tables/02_figures.ipynb #5c1f0a05
+def difference_text(value: float, half: float) -> str:
+    "A difference with half its interval, where they are known; empty where it is not."
+    return "" if np.isnan(value) else f"{value:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+
+
+def name_contrast(axis: Axes, top: float, row: Any, ink: str) -> None:
+    "The words of a row: above it what is compared, right of it both differences and the verdict."
+    at = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
+    axis.text(0, top, f"{row.claim}: {row.metric} of {row.contrast}, {row.dataset}", color=ink, **at)
+    printed = difference_text(row.printed, row.printed_half) or "not in our copy"
+    ours = ", ".join(filter(None, (difference_text(row.ours, row.ours_half), row.verdict)))
+    axis.text(1.03, top - 0.75, f"printed {printed}", color=ink, alpha=0.7, **at)
+    axis.text(1.03, top - 1.45, f"ours {ours}", color=ink, **at)
+
+
+def plot_forest(
+    contrasts: pd.DataFrame,  # claim, contrast, metric, dataset, printed, printed_half, ours, ours_half, verdict
+    ink: str = "black",  # the colour of text and axis
+) -> Figure:
+    """Differences of scores, the printed one above ours: a row for each contrast, in the order given.
+
+    Half-widths are of the intervals; what is not known is NaN.
+    """
+    figure, axis = plt.subplots(figsize=(6, 0.55 + 0.62 * len(contrasts)), layout="constrained")
+    axis.set(xlim=forest_limits(contrasts), ylim=(-2.5 * len(contrasts) + 0.7, 0.7), yticks=[], xlabel="difference")
+    for top, row in zip(-2.5 * np.arange(len(contrasts)), contrasts.itertuples(), strict=True):
+        axis.plot([0, 0], [top - 1.9, top - 0.4], color=ink, lw=0.8, alpha=0.35)
+        draw_difference(axis, top - 0.75, row.printed, row.printed_half, GREY)
+        draw_difference(axis, top - 1.45, row.ours, row.ours_half, VERDICT_LOOKS.get(row.verdict, GREY))
+        name_contrast(axis, top, row, ink)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.spines["bottom"].set_color(ink)
+    axis.locator_params(axis="x", nbins=6)
+    axis.tick_params(colors=ink, labelsize=9)
+    axis.xaxis.label.set_color(ink)
     return figure

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..core.files import write_text
@@ -27,10 +28,12 @@ from disentangle_repro.tables.claims import (
     WORDS,
     Verdict,
     closest,
+    compared,
     comparisons,
     contrast_of,
     difference_in,
     judge,
+    judge_comparisons,
     judge_primaries,
     large_enough,
     measured_numbers,
@@ -49,8 +52,8 @@ from .without_training import Decided
 # %% auto #0
 __all__ = ['COMPARING', 'LOST', 'WHY_NOT', 'PRIMARY', 'at_hand', 'how_sure', 'paper_steps', 'tuned', 'used_numbers', 'rests_upon',
            'ledger', 'role_of', 'on_printed', 'sentence', 'readable', 'summary', 'in_short', 'printed_page',
-           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched', 'written_numbers',
-           'write_primaries']
+           'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched', 'contrasts', 'primary_claims',
+           'primary_contrasts', 'written_numbers', 'write_primaries']
 
 # %% ../../nbs/tables/05_ledger.ipynb #14f89d78
 COMPARING = ("comparison", "in_most", "best_in_most")
@@ -113,7 +116,7 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     if used.empty:
         return ""
     if not (made := used[used.updates > 0]).shape[0]:
-        return "measured in full"
+        return "from a measurement without training"
     cells = [(model, data) for model, data in zip(made.model, made.dataset, strict=True) if data != AGGREGATED]
     cells = cells or [(model, PAPERS[claim["paper"]].tables[0].run_on[0]) for model in made.model]
     whole = max(paper_steps(claim["paper"], PAPERS[claim["paper"]].run_as(model), data) for model, data in set(cells))
@@ -294,6 +297,40 @@ def touched(folder: Path) -> pd.DataFrame:  # indexed by claim: statement, print
     marks = ", " + book.ours_marks.astype(object)
     ours = book.ours + part + marks.fillna("")
     return pd.DataFrame({"statement": book.statement, "printed": book.reported, "ours": ours, "why": book.ours_why})
+
+# %% ../../nbs/tables/05_ledger.ipynb #5c1f0b02
+def contrasts(
+    claim: dict[str, Any],
+    numbers: pd.DataFrame,  # from `measured_numbers`
+    word: str = "",  # the verdict; left out: that of each comparison alone
+) -> pd.DataFrame:  # a row per comparison, as `plot_forest` takes them
+    "Every comparison of a claim, made or not: the printed difference and ours, each with half its interval."
+    where = ["dataset", "metric", "left", "right"]
+    rows = pd.DataFrame(compared(claim), columns=where)
+    for who, of in (("printed", printed_numbers(claim["paper"])), ("ours", numbers)):
+        made = comparisons({"op": ">"} | claim, of)[[*where, "difference", "interval"]]
+        made = made.rename(columns={"difference": who, "interval": f"{who}_half"}).replace(np.inf, np.nan)
+        rows = rows.merge(made, "left", where).astype({who: float, f"{who}_half": float})
+    one_each = rows[where].itertuples(index=False)
+    single = [{"datasets": [d], "metrics": [m], "left": a, "right": [b]} for d, m, a, b in one_each]
+    rows["verdict"] = [word or judge_comparisons(claim | one, numbers).word for one in single]
+    name = MODEL_NAMES.get
+    rows["contrast"] = [f"{name(a, a)} over {name(b, b)}" for a, b in zip(rows.left, rows.right, strict=True)]
+    return rows.assign(claim=claim["id"], metric=rows.metric.map(metric_name))
+
+
+def primary_claims() -> list[dict[str, Any]]:
+    "The primary contrast of each paper, as a claim about one comparison."
+    return [of for paper in PAPERS for given in read_claims(paper) if (of := primary_of(given))]
+
+
+def primary_contrasts(
+    ours: Mapping[str, pd.DataFrame],  # by paper: from `measured_numbers`
+) -> pd.DataFrame:  # a row per paper, as `plot_forest` takes them
+    "The primary contrast of each paper, with the verdict of all judged together."
+    words = judge_primaries(ours).word
+    rows = [contrasts(of, ours.get(of["paper"], NO_NUMBERS), words[of["id"]]) for of in primary_claims()]
+    return pd.concat(rows, ignore_index=True)
 
 # %% ../../nbs/tables/05_ledger.ipynb #9f7cdb9e
 def written_numbers(paper: str, folder: Path) -> pd.DataFrame:

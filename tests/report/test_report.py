@@ -25,10 +25,11 @@ except ImportError:
 REPORT = os.environ.get("REPORT")
 SHOTS = os.environ.get("SHOTS")
 WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
-FOLDERS = {"tables": "table", "runs": "run", "compare": "compare"}  # what the pages of a folder are
+# what the pages of a folder are
+FOLDERS = {"tables": "table", "runs": "run", "compare": "compare", "chapters": "chapter"}
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences", "whose_mig", "explorer")
+KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences", "whose_mig", "explorer", "chapter")
 ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
 SEEN_BY_AXE = [
     pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])
@@ -180,6 +181,7 @@ def sorter(table, place):
 
 def check_sorting(page):
     "A click on a heading sorts by its column, a second one the other way round; the heading says which."
+    page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
     tables = page.locator("table.sortable, table.lean")
     assert tables.count(), "there is no table to sort"
     for number in range(tables.count()):
@@ -379,10 +381,66 @@ def test_tables_are_filtered(chromium, site, kind):
             check_filters(page)
 
 
-def test_tables_are_filtered_by_scale_source_and_protocol(site):
+def test_tables_are_filtered_by_what_their_rows_differ_in(site):
+    seen = set()
     for path in site.of_kind("table"):
-        filters = re.findall(r'<select data-filter="(\w+)"', (site.folder / path).read_text(encoding="utf-8"))
-        assert {"scale", "source", "protocol"} <= set(filters), path
+        text = (site.folder / path).read_text(encoding="utf-8")
+        filters = set(re.findall(r'<select data-filter="(\w+)"', text))
+        for name in ("scale", "source", "protocol"):
+            values = set(re.findall(rf'<tr[^>]* data-{name}="([^"]*)"', text))
+            assert (name in filters) == (len(values) > 1), (path, name, values)
+        seen |= filters
+    assert REPORT or seen == {"scale", "source", "protocol"}
+
+
+def test_the_first_columns_of_a_table_stay(chromium, site):
+    "Model, data set and scale are where they were when the metrics scroll; on a phone the first column has all three."
+    path = "tables/qlae_1.html"
+    for width, stays in ((900, 3), (400, 1)):
+        with opened(chromium, site, path, width) as page:
+            left = """() => [...document.querySelectorAll("table.sortable tbody tr:first-child > *")]
+                .filter(c => c.offsetParent).map(c => Math.round(c.getBoundingClientRect().left))"""
+            before = page.evaluate(left)
+            page.evaluate("() => { document.querySelector('.scroll:has(table.sortable)').scrollLeft = 200; }")
+            after = page.evaluate(left)
+            assert after[:stays] == before[:stays]
+            assert all(a < b for a, b in zip(after[stays:], before[stays:], strict=True))
+            first = page.locator("table.sortable tbody tr:first-child th").inner_text()
+            assert ("shapes3d" in first) == (width == 400)
+
+
+def check_heads(page):
+    "The heading of a column stands above its cells, or the cells say their heading themselves."
+    off = page.evaluate("""() => [...document.querySelectorAll("main table")].flatMap(table => {
+        const row = table.tBodies[0] && [...table.tBodies[0].rows].find(r => r.offsetParent);
+        if (!row || !table.tHead || table.tHead.rows.length > 1 || table.closest("details:not([open])")) return [];
+        const left = cell => cell.getBoundingClientRect().left;
+        const in_grid = cell => getComputedStyle(cell).display === "table-cell";
+        return [...table.tHead.rows[0].cells].map((head, i) => [head, row.cells[i]]).filter(([head, cell]) => cell
+            && head.offsetParent && cell.offsetParent && in_grid(cell) && Math.abs(left(head) - left(cell)) > 1)
+            .map(([head]) => head.textContent); })""")
+    assert off == [], "headings beside their columns"
+
+
+@pytest.mark.parametrize("kind", ["overview", "table", "compare", "across", "proofs", "differences"])
+def test_headings_stand_above_their_columns_on_a_phone(chromium, site, kind):
+    with opened(chromium, site, site.of_kind(kind)[0], 400) as page:
+        check_heads(page)
+        bare = page.evaluate("""() => [...document.querySelectorAll("table.prose tbody td")].filter(c => c.offsetParent
+            && getComputedStyle(c).display !== "table-cell" && c.dataset.heading === undefined).length""")
+        assert bare == 0, "a cell of a card has no heading"
+
+
+def test_the_first_screen_names_what_reproduced_of_each_paper(chromium, site):
+    for width in (1280, 400):
+        with opened(chromium, site, "index.html", width) as page:
+            below = page.evaluate("""() => Object.fromEntries([...document.querySelectorAll("table.summary tbody tr")]
+                .map(r => [r.cells[0].textContent, r.querySelector(".judged .verdict")])
+                .map(([paper, verdict]) => [paper, verdict.getBoundingClientRect().bottom]))""")
+            assert len(below) == 5 and max(below.values()) < 900, below
+            if width == 1280:
+                figure = page.locator(".forest svg").bounding_box()
+                assert figure["y"] + figure["height"] < 920
 
 
 def test_a_number_leads_to_its_run(chromium, site):

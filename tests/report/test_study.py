@@ -1,0 +1,88 @@
+"""What the report says of the first study's records alone, and once records of the present study are there.
+
+The records are made up. Notebooks and images are not there, as in a fresh checkout.
+"""
+
+import re
+import shutil
+
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec
+from disentangle_repro.report.compare import write_comparisons
+from disentangle_repro.report.overview import write_overview
+from disentangle_repro.report.proofs_and_differences import proof_rows
+from disentangle_repro.report.run_pages import write_run_pages
+from disentangle_repro.report.table_pages import write_table_page
+from disentangle_repro.tables.cells import survey
+from disentangle_repro.train.store import Store
+
+LEARNED, BLURRED = {"psnr": 31.0, "infoe": 0.9}, {"psnr": 19.0, "infoe": 0.5}
+
+
+def record(score, reconstruction):
+    "A made-up record of a model of latents."
+    probes = [{"updates": n, "loss": 500 / n, "infom": score, "psnr": reconstruction["psnr"]} for n in (500, 1_000)]
+    scores = dict.fromkeys(("infom", "d", "infoc", "c", "i"), score) | reconstruction
+    found = {"nmi": [[score, 0.1, 0.0, 0.1]] * 6, "active": [True] * 4}
+    return {"scores": scores, "environment": {"device": "pretended"}, "probes": probes} | found
+
+
+def report(folder, *runs):
+    "The pages of a store with some runs: scale, seeds, and what models reconstruct."
+    store, site = Store(folder / "runs", folder / "results"), folder / "report"
+    for scale, seeds, reconstruction in runs:
+        for seed in range(1, seeds + 1):
+            for model, score in (("qlae", 0.8), ("ae", 0.4)):
+                spec = run_spec("qlae", model, "shapes3d", Request(SCALES[scale]), seed)
+                store.finish(spec, record(score + 0.01 * seed, reconstruction))
+    shutil.rmtree(store.runs, ignore_errors=True)  # not there without runs
+    found = survey(store)
+    pages = {path.parent.name: path.read_text() for path in write_run_pages(found.seen, site)}
+    compared = {name: path.read_text() for name, path in write_comparisons(found.seen, site).items()}
+    overview = write_overview(found, site, checks=proof_rows([]), differences=1).read_text()
+    return overview, write_table_page(PAPERS["qlae"].tables[0], found, site).read_text(), pages, compared
+
+
+def line_of(overview, paper):
+    "The line of a paper's primary contrast, as text."
+    row = re.search(rf'<tr><th scope="row">{paper}</th>.*?</tr>', overview, re.S)[0]
+    return " ".join(re.sub(r"<[^>]+>", " ", row).split())
+
+
+def test_the_first_study_alone(tmp_path):
+    overview, table, pages, compared = report(tmp_path, ("cpu", 3, LEARNED))
+    assert "The study has no runs yet" in overview
+    assert "undecided cpu, 10,000 updates, 3 seeds" in line_of(overview, "qlae")
+    assert all(" – not run" in line_of(overview, paper) for paper in PAPERS if paper != "qlae")
+    figure = re.search(r"<svg.*?</svg>", overview, re.S)[0]
+    assert all(re.search(rf"{paper}-\d+: ", figure) for paper in PAPERS), "a row in the figure for each paper"
+    assert "38 of 40 rows not run" in table and "10,000 updates" in table
+    assert re.findall(r"<option>([^<]*)", compared["shapes3d"]) == ["scale cpu, rendered data, protocol paper"]
+
+
+def test_once_the_study_has_records(tmp_path):
+    overview, table, pages, compared = report(tmp_path, ("cpu", 3, LEARNED), ("study", 4, LEARNED))
+    assert "The study has no runs yet" not in overview
+    assert re.search(r"\+0.40 ± 0.0\d supported .*study, [\d,]+ updates, 4 seeds", line_of(overview, "qlae"))
+    assert {"cpu", "study"} == set(re.findall(r'<tr data-scale="(\w+)"', table))
+    assert re.findall(r"<option>scale (\w+)", compared["shapes3d"]) == ["study", "cpu"]
+    assert len(pages) == 14
+    for page in pages.values():
+        assert 'src="curve.png"' in page and 'src="nmi.png"' in page
+        assert "elete" not in page and "make tables" not in page
+    assert compared["shapes3d"].count("curve.png") > 2
+
+
+def test_not_run_not_reached_and_undecided_are_three_states(tmp_path):
+    states = {}
+    for name, runs in {
+        "not run": [("cpu", 0, LEARNED)], "undecided": [("study", 2, LEARNED)], "not reached": [("study", 4, BLURRED)]
+    }.items():  # fmt: skip
+        overview = report(tmp_path / name, *runs)[0]
+        row = re.search(r'<tr><th scope="row">qlae</th>.*?class="judged".*?</td>', overview, re.S)[0]
+        kind, colour, word = re.search(r'<span class="verdict (\w*)" style="--verdict: (#\w+)">([^<]+)', row).groups()
+        states[word] = kind, colour
+        assert word == name
+    assert len(set(states.values())) == 3, "each has a look of its own"
