@@ -10,6 +10,7 @@ from dataclasses import replace
 from .core.files import project_root
 from .core.hyperparameters import Hyperparameters, Setting, merged
 from .core.paper import Model, Paper, Table
+from .metrics import LATENTS, METRICS
 from .papers import PAPERS
 
 # %% auto #0
