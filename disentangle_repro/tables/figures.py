@@ -230,6 +230,8 @@ def plot_forest(
 
     Half-widths are of the intervals; what is not known is NaN.
     """
+    import matplotlib.pyplot as plt
+
     figure, axis = plt.subplots(figsize=(6, 0.55 + 0.62 * len(contrasts)), layout="constrained")
     axis.set(xlim=forest_limits(contrasts), ylim=(-2.5 * len(contrasts) + 0.7, 0.7), yticks=[], xlabel="difference")
     for top, row in zip(-2.5 * np.arange(len(contrasts)), contrasts.itertuples(), strict=True):
