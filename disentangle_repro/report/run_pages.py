@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,12 +40,12 @@ from ..core.run_spec import fingerprint
 from ..train.loop import plot_curve
 
 # %% auto #0
-__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'LEFT_OVER', 'SHEETS', 'DRAWN', 'PROBED', 'ELSEWHERE', 'Figure',
-           'figures_of', 'png_size', 'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables', 'exporter',
-           'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi', 'first_scenes', 'as_png',
-           'find_sheet', 'drawn_figures', 'measurement_of', 'is_in_full', 'is_smoke', 'run_title', 'facts', 'of_models',
-           'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook', 'page_values', 'code_of_pages',
-           'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
+__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS', 'DRAWN', 'PROBED', 'ELSEWHERE',
+           'Figure', 'figures_of', 'png_size', 'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables',
+           'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi', 'first_scenes',
+           'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_in_full', 'is_smoke', 'run_title', 'facts',
+           'of_models', 'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook', 'page_values',
+           'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
 
 # %% ../../nbs/report/04_run_pages.ipynb #4f8c6dfe
 class Figure(NamedTuple):
@@ -150,6 +151,7 @@ def fit_tables(notebook: Any) -> None:
         output.data["text/html"] = str(REGION.format(number, Markup(html)))
 
 # %% ../../nbs/report/04_run_pages.ipynb #52c88048
+TABLE = re.compile(r"<table>.*?</table>", re.S)  # of prose
 LEFT_OVER = re.compile(r'<a href="(?!https?:)(?![^"]*\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link in an output
 
 
@@ -179,7 +181,8 @@ def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
         raise DataError(path, f"is not a whole notebook: {what[0]}") from error
     tidy(notebook)
     fit_tables(notebook)
-    return LEFT_OVER.sub(r"\1", exporter().from_notebook_node(notebook)[0]), images
+    html, number = LEFT_OVER.sub(r"\1", exporter().from_notebook_node(notebook)[0]), count(1)
+    return TABLE.sub(lambda table: REGION.format(f"in prose {next(number)}", Markup(table[0])), html), images
 
 # %% ../../nbs/report/04_run_pages.ipynb #5c1f0e02
 SHEETS = {"interventions": "moves.jpg", "slots": "slots.jpg"}
