@@ -17,9 +17,8 @@ from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 from markupsafe import Markup
 from PIL import Image
@@ -38,6 +37,9 @@ from .page import page_text, run_path, write_page
 from ..tables.cells import Run, Snapshot, basis_of
 from ..core.run_spec import fingerprint
 from ..train.loop import plot_curve
+
+if TYPE_CHECKING:
+    from matplotlib import pyplot as plt
 
 # %% auto #0
 __all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS', 'DRAWN', 'PROBED', 'ELSEWHERE',
@@ -200,6 +202,8 @@ def source_names(dataset: str, count: int) -> list[str]:
 
 def draw_curve(probes: Sequence[Mapping[str, float]]) -> plt.Figure:
     "Loss and scores as they were probed during training."
+    import matplotlib.pyplot as plt
+
     margins = {"left": 0.12, "right": 0.94, "bottom": 0.19, "top": 0.95, "wspace": 0.35}  # found once, not for each
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), gridspec_kw=margins)
     plot_curve(probes, ["loss"], left)
@@ -214,6 +218,7 @@ def draw_curve(probes: Sequence[Mapping[str, float]]) -> plt.Figure:
 # %% ../../nbs/report/04_run_pages.ipynb #5c1f0e04
 def draw_moves(sheet: Path, record: Mapping[str, Any], dataset: str) -> plt.Figure:
     "What each latent of the first image on a sheet does."
+    import matplotlib.pyplot as plt
     import torch
 
     from disentangle_repro.runs.evaluate import plot_interventions
@@ -231,6 +236,8 @@ def draw_moves(sheet: Path, record: Mapping[str, Any], dataset: str) -> plt.Figu
 
 def draw_nmi(record: Mapping[str, Any], dataset: str) -> plt.Figure:
     "The NMI of each source and each latent."
+    import matplotlib.pyplot as plt
+
     nmi = np.array(record["nmi"])
     sources, latents = nmi.shape
     size = 2.7 + 0.45 * latents, 0.8 + 0.36 * sources
@@ -251,6 +258,8 @@ def first_scenes(sheet: Path, slots: int, scenes: int = 3) -> bytes:
 
 def as_png(figure: plt.Figure) -> bytes:
     "A figure as PNG, closed."
+    import matplotlib.pyplot as plt
+
     png = io.BytesIO()
     figure.savefig(png, dpi=100, format="png")
     plt.close(figure)

@@ -374,7 +374,7 @@ def shown_help(capsys, *arguments):
 def test_one_command_has_all_subcommands_in_its_help(capsys):
     settings = (Path(__file__).parents[2] / "settings.ini").read_text(encoding="utf-8")
     assert "\nconsole_scripts = disentangle-repro=disentangle_repro.command:main\n" in settings
-    listed = re.findall(r"^    (\w+) +\S", shown_help(capsys), re.MULTILINE)
+    listed = re.findall(r"^    ([\w-]+)\s+\S", shown_help(capsys), re.MULTILINE)
     assert sorted(listed) == sorted([*CHAPTERS, *CHECKS, "score", "list"])
 
 

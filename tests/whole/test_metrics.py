@@ -165,7 +165,7 @@ def test_an_added_metric_is_where_the_others_are(registries, tmp_path, monkeypat
     np.savez(tmp_path / "both.npz", sources=sources, latents=latents)
     command.main(["score", str(tmp_path / "both.npz"), "--dci-samples", "50"])
     assert re.search(rf"range of ranges +equal units +{expected:.3f} +300\n", capsys.readouterr().out)
-    command.main(["metrics"])
+    command.main(["list", "metrics"])
     assert "range of ranges" in capsys.readouterr().out
 
 
