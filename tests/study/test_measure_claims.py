@@ -88,6 +88,11 @@ def test_readme_has_the_kept_chance_of_smcc():
     assert said[1] in free.chance_note("psa", "sets") and said[3] in free.chance_note("psa", "sets")
 
 
+def test_readme_has_the_ratio_of_seconds():
+    (said,) = re.findall(r"takes (\S+) times as long on a processor", (ROOT / "README.md").read_text())
+    assert said == f"{KEPT['tripod-7']['numbers'][2]['value']:.1f}"
+
+
 def test_perfect_latents_are_at_the_ceiling_and_unrelated_ones_explain_nothing():
     for entry in read_entries():
         scores, values = reference(entry), entry["conditions"]["values"]
