@@ -170,7 +170,8 @@ def prose_html(text: str) -> str:
 
     class Renderer(IPythonRenderer):
         def inline_math(self, body: str) -> str:
-            return mathml(body)
+            long = len(body) > 40  # may be wider than a phone, and no browser breaks it
+            return f'<span class="formula long" tabindex="0">{mathml(body)}</span>' if long else mathml(body)
 
         def block_math(self, body: str) -> str:
             return f'<span class="formula" tabindex="0">{mathml(body, "block")}</span>'
