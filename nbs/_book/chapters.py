@@ -1,5 +1,6 @@
-"Notebooks as nbdev means them: directives are obeyed and not shown; a room lists its chapters, the book its rooms."
+"Notebooks as nbdev means them: directives are obeyed, checks and figures' code folded; rooms and chapters are listed."
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -46,6 +47,25 @@ def set_apart(text):
     return "$$".join(parts)
 
 
+def ends_in_assertion(code):
+    "Whether the last statement, or the last one of a loop or `with` at the end, is `assert` or a call of `assert_...`."
+    try:
+        last = ast.parse(code).body[-1]
+    except SyntaxError:  # magics
+        return False
+    while isinstance(last, (ast.For, ast.With)):
+        last = last.body[-1]
+    called = getattr(getattr(last, "value", None), "func", None)
+    return isinstance(last, ast.Assert) or getattr(called, "attr", getattr(called, "id", "")).startswith("assert_")
+
+
+def fold(code, outputs):
+    "What a cell is folded as, in the words of its button: the code of a figure, or a check; none of other cells."
+    if any("image/png" in output.get("data", {}) for output in outputs):
+        return "the code of the figure"
+    return "the check" if ends_in_assertion(code) else None
+
+
 def obey(cell):
     "A cell without its directives, or none if it is hidden or empty."
     if cell["cell_type"] == "markdown":
@@ -54,11 +74,14 @@ def obey(cell):
     code = DIRECTIVE.sub("", code).strip("\n")
     if not code or "hide" in said:
         return None
-    tags = ["remove-input"] * ("echo: false" in said) + ["exported"] * any(word.startswith("export") for word in said)
+    exported = any(word.startswith("export") for word in said)
+    folded = None if exported else fold(code, cell["outputs"])
+    tags = ["remove-input"] * ("echo: false" in said) + ["exported"] * exported + ["hide-input"] * bool(folded)
     for output in cell["outputs"]:  # a piece of the report, shown here: what it links to is not part of the book
         if piece := output.get("data", {}).get("text/html"):
             output["data"]["text/html"] = re.sub(r' href="(?!https?:)[^"]*"', "", "".join(piece))
-    return cell | {"source": code, "metadata": cell["metadata"] | {"tags": tags}}
+    prompts = {f"code_prompt_{word.lower()}": f"{word} {folded}" for word in ("Show", "Hide")} if folded else {}
+    return cell | {"source": code, "metadata": cell["metadata"] | {"tags": tags, "mystnb": prompts}}
 
 
 def describe(cells):
@@ -69,7 +92,7 @@ def describe(cells):
             paragraph = re.split(r"\n\s*\n", re.sub(r"\$\$.*?\$\$", "", cell["source"], flags=re.DOTALL).strip())[-1]
             said = " ".join(re.sub(r"\]\([^)]*\)|[`*$\[\]#|]", "", paragraph).split())
         elif any("image/png" in output.get("data", {}) for output in cell["outputs"]) and said:
-            cell["metadata"]["mystnb"] = {"image": {"alt": said}}
+            cell["metadata"]["mystnb"]["image"] = {"alt": said}
     return cells
 
 
@@ -83,14 +106,15 @@ def read(app, name, content):
     content[0] = json.dumps(book)
 
 
-def level_captions(app, page, template, context, doctree):
-    "Furo's captions are headings to a screen reader; they need a level."
+def name_parts(app, page, template, context, doctree):
+    "For screen readers: Furo's captions are headings and need a level; the button of folded code says what it shows."
     tree = context["furo_navigation_tree"]
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    context["body"] = context.get("body", "").replace('<summary aria-label="Toggle hidden content">', "<summary>")
 
 
 def setup(app):
-    app.connect("html-page-context", level_captions, priority=900)
+    app.connect("html-page-context", name_parts, priority=900)
     app.connect("source-read", read)
     app.connect("env-get-outdated", lambda app, env, *changes: {n for n in env.found_docs if n.endswith("index")})
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,7 +16,8 @@ project, author, release = about["title"], about["author"], about["version"]
 project_copyright = about["copyright"]
 language = "en"
 root_doc = "index"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_copybutton", "chapters", "docments"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_copybutton"]
+extensions += ["chapters", "docments", "excerpts"]  # beside this file
 exclude_patterns = ["**/.ipynb_checkpoints", "**/000_proofs.ipynb", "_book/static"]
 
 nb_execution_mode = "off"

@@ -63,7 +63,7 @@ def anchors(path):
 
 
 def broken_in_notebooks(folder):
-    "(page, address) of links in notebooks and pages to no file or no heading, and how many links there are."
+    "(page, address) of links in notebooks and pages to no file, page or heading, and how many links there are."
     found, links = [], 0
     for path in sorted([*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb"), *folder.glob("_book/**/*.md")]):
         text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$|`[^`\n]*`", "", prose(path), flags=re.DOTALL)
@@ -74,7 +74,8 @@ def broken_in_notebooks(folder):
             links += 1
             target = path.parent / unquote(address.path) if address.path else path
             known = anchors(target) if address.fragment and target.suffix in (".ipynb", ".md") else {address.fragment}
-            if not target.is_file() or unquote(address.fragment) not in known:
+            outside = target.suffix in (".ipynb", ".md") and folder.resolve() not in target.resolve().parents
+            if not target.is_file() or outside or unquote(address.fragment) not in known:
                 found.append((path.relative_to(folder).as_posix(), link))
     return found, links
 

@@ -1,6 +1,7 @@
-"A book of three chapters: nbdev's directives, formulas, figures, comments of parameters, links; and in a browser."
+"A book of five chapters: directives, folded code, formulas, figures, comments of parameters, links; and in a browser."
 
 import html
+import json
 import os
 import re
 import runpy
@@ -17,15 +18,16 @@ for needed in ("sphinx", "myst_nb", "furo"):
 PROJECT = Path(__file__).parents[2]
 BOOK = PROJECT / "nbs" / "_book"
 CHAPTERS = ("qlae/01_latent_quantization", "nets/00_attention", "scores/06_segmentation")
+COMPARED = ("qlae/07_paper_against_code", "tripod/08_paper_against_code")
 LINKS = runpy.run_path(str(BOOK / "links.py"))
 broken = LINKS["broken"]
 
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    "Built from these chapters, their rooms' pages, a front page and one page of the reference."
+    "Built from these chapters, two of one kind, their rooms' pages, a front page and one page of the reference."
     source, made = tmp_path_factory.mktemp("nbs"), tmp_path_factory.mktemp("book") / "html"
-    for name in (*CHAPTERS, *{chapter.split("/")[0] + "/index" for chapter in CHAPTERS}, "index"):
+    for name in (*CHAPTERS, *COMPARED, *{chapter.split("/")[0] + "/index" for chapter in CHAPTERS + COMPARED}, "index"):
         (source / name).parent.mkdir(exist_ok=True)
         shutil.copy(PROJECT / "nbs" / f"{name}.ipynb", (source / name).parent)
     (source / "_book" / "api").mkdir(parents=True)
@@ -63,6 +65,43 @@ def test_every_formula_is_one_and_no_prose_is(book, chapter):
     assert "$" not in re.sub(r"<[^>]+>", "", rest)
 
 
+def cells(page):
+    "Tags, code and the rest of each cell of code on a page."
+    return re.findall(
+        r'<div class="cell((?: tag_[\w-]+)*) docutils container">\s*<(?:div|details).*?<pre>(.*?)</pre>(.*?)'
+        r'(?=<div class="cell |<section|</section)', text(page), re.DOTALL)  # fmt: skip
+
+
+def plain(code):
+    return html.unescape(re.sub(r"<[^>]+>", "", code)).strip()
+
+
+def ends_in_assert(code):
+    return code.splitlines()[-1].startswith("assert ")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_checks_and_the_code_of_figures_are_folded_and_outputs_and_exports_are_not(book, chapter):
+    found = cells(book / f"{chapter}.html")
+    folded = {plain(code): rest for tags, code, rest in found if "tag_hide-input" in tags}
+    shown = {plain(code): (tags, rest) for tags, code, rest in found if "tag_hide-input" not in tags}
+    assert any(ends_in_assert(code) for code in folded) and any("exported" in tags for tags, _ in shown.values())
+    assert not [code for code, (tags, _) in shown.items() if ends_in_assert(code) and "exported" not in tags]
+    assert not [code for code, (_, rest) in shown.items() if "<img" in rest]
+    for code, rest in folded.items():
+        said = "the code of the figure" if "<img" in rest else "the check"
+        assert f"Show {said}</p>" in text(book / f"{chapter}.html"), code
+
+
+def test_titles_tell_chapters_of_one_kind_apart(book):
+    titles = [re.search(r"<title>(.*?) - ", text(book / f"{chapter}.html"))[1] for chapter in COMPARED]
+    assert titles == ["QLAE: paper against code", "Tripod: paper against code"]
+    notebooks = [json.loads(path.read_text()) for path in (PROJECT / "nbs").glob("*/*_against_code.ipynb")]
+    assert len({notebook["cells"][0]["source"][0] for notebook in notebooks}) == len(notebooks) == 5
+    index = text(book / "searchindex.js")
+    assert all(title in index and title in text(book / "index.html") for title in titles)
+
+
 def test_figures_are_described_in_words(book):
     alts = [alt for chapter in CHAPTERS for alt in re.findall(r'<img alt="([^"]*)"', text(book / f"{chapter}.html"))]
     assert alts and all(len(alt.split()) > 5 for alt in alts)
@@ -77,12 +116,12 @@ def test_a_parameter_has_its_comment_and_its_type(book):
 
 def test_rooms_are_read_in_the_order_of_the_front_page(book):
     listed = re.findall(r'class="reference internal" href="(\w+)/index.html"', text(book / "index.html"))
-    assert list(dict.fromkeys(listed)) == ["nets", "scores", "qlae"]
+    assert list(dict.fromkeys(listed)) == ["nets", "scores", "qlae", "tripod"]
 
 
 def test_links_lead_somewhere_and_a_broken_one_is_found(book, tmp_path):
     found, links = broken(book)
-    assert links > 100 and not [(page, link) for page, link in found if not link.endswith(".ipynb")]
+    assert links > 100 and not [(page, link) for page, link in found if not re.search(r"\.ipynb(#|$)", link)]
     for wrong in ("nowhere.html", "index.html#nowhere"):
         (tmp_path / "index.html").write_text(f'<a href="{wrong}"><a href="https://example.org">')
         assert broken(tmp_path) == ([("index.html", wrong)], 1)
@@ -121,8 +160,10 @@ def test_in_a_browser_from_a_file(book, chromium, width):
     seen = f"() => Math.abs(document.getElementById('{place}').getBoundingClientRect().top - 450) < 451"
     page.wait_for_function(f"() => MathJax.startup.promise.then({seen})", timeout=5_000)
     page.keyboard.press("/")
-    page.keyboard.type("compactness")
+    page.keyboard.type("foreground")
     page.keyboard.press("Enter")
     page.wait_for_selector("#search-results li a")
+    found = page.locator("#search-results li", has=page.get_by_role("link", name="Segmentation", exact=True))
+    assert "foreground" in found.locator("p.context").inner_text(timeout=5_000).lower()
     page.close()
     assert not complaints

@@ -58,6 +58,7 @@ def test_links_of_chapters_lead_to_a_chapter_and_a_heading_in_it():
         ("02_other.ipynb#infomec-2", True),
         ("02_other.ipynb#no-heading", True),
         ("03_nowhere.ipynb", True),
+        ("../CONTRIBUTING.md#here", True),
         ("#here", False),
         ("#there", True),
         ("https://example.org/02_other.ipynb#there", False),
@@ -68,7 +69,9 @@ def test_a_link_to_nowhere_is_found(tmp_path, link, broken):
         "# A run's hyperparameters\n\n## `InfoMEC`\n\n## [InfoMEC](01_this.ipynb)\n\n"
         "```sh\n# no heading\n```\n\n## The $x$term"
     )
+    (folder := tmp_path / "nbs").mkdir()
+    (tmp_path / "CONTRIBUTING.md").write_text("# Here")  # which is not in the book
     for name, text in (("01_this", f"# Here\n\nSee [that]({link})."), ("02_other", other)):
         cell = {"cell_type": "markdown", "source": [text]}
-        (tmp_path / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
-    assert broken_in_notebooks(tmp_path) == ([("01_this.ipynb", link)] * broken, 1 + (":" not in link))
+        (folder / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert broken_in_notebooks(folder) == ([("01_this.ipynb", link)] * broken, 1 + (":" not in link))
