@@ -46,7 +46,7 @@ def kind_of_latents(model: str, dataset: str, protocol: str) -> tuple[bool, bool
 
 
 def conditions_of(spec: RunSpec) -> Conditions | None:
-    "The conditions that chance and ceiling of a run's scores depend on; None for slots, unknown sources and scale smoke."
+    "The conditions of a run's chance and ceiling; None for slots, unknown sources and scale smoke."
     if spec.scale == "smoke" or spec.dataset not in GRIDS or PAPERS[spec.paper].scoring != "latents":
         return None
     discrete, categorical = kind_of_latents(spec.model, spec.dataset, spec.protocol)
