@@ -22,20 +22,20 @@ __all__ = ['ROUNDING', 'TINY', 'LEVEL', 'LOOKS', 'FEWEST_SEEDS', 'SUPPORTED', 'C
 
 # %% ../../nbs/tables/03_verdicts.ipynb #1447fe80
 class Difference(NamedTuple):
-    "An estimated difference of two models; each part may be an array, for many differences at once."
+    "An estimated difference of two models; each field may be an array, for many differences."
 
     value: float | Array
     error: float | Array  # its standard error
     freedom: float | Array  # degrees of freedom of that error
-    seeds: int  # of the model that has fewer
+    seeds: int  # the smaller number of the two models
 
 # %% ../../nbs/tables/03_verdicts.ipynb #4e155529
 def welch_difference(
-    means: Sequence[float | Array],  # of the one model and of the other
+    means: Sequence[float | Array],  # of both models
     errors: Sequence[float | Array],  # of these means
     seeds: Sequence[int],
 ) -> Difference:
-    "Of two models with seeds of their own, from means and standard errors; one that is not known is infinite."
+    "The difference of two models with separate seeds, from means and standard errors; an unknown error is infinite."
     known = np.isfinite(errors[0]) & np.isfinite(errors[1]) & (min(seeds) > 1)
     squares = [np.square(np.where(known, error, 1.0)) for error in errors]
     parts = sum(square**2 / max(n - 1, 1) for square, n in zip(squares, seeds, strict=True))
@@ -46,7 +46,7 @@ def welch_difference(
 
 
 def seed_difference(a: Float[Array, "*many seeds"], b: Float[Array, "*many others"]) -> Difference:
-    "Welch's, from one score a seed."
+    "Welch's difference, from one score per seed."
     scores = [np.asarray(values, float) for values in (a, b)]
     seeds = [values.shape[-1] for values in scores]
     errors = [v.std(-1, ddof=1) / np.sqrt(n) if n > 1 else np.inf for v, n in zip(scores, seeds, strict=True)]
@@ -57,7 +57,7 @@ def paired_difference(
     a: Float[Array, "*many seeds"],
     b: Float[Array, "*many seeds"],  # of the same seeds, in the same order
 ) -> Difference:
-    "Of two models that share their seeds."
+    "The paired difference of two models with the same seeds."
     if np.shape(a) != np.shape(b):
         raise ValueError(f"a has shape {np.shape(a)} but b has {np.shape(b)}: pairs need the same seeds")
     d = np.asarray(a) - np.asarray(b)
@@ -73,7 +73,7 @@ def printed_error(
     half_width: float | Array,  # of a printed 95% interval
     seeds: int,
 ) -> float | Array:  # of the mean
-    "The standard error that a printed interval stands for, with what rounding hides; infinite where none is printed."
+    "The standard error that a printed interval implies, including rounding; infinite where none is printed."
     half_width = np.where(np.isnan(half_width), np.inf, half_width)
     spread = np.maximum(half_width, ROUNDING / 2) / stats.t.ppf(0.975, seeds - 1)
     return np.sqrt(spread**2 + ROUNDING**2 / 12)
@@ -91,12 +91,12 @@ def interval(difference: Difference, level: float = 0.95) -> tuple[float | Array
 def p_greater(difference: Difference, bound: float = 0.0) -> float | Array:
     "The p-value of the test that the expected difference is no greater than `bound`: small where it is greater."
     distance = np.asarray(difference.value) - bound
-    distance = np.where(np.abs(distance) < TINY, 0, distance)  # away from the last digits of subtraction
+    distance = np.where(np.abs(distance) < TINY, 0, distance)  # removes rounding errors of the subtraction
     return stats.t.sf(distance / np.maximum(difference.error, TINY), difference.freedom)
 
 
 def p_less(difference: Difference, bound: float = 0.0) -> float | Array:
-    "The same of the test that it is no less than `bound`."
+    "The p-value of the test that the expected difference is no less than `bound`: small where it is less."
     return 1 - p_greater(difference, bound)
 
 
@@ -111,7 +111,7 @@ FEWEST_SEEDS = min(LOOKS)
 
 
 class Look(NamedTuple):
-    "A difference as it was seen at one look."
+    "A difference at one look."
 
     level: float  # one-sided
     difference: Difference
@@ -120,9 +120,9 @@ class Look(NamedTuple):
 def looks(
     a: Float[Array, "*many seeds"],
     b: Float[Array, "*many others"],
-    paired: bool = False,  # the seeds are the same, in the same order, and share something
+    paired: bool = False,  # same seeds in the same order, with a shared effect
 ) -> list[Look]:  # none with fewer than four seeds
-    "Every look that the scores of two models have reached, at the first of their seeds."
+    "Every look that two models have enough seeds for, each on their first seeds."
     of, reached = paired_difference if paired else seed_difference, min(np.shape(a)[-1], np.shape(b)[-1])
     a, b = np.asarray(a), np.asarray(b)
     return [Look(level, of(a[..., :n], b[..., :n])) for n, level in LOOKS.items() if n <= reached]
@@ -138,7 +138,7 @@ def p_at_least(
     p: Float[Array, "*many comparisons"],
     needed: int,  # how many of the comparisons have to go that way
 ) -> Float[Array, "*many"]:
-    "The p-value of the test that fewer than `needed` of the comparisons go the way that the single tests ask for."
+    "The p-value of the test that fewer than `needed` of the comparisons have the tested direction."
     p = np.asarray(p, float)
     m = p.shape[-1]
     if not 1 <= needed <= m:
@@ -147,7 +147,7 @@ def p_at_least(
 
 # %% ../../nbs/tables/03_verdicts.ipynb #9089b066
 def holm(p: Float[Array, "*many contrasts"]) -> Float[Array, "*many contrasts"]:
-    "Holm's p-values: at most as often below a level, all contrasts together, as one p-value alone."
+    "Holm's p-values: over all contrasts together, any falls below a level at most as often as one p-value alone."
     p = np.asarray(p, float)
     order = np.argsort(p, axis=-1)
     steps = np.take_along_axis(p, order, -1) * np.arange(p.shape[-1], 0, -1)
@@ -163,7 +163,7 @@ def verdicts(
     favour: Float[Array, "*many comparisons"],  # p-values: small where a comparison is as the claim says
     reverse: Float[Array, "*many comparisons"],  # small where it is reversed
     within: Float[Array, "*many comparisons"],  # small where the two are within the margin
-    needed: int | None = None,  # how many comparisons the claim needs; left out: all
+    needed: int | None = None,  # how many comparisons the claim needs; default: all
 ) -> np.ndarray:  # of the words, shape *many
     "The verdict on a claim, or on many claims together."
     m = np.shape(favour)[-1]
@@ -177,7 +177,7 @@ def verdicts(
 
 # %% ../../nbs/tables/03_verdicts.ipynb #18baccc8
 class Probabilities(NamedTuple):
-    "That the left model is ahead by more than the margin, that both are within it, and that the right one is ahead."
+    "That the left model is ahead by more than the margin, that neither is, and that the right one is ahead."
 
     ahead: float
     within: float
@@ -185,7 +185,7 @@ class Probabilities(NamedTuple):
 
 # %% ../../nbs/tables/03_verdicts.ipynb #b1428fa2
 def hierarchical_probabilities(
-    differences: Sequence[Difference],  # one a data set
+    differences: Sequence[Difference],  # one per data set
     margin: float,
     draws: int = 4_000,
     seed: int = 0,
@@ -205,22 +205,22 @@ def hierarchical_probabilities(
 
 # %% ../../nbs/tables/03_verdicts.ipynb #ee90a8ac
 class Studies(NamedTuple):
-    "What became of the contrasts of simulated studies."
+    "The outcome of the contrasts of simulated studies."
 
     words: Array
-    seeds: Array  # of each model, when the contrast ended
-    value: Array  # the estimate then
+    seeds: Array  # of each model, at the end of the contrast
+    value: Array  # the estimate at the end
     half: Array  # of its interval
 
 
 def simulate(
     effects: Float[Array, "contrasts"],  # true differences
     spreads: tuple[Float[Array, "contrasts"], Float[Array, "contrasts"]],  # standard deviations over seeds
-    worth: float = -np.inf,  # the smallest difference worth having; left out: no futility
+    worth: float = -np.inf,  # the smallest difference worth having; default: no futility
     n: int = 20_000,
     seed: int = 0,
 ) -> Studies:  # each of shape (n, contrasts)
-    "So many studies, judged by the whole rule, their contrasts by Holm."
+    "`n` simulated studies, judged by the whole rule with Holm over their contrasts."
     generator, shape = np.random.default_rng(seed), (n, len(effects), max(LOOKS))
     a, b = (np.asarray(of)[:, None] * generator.standard_normal(shape) for of in spreads)
     tests = (p_greater, p_less, lambda difference: p_less(difference, worth))

@@ -82,7 +82,7 @@ def test_a_changed_record_is_told_whether_its_digest_is_mended_or_not(checkout, 
     record = checkout.everything()[0][0]
     path.write_text(path.read_text().replace("0.4", "0.9"))
     status, printed = verified(capsys)
-    assert status == 1 and "has been altered" in printed and "No table is laid out" in printed
+    assert status == 1 and "has been altered" in printed and "No table is rendered" in printed
     record["scores"] = dict.fromkeys(record["scores"], 0.9)
     record["digest"] = digest(record)
     write_record(path, record)
