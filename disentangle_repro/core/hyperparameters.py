@@ -116,7 +116,7 @@ class Setting:
 
     def __post_init__(self):
         for name in self.grid.keys() - flat(self.text).keys():
-            raise ValueError(f"grid has {name!r}, and text has no value for it: needed is the one that was chosen.")
+            raise ValueError(f"grid has {name!r}, and text has no value for it: it must have the chosen one.")
 
     def entries(self) -> list[dict[str, float]]:
         "Every combination of the values of the grid; a single empty one where nothing is tuned."

@@ -84,7 +84,7 @@ def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[
 
 
 def latent_scoring(spec: RunSpec) -> dict[str, Any]:
-    "How single latents are scored, as `evaluate` takes it; at scale smoke DCI, the dearest score, is of a few trees."
+    "How single latents are scored, as `evaluate` takes it; at scale smoke DCI, the slowest score, uses few trees."
     return spec.part("scoring") | ({"n_trees": 5} if spec.scale == "smoke" else {})
 
 
@@ -110,7 +110,7 @@ def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluatio
 
 
 def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:
-    "The scores of slots; at scale smoke the contrast, the dearest of them, is of a few images."
+    "The scores of slots; at scale smoke the contrast, the slowest of them, uses few images."
     return evaluate_slots(model, data, spec.seed, n_contrast=2 if spec.scale == "smoke" else 64)
 
 
@@ -129,7 +129,7 @@ def scoring(spec: RunSpec) -> Scoring:
 
 # %% ../../nbs/runs/04_assemble.ipynb #0f206996
 def make_probe(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:  # as `fit` takes it
-    "The probe of a run, on `data` that it is to be probed with."
+    "The probe of a run, on `data`."
     return scoring(spec).probe(spec, data)
 
 
@@ -140,5 +140,5 @@ def make_criterion(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  
 
 
 def score(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation | SlotEvaluation:
-    "All scores of a run's model, on `data` that it is to be scored with."
+    "All scores of a run's model, on `data`."
     return scoring(spec).score(spec, model, data)

@@ -63,7 +63,7 @@ def training_scenes(
 
 # %% ../../nbs/runs/02_slots.ipynb #ffb3eb83
 def start_of(model: Autoencoder, seed: int | None) -> dict[str, torch.Generator]:
-    "Arguments with which a model encodes images each from slots of its own; none without a seed or a random start."
+    "Arguments with which a model draws initial slots for each image; none without a seed or a random start."
     if seed is None or not getattr(model.latent, "draws_start", False):
         return {}
     return {"generator": make_generator(seed, next(model.parameters()).device)}

@@ -363,7 +363,7 @@ def resume(
     except DataError as error:
         if error.path.exists():
             set_aside(error.path)
-        warnings.warn(f"{error} The training begins anew, and what is damaged is kept as *.damaged.", stacklevel=3)
+        warnings.warn(f"{error} The training restarts; the damaged file is kept as *.damaged.", stacklevel=3)
         return
     if not usable:
         made = f"holds {state['updates']:,} of {updates:,} updates, made on another kind of device than this"

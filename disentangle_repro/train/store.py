@@ -218,7 +218,7 @@ class Store:
     def hold(
         self,
         spec: RunSpec,
-        wait: bool = False,  # until whoever holds it lets go
+        wait: bool = False,  # until another process releases it
     ) -> Iterator[bool]:  # whether it is ours
         "Hold a run, so that nobody else does it, until the block ends or this process does."
         with held(self.runs / f"{spec.id}.lock", wait) as ours:

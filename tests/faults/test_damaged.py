@@ -75,7 +75,7 @@ def test_a_damaged_checkpoint_is_put_aside_and_the_run_begun_anew(which, peace, 
         assert read_own_state(new_training(0), path)["updates"] == 20
         alter(path)
         begun_anew = []
-        with pytest.warns(UserWarning, match=f"{path}: .*begins anew"):
+        with pytest.warns(UserWarning, match=f"{path}: .*restarts"):
             train(spec, store, at(0, begun_anew.append))
         assert len(begun_anew) == 1 and not path.with_name("ran").exists()
         assert alter is gone or path.with_name(f"{which}.damaged").exists()

@@ -24,7 +24,7 @@ def updates_in(checkpoint: Path) -> int:
 def test_a_damaged_checkpoint_is_said_to_be_so_and_put_aside(tmp_path):
     checkpoint = tmp_path / "checkpoint.pt"
     checkpoint.write_bytes(b"PK\x03\x04 not a checkpoint")
-    with pytest.warns(UserWarning, match="checkpoint.pt: is not a whole checkpoint.*begins anew"):
+    with pytest.warns(UserWarning, match="checkpoint.pt: is not a whole checkpoint.*restarts"):
         fit(new_training("cpu"), 1, checkpoint=checkpoint, progress=False)
     assert updates_in(checkpoint) == 1 and checkpoint.with_name("checkpoint.pt.damaged").exists()
 
