@@ -415,14 +415,14 @@ def parser() -> argparse.ArgumentParser:
         subcommands.add_parser(name, help=of.help)
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
     of.add_argument("file", type=Path, metavar="LATENTS", help=(
-        "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or columns"
-        " whose names begin with latent and source"
+        "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or"
+        " columns whose names begin with latent and source"
     ))
     of.add_argument("--latents", default="", metavar="NAME", help=(
         "the latents' name in the file: of an array, or the beginning of the columns' names"
     ))
     of.add_argument("--sources", metavar="WHERE", help=(
-        "the sources' name in the file, or another FILE, or FILE:NAME; strings are numbered in alphabetical order"
+        "the sources' name in the file, or another FILE, or FILE:NAME; strings are numbered alphabetically"
     ))
     of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
     of.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
@@ -450,7 +450,7 @@ def parser() -> argparse.ArgumentParser:
     of = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
     of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
     subcommands.add_parser("crate", help="describe the kept results as an RO-Crate, for an archive")
-    of = subcommands.add_parser("without-training", help="measure and store the evidence for claims that need no training")
+    of = subcommands.add_parser("without-training", help="measure and store evidence for claims that need no training")
     of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
     of = subcommands.add_parser("references", help="measure and store chance and ceiling of the scores in tables")
     of.add_argument("papers", nargs="+", metavar="PAPER")
