@@ -80,7 +80,7 @@ def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     assert design.main([]) == 0
     counted = {spec.model for spec in begun if (spec.paper, spec.dataset, spec.seed) == ("qlae", "shapes3d", 1)}
     assert counted == {"qlae_no_weight_decay", "vqvae"}, "the others wait for their tuning"
-    assert "8 of them left out" in capsys.readouterr().out
+    assert "8 of them skipped" in capsys.readouterr().out
 
 
 def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
