@@ -138,7 +138,9 @@ def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: floa
     return [entry for entry, value in psnr.items() if value >= (near if threshold is None else min(threshold, near))]
 
 
-def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable:  # of each entry of a grid, its runs'
+def best_entry(
+    records: Mapping[Hashable, Sequence[dict[str, Any]]],  # of each entry of a grid, its runs'
+) -> Hashable | None:  # nothing at scale `study` where no entry passes the gate
     "The entry with the highest mean InfoM among those that reconstruct."
 
     def mean(entry: Hashable, score: str) -> float:
@@ -146,24 +148,25 @@ def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable
 
     spec = RunSpec(**next(iter(records.values()))[0]["spec"])
     entries = list(records)
-    if "gan" not in spec.model:
+    if "gan" not in spec.model and SCALES[spec.scale].study:
+        gate = GATES["latents"].items()
+        entries = [entry for entry in records if all(mean(entry, name) >= least for name, least in gate)]
+    elif "gan" not in spec.model:
         entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
-        if SCALES[spec.scale].study:
-            gate = GATES["latents"].items()
-            entries = [e for e in records if all(mean(e, name) >= least for name, least in gate)] or entries
-    return max(entries, key=lambda entry: mean(entry, "infom"))
+    return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5
 def best_values(
     table: Table, request: Request, store: Store
-) -> dict[tuple[str, str], dict[str, float]]:  # for each model and data set whose tuning is complete
+) -> dict[tuple[str, str], dict[str, float]]:  # for each model and data set whose tuning is complete and has an answer
     "The values with the highest mean InfoM, of those that reconstruct."
     best = {}
     for where, grid in tuning_specs(table, request).items():
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
         if all(record for seeds in records.values() for record in seeds):
-            names = PAPERS[table.paper].setting(where[0]).grid
-            best[where] = dict(zip(names, best_entry(records), strict=True))
+            names, entry = PAPERS[table.paper].setting(where[0]).grid, best_entry(records)
+            if entry is not None:
+                best[where] = dict(zip(names, entry, strict=True))
     return best
 
 # %% ../../nbs/plan/02_specs.ipynb #24863849
