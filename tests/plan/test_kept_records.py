@@ -9,7 +9,7 @@ from disentangle_repro.core.run_spec import RunSpec, fingerprint
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, is_older, rounds, run_spec
+from disentangle_repro.plan.specs import is_measurement, is_older, rounds, run_spec, tried
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()
@@ -20,7 +20,10 @@ def planned(spec):
     request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
     kept = ("precision", "steps", "steps_per_round") if is_older(spec) else ("precision",)
     own = {"training": {name: spec.part("training")[name] for name in kept}}
-    for tuned in (None, *PAPERS[spec.paper].setting(spec.model).entries()):
+    entries = PAPERS[spec.paper].setting(spec.model).entries()
+    if SCALES[spec.scale].study:  # which tries the printed total of weight decay, too
+        entries = [*entries, *tried(spec.paper, spec.model, spec.dataset, replace(request, updates=None))]
+    for tuned in (None, *entries):
         plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, tuned)
         yield replace(plan, hyperparameters=merged(plan.hyperparameters, own), revision=spec.revision)
 

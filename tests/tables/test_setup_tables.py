@@ -191,7 +191,7 @@ def test_models_that_do_not_agree_are_seen(exchange):
 def test_a_source_out_of_its_place_is_seen(monkeypatch):
     sources = setup.GRIDS["isaac3d"].sources
     moved = type(sources)(sources.names[::-1], sources.value_counts[::-1])
-    scene = type("Grid", (), {"sources": moved})
+    scene = type("Grid", (), {"sources": moved, "image_size": setup.GRIDS["isaac3d"].image_size})
     monkeypatch.setitem(setup.GRIDS, "isaac3d", scene)
     table = setup_tables("qlae")["7"]
     assert table.ours["0 object shape"] == "not compared" and table.note["0 object shape"] == ""

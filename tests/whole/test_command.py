@@ -128,7 +128,7 @@ def test_the_default_is_the_fields_dci_and_the_texts_infomec(files, both, capsys
     trees = dci(sources, latents, protocol=protocol)
     for name, value in {"InfoM": info.infom, "InfoE": info.infoe, "D": trees.d, "C": trees.c}.items():
         assert re.search(rf"^{name} .* {value:.3f} ", printed, re.MULTILINE)
-    assert f"{protocol} protocol (DCI: splits are offered" in printed
+    assert f"{protocol} protocol (DCI: splits choose from" in printed
 
 
 def test_every_score_is_that_of_its_function(both):
