@@ -16,7 +16,7 @@ from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.paper import Table
-from disentangle_repro.core.proofs import PROOF_CHECKS, read_checks
+from disentangle_repro.core.proofs import PROOF_CHECKS, import_proofs, read_checks
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -226,6 +226,7 @@ def test_checks_of_an_extension_are_run_and_recorded(registries, checkout, monke
     )
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(extensions.VARIABLE, "my_checks.py")
+    import_proofs()  # modules register their checks once, when they are imported
     before = dict(PROOF_CHECKS)
     try:
         assert command.main(["proofs", "--papers", "mine"]) == 1
