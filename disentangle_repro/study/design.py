@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,8 +24,8 @@ from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'OF_ALL', 'OF_FIRST', 'WEIGHTS', 'LARGEST', 'RESERVED', 'Block', 'trainings',
-           'stages', 'finished', 'keep', 'run_and_keep', 'take', 'main']
+__all__ = ['BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'ARRAYS', 'OF_FIRST', 'WEIGHTS', 'SMALL', 'LARGEST', 'RESERVED', 'Block',
+           'trainings', 'stages', 'finished', 'keep', 'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c2c33b74
 @dataclass(frozen=True)
@@ -93,18 +94,21 @@ WEIGHTS_OF = (
     ("factorqvae", "factorqvae"), ("psa", "sa"), ("psa", "psa"),
     ("asymmetry", "slot_attention-spatial_broadcast-rec"), ("asymmetry", "transformer-transformer-rec_kl_interact"),
 )  # fmt: skip
-OF_ALL, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg", "slots.jpg")
+ARRAYS, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg", "slots.jpg")
 WEIGHTS = ("model/model.safetensors", "model/card.json")
-LARGEST = 2_000_000  # bytes of a file
+SMALL, LARGEST = 150_000, 2_000_000  # bytes of a file: of every seed, of the first seed
 
 
 def keep(spec: RunSpec, store: Store) -> None:
     "Copy the files to keep from a run's folder."
-    first = spec.seed == REQUEST.scale.tuning_seeds
-    named = first and (spec.paper, spec.model) in WEIGHTS_OF
-    for name in (*OF_ALL, *(OF_FIRST if first else ()), *(WEIGHTS if named else ())):
+    first = REQUEST.scale.tuning_seeds
+    limits = dict.fromkeys(ARRAYS, LARGEST if spec.seed == first else SMALL if spec.seed > first else 0)
+    if spec.seed == first:
+        limits |= dict.fromkeys(OF_FIRST, LARGEST)
+        limits |= dict.fromkeys(WEIGHTS, math.inf) if (spec.paper, spec.model) in WEIGHTS_OF else {}
+    for name, limit in limits.items():
         file = store.folder(spec) / name
-        if file.exists() and (name in WEIGHTS or file.stat().st_size <= LARGEST):
+        if file.exists() and file.stat().st_size <= limit:
             store.keep(spec, name)
 
 
