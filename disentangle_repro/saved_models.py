@@ -55,7 +55,7 @@ def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained]
     kept = ", ".join(sorted({f"{of.name} on {of.dataset} ({of.paper})" for of in there})) or "none yet"
     of = f" of {paper}" if paper else ""
     papers = f" PAPERS={paper}" if paper else ""
-    command = f"make tables SCALE=cpu{papers} MODELS={name} DATASETS={dataset}"
+    command = f"make tables SCALE=study{papers} MODELS={name} DATASETS={dataset}"
     return (
         f"no weights of {name} on {dataset}{of} are kept; kept are: {kept}. '{command}' trains it, and from_pretrained"
         " reads it from the folder 'model' of its run, under paper_tables/runs."

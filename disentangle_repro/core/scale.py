@@ -45,7 +45,8 @@ SCALES = {
     for scale in (
         Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=5,
               batch_size=8, images=400, image_size=32, evaluation_samples=100),
-        Scale("cpu", "the papers' claims, tried on two cores: images of 32x32, a quarter of width, batches of 16", 3,
+        Scale("cpu", "the first study of the papers' claims, too short to decide: images of 32x32, a quarter of width,"
+              " batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
               evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
         Scale("study", "the papers' claims, tried on two cores for as long as curves rise: images of 32x32, a quarter"
@@ -91,6 +92,6 @@ def at_scale(
 
 # %% ../../nbs/core/04_scale.ipynb #073285ba
 def pick_scale(name: str | None = None) -> Scale:
-    "The scale of that name; without a name `short` where there is a GPU and `cpu` where there is none."
-    name = name or ("short" if torch.cuda.is_available() else "cpu")
+    "The scale of that name; without a name `short` where there is a GPU and `study` where there is none."
+    name = name or ("short" if torch.cuda.is_available() else "study")
     return SCALES[check_choice("scale", name, SCALES)]

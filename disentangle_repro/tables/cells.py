@@ -143,10 +143,10 @@ def is_in_full(spec: RunSpec) -> bool:
 
 
 def bases(seen: Snapshot) -> list[Basis]:
-    "Every basis on which the store has a training, done or failed; scale `cpu` for papers with measurements alone."
+    "Every basis on which the store has a training, done or failed; scale `study` for papers with measurements alone."
     found = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
     in_full = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
-    found |= {Basis(paper, "cpu", "rendered", "paper") for paper in in_full - {basis.paper for basis in found}}
+    found |= {Basis(paper, "study", "rendered", "paper") for paper in in_full - {basis.paper for basis in found}}
     return sorted(found, key=lambda basis: basis.order)
 
 # %% ../../nbs/tables/10_cells.ipynb #3804bf77

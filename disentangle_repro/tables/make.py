@@ -108,7 +108,7 @@ def is_study(options: argparse.Namespace) -> bool:
     "Whether the stored records suffice: no scale given, no GPU, and no other option that changes a run."
     changed = (options.scale, options.seeds, options.updates, options.models, options.datasets, options.set)
     plain = options.source == "rendered" and options.protocol == "paper" and not any(changed)
-    return plain and pick_scale().name == "cpu"
+    return plain and pick_scale().name == "study"
 
 
 def lay_out_study(papers: Sequence[str], request: Request) -> None:
@@ -122,8 +122,8 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:
         tqdm.write(
-            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=cpu'"
-            " trains them, 'make plan SCALE=cpu' says how long, and 'make tables SCALE=smoke' tries all in minutes."
+            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=study'"
+            " trains them, 'make plan SCALE=study' says how long, and 'make tables SCALE=smoke' tries all in minutes."
         )
 
 # %% ../../nbs/tables/09_make.ipynb #d0514fad

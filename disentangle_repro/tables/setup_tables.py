@@ -191,7 +191,7 @@ def parameters_and_heads(
 def model_sizes(
     paper: str,
     dataset: str,
-    scale: str = "cpu",
+    scale: str = "study",
 ) -> pd.DataFrame:  # a row per model: parameters in the paper and at the scale, `share kept`, dimensions per head
     "Sizes of the models in a paper's first table at full scale and at another."
     of, rows = PAPERS[paper], {}

@@ -33,7 +33,7 @@ UPDATES = 300
 
 def spot_spec() -> RunSpec:
     "The first updates of a run of the study."
-    run = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["cpu"], updates=UPDATES), seed=1)
+    run = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["study"], updates=UPDATES), seed=1)
     return replace(run, model="spot_check", hyperparameters=run.hyperparameters | {"measurement": {"of": run.model}})
 
 # %% ../../nbs/tables/08_spot_check.ipynb #037f7244
