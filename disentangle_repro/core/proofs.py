@@ -62,15 +62,17 @@ def proof_check(
     return register
 
 # %% ../../nbs/core/05_proofs.ipynb #2e14af6b
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proven:
-    "Checks that have passed, with the seconds each took; shown as a table in a notebook."
+    "Checks that have passed; shown as a table, in a notebook and elsewhere."
 
-    rows: tuple[tuple[ProofCheck, float], ...]
+    checks: tuple[ProofCheck, ...]
 
-    def _repr_markdown_(self) -> str:
-        lines = [f"| {c.proposition} | {c.statement} | passed, {s:.2f} s |" for c, s in self.rows]
+    def __repr__(self) -> str:
+        lines = [f"| {check.proposition} | {check.statement} | passed |" for check in self.checks]
         return "\n".join(["| proposition | statement | check |", "|---|---|---|", *lines])
+
+    _repr_markdown_ = __repr__
 
 # %% ../../nbs/core/05_proofs.ipynb #fb67dc3a
 def prove(
@@ -81,15 +83,12 @@ def prove(
     checks = [c for c in PROOF_CHECKS.values() if c.paper == paper and proposition in (None, c.proposition)]
     if not checks:
         raise KeyError(f"no proof check is registered for {paper!r}, {proposition or 'any proposition'}")
-    rows = []
     for check in checks:
-        start = time.perf_counter()
         try:
             check()
         except AssertionError as error:
             raise AssertionError(f"{paper}, {check.proposition} ({check.statement}) does not hold: {error}") from error
-        rows.append((check, time.perf_counter() - start))
-    return Proven(tuple(rows))
+    return Proven(tuple(checks))
 
 # %% ../../nbs/core/05_proofs.ipynb #f49b6172
 PACKAGE = "disentangle_repro"
