@@ -347,13 +347,15 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     from disentangle_repro.core.errors import check_choice
     from disentangle_repro.core.files import need_checkout
     from disentangle_repro.papers import PAPERS
-    from disentangle_repro.tables.verify import older_records, verdict, verify
+    from disentangle_repro.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
     from disentangle_repro.train.store import project_store
 
     need_checkout("disentangle-repro verify")
     papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
-    lines, n = verify(papers)
-    print(verdict(lines, n, older_records(project_store(), papers)))
+    store, (lines, n) = project_store(), verify(papers)
+    again, shown = (recomputed(store, papers), in_tables(store, papers)) if n else ({}, [])
+    lines += changed(again)
+    print(verdict(lines, n, older_records(store, papers), len(shown), len(again)))
     return 1 if lines else 0
 
 

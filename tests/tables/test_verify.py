@@ -11,6 +11,7 @@ from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import table_specs
+from disentangle_repro.runs.rescore import Compared
 from disentangle_repro.tables import make
 from disentangle_repro.tables.make import lay_out_paper, tables_folder
 from disentangle_repro.tables.paper_tables import judged, laid_out, write_paper
@@ -88,6 +89,18 @@ def test_a_changed_record_is_told_whether_its_digest_is_mended_or_not(checkout, 
     write_record(path, record)
     status, printed = verified(capsys)
     assert status == 1 and f"{PAPER}_table_1.md: line" in printed
+
+
+@pytest.mark.parametrize("again", [0.4, 0.5])
+def test_scores_are_computed_again_where_latents_are_kept(checkout, capsys, monkeypatch, again):
+    assert "The tables show 3 records; scores of 0 of them" in verified(capsys)[1]
+    run = checkout.all_kept()[0].stem
+    (checkout.results / "latents").mkdir()
+    (checkout.results / "latents" / f"{run}.npz").touch()
+    monkeypatch.setattr("disentangle_repro.runs.rescore.from_latents", lambda *_: [Compared("d", 0.4, again, 0.01)])
+    status, printed = verified(capsys)
+    assert status == (again != 0.4) and "The tables show 3 records; scores of 1 of them" in printed
+    assert (f"{run}: d is 0.500000 from the kept latents, 0.400000 in the record." in printed) == bool(status)
 
 
 def test_tables_on_one_side_only_are_told(tmp_path):
