@@ -17,7 +17,7 @@ from disentangle_repro.runs.assemble import score
 from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.saved_models import list_pretrained, load_pretrained
 from disentangle_repro.scores.dci import DCI
-from disentangle_repro.study.first import PARTS, trainings
+from disentangle_repro.study import design, first
 from disentangle_repro.train.store import Store, digest, project_store, write_record
 
 TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples": 150}}
@@ -202,7 +202,9 @@ def test_what_is_not_kept_is_named_with_what_is_and_the_command_that_trains_it(s
 
 def test_kept_weights_are_found_from_anywhere_and_each_is_of_a_run_that_counts(monkeypatch, tmp_path):
     "The twins in fp32 that precision was compared on are of the same models, and no table shows them."
-    counted = {spec.id for part in PARTS for spec in trainings(part, project_store())[1]}
+    store = project_store()
+    counted = {spec.id for part in first.PARTS for spec in first.trainings(part, store)[1]}
+    counted |= {spec.id for block in design.BLOCKS for spec in design.trainings(block, store)[1]}
     monkeypatch.chdir(tmp_path)
     kept = list_pretrained()
     assert kept and {of.weights.stem for of in kept} <= counted
