@@ -13,7 +13,7 @@
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
 # make chapters run every cell of every chapter, those marked `slow` too, which `make test` leaves out
-# make whole    every cell and every test, also those that `make test` leaves out for time (marked `slow` and `whole`)
+# make whole    every cell and every test, also those that `make test` leaves out: `slow` and `whole`, and those of the book
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
@@ -113,7 +113,7 @@ test-code: $(DEV)
 chapters: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/nbdev_test --n_workers 3 --flags slow
 
-whole: chapters
+whole: chapters .venv/docs
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder --whole
 
 faults: $(DEV)

@@ -585,7 +585,7 @@ def chain_rule_error(f: Generator, h: Generator, z: Float[Tensor, "latents"], sl
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #d2e9f8b7
 def check_chain_rule(n: int) -> None:
     "The lemma holds for a generator of order n, not for one of order n+1."
-    for z in random_latents(5, 5):
+    for z in random_latents(5 if n < 3 else 2, 5):
         for order in (n, n + 1):
             error = chain_rule_error(generator_of_order(order, RAGGED, 6), mixing_map(5), z, RAGGED, n)
             assert error < 1e-9 if order == n else error > 0.01, f"order {order} in the formula for {n}: {error}"
@@ -729,7 +729,7 @@ def check_slot_wise_maps(f: Generator, n: int) -> None:
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #3e72920a
 def check_search(f: Generator, n: int) -> None:
     "Gradient descent finds block permutations, and no other matrix that preserves the order n."
-    found = search(f, random_latents(1, 4)[0], HALVES, n)
+    found = search(f, random_latents(1, 4)[0], HALVES, n, steps=300)
     low = found.loss[-1] < 1e-6
     assert low.sum() >= 5, "the search finds too few solutions to be informative"
     assert found.mixing[-1][low].max() < 1e-3, "a map that mixes preserves the order"
@@ -831,7 +831,7 @@ def spreads(
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #f57640e0
 def is_locally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
     "Whether the Jacobian is a block permutation at every point (asymmetry, Definition A.13)."
-    return all(is_block_permutation(derivatives(h, z, 1), slots) for z in points)
+    return all(is_block_permutation(jacobian, slots) for jacobian in torch.vmap(torch.func.jacfwd(h))(points))
 
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #9a05fb0e
 def is_globally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
@@ -1086,7 +1086,7 @@ def random_jacobian(seed: int, hidden: int | None) -> Float[Tensor, "outputs lat
     return torch.block_diag(*blocks) @ block_diagonal(random_matrices(UNEQUAL, seed), UNEQUAL)
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #a9b7d86f
-def asymmetric_in_bases(f: Generator, points: Points, slots: Slots, n: int, count: int = 20) -> bool:
+def asymmetric_in_bases(f: Generator, points: Points, slots: Slots, n: int, count: int = 10) -> bool:
     "Whether Assumption 3.5 holds in each of several random bases of the slots."
     bases = [random_matrices(slots, seed) for seed in range(count)]
     return all(satisfies_asymmetry(equivalent(f, basis, slots), points, slots, n) for basis in bases)
@@ -1100,7 +1100,7 @@ def is_irreducible(jacobian: Float[Tensor, "outputs latents"], slots: Slots) -> 
 @proof_check("asymmetry", "Theorem E.3", "compositional and irreducible: no interaction, and asymmetry in every basis")
 def _():
     z = random_latents(1, 5)
-    for seed in range(60):
+    for seed in range(30):
         hidden = (None, 0, 1)[seed % 3]
         jacobian = random_jacobian(seed, hidden)
         assert is_compositional(jacobian, UNEQUAL) and is_irreducible(jacobian, UNEQUAL) == (hidden is None)
@@ -1147,7 +1147,7 @@ def is_sufficiently_nonlinear(f: Generator, points: Points, slots: Slots) -> boo
 def _():
     points = random_latents(2, 4)
     for n_outputs in range(8, 13):
-        for seed in range(10):
+        for seed in range(5):
             f = generator_of_order(1, HALVES, n_outputs, seed)
             nonlinear = is_sufficiently_nonlinear(f, points, HALVES)
             assert nonlinear == (n_outputs >= 10) == sufficient_independence(f, points, HALVES, 1)
@@ -1168,14 +1168,14 @@ def _():
     assert all(int(rank(nonlinearity_matrix(complex_squares, z, HALVES))) == 8 for z in points)
     assert not is_sufficiently_nonlinear(complex_squares, points, HALVES)
     assert sufficient_independence(complex_squares, points, HALVES, 1)
-    for seed in range(100):
+    for seed in range(30):
         bases = random_matrices(HALVES, seed)
         changed = equivalent(complex_squares, bases, HALVES)
         assert satisfies_asymmetry(changed, points[:2], HALVES, 1)
         mixed = derivatives(changed, points[0], 2)[:, (0, 2), (1, 3)].norm(dim=0)
         sizes = torch.stack([2 * basis.norm(dim=0).prod() for basis in bases])
         torch.testing.assert_close(mixed, sizes, rtol=1e-10, atol=0)
-    found = search(complex_squares, points[0], HALVES, 1)
+    found = search(complex_squares, points[0], HALVES, 1, steps=300)
     low = found.loss[-1] < 1e-6
     assert low.sum() >= 5 and found.mixing[-1][low].max() < 1e-3
 

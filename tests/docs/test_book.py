@@ -1,4 +1,7 @@
-"A book of five chapters: directives, folded code, formulas, figures, comments of parameters, links; and in a browser."
+"""A book of five chapters: directives, folded code, formulas, figures, comments of parameters, links; and in a browser.
+
+Needs Sphinx, which `make test` does not install: skipped there, and run by `make whole`.
+"""
 
 import html
 import json

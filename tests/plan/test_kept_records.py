@@ -32,15 +32,17 @@ def test_there_are_kept_records():
     assert KEPT
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_every_kept_record_is_found_by_the_plan_that_made_it(path):
-    record = read_record(path, path.stem)
-    spec = RunSpec(**record["spec"])
+def is_found(path) -> bool:
+    "Whether the plan asks today for the run of a kept record, at the record's revision or a later one."
+    spec = RunSpec(**read_record(path, path.stem)["spec"])
     if is_measurement(spec) or spec.model == "spot_check":
-        return
-    today = PAPERS[spec.paper].setting(spec.model).revision
-    assert spec.revision <= today
-    assert path.stem in {plan.id for plan in planned(spec)}
+        return True
+    later = PAPERS[spec.paper].setting(spec.model).revision >= spec.revision
+    return later and path.stem in {plan.id for plan in planned(spec)}
+
+
+def test_every_kept_record_is_found_by_the_plan_that_made_it():
+    assert [path.stem for path in KEPT if not is_found(path)] == []
 
 
 def test_a_new_default_and_the_order_of_keys_change_no_name_but_a_revision_does():

@@ -6,6 +6,8 @@ The records are made up. Notebooks and images are not there, as in a fresh check
 import re
 import shutil
 
+import pytest
+
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
@@ -29,20 +31,29 @@ def record(score, reconstruction):
     return {"scores": scores, "environment": {"device": "pretended"}, "probes": probes} | found
 
 
-def report(folder, *runs):
-    "The pages of a store with some runs: scale, seeds, and what models reconstruct."
-    store, site = Store(folder / "runs", folder / "results"), folder / "report"
+def surveyed(folder, *runs):
+    "What there is of some runs in a store: scale, seeds, and what models reconstruct."
+    store = Store(folder / "runs", folder / "results")
     for scale, seeds, reconstruction in runs:
         for seed in range(1, seeds + 1):
             for model, score in (("qlae", 0.8), ("ae", 0.4)):
                 spec = run_spec("qlae", model, "shapes3d", Request(SCALES[scale]), seed)
                 store.finish(spec, record(score + 0.01 * seed, reconstruction))
     shutil.rmtree(store.runs, ignore_errors=True)  # not there without runs
-    found = survey(store)
+    return survey(store)
+
+
+def overview_of(found, site):
+    return write_overview(found, site, checks=proof_rows([]), differences=1).read_text()
+
+
+def report(folder, *runs):
+    "The pages of a store with these runs."
+    found, site = surveyed(folder, *runs), folder / "report"
     pages = {path.parent.name: path.read_text() for path in write_run_pages(found.seen, site)}
     compared = {name: path.read_text() for name, path in write_comparisons(found.seen, site).items()}
-    overview = write_overview(found, site, checks=proof_rows([]), differences=1).read_text()
-    return overview, write_table_page(PAPERS["qlae"].tables[0], found, site).read_text(), pages, compared
+    table = write_table_page(PAPERS["qlae"].tables[0], found, site).read_text()
+    return overview_of(found, site), table, pages, compared
 
 
 def line_of(overview, paper):
@@ -51,8 +62,14 @@ def line_of(overview, paper):
     return " ".join(re.sub(r"<[^>]+>", " ", row).split())
 
 
-def test_the_first_study_alone(tmp_path):
-    overview, table, pages, compared = report(tmp_path, ("cpu", 3, LEARNED))
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    "Pages of the first study's records."
+    return report(tmp_path_factory.mktemp("first"), ("cpu", 3, LEARNED))
+
+
+def test_the_first_study_alone(alone):
+    overview, table, pages, compared = alone
     assert "The study has no runs yet" in overview
     assert "undecided cpu, 10,000 updates, 3 seeds" in line_of(overview, "qlae")
     assert all(" – not run" in line_of(overview, paper) for paper in PAPERS if paper != "qlae")
@@ -75,13 +92,12 @@ def test_once_the_study_has_records(tmp_path):
     assert compared["shapes3d"].count("curve.png") > 2
 
 
-def test_not_run_not_reached_and_undecided_are_three_states(tmp_path):
-    states = {}
-    for name, runs in {
-        "not run": [("cpu", 0, LEARNED)], "undecided": [("study", 2, LEARNED)], "not reached": [("study", 4, BLURRED)]
-    }.items():  # fmt: skip
-        overview = report(tmp_path / name, *runs)[0]
-        row = re.search(r'<tr><th scope="row">qlae</th>.*?class="judged".*?</td>', overview, re.S)[0]
+def test_not_run_not_reached_and_undecided_are_three_states(alone, tmp_path):
+    blurred, states = overview_of(surveyed(tmp_path, ("study", 4, BLURRED)), tmp_path / "report"), {}
+    for name, paper, overview in (
+        ("not run", "tripod", alone[0]), ("undecided", "qlae", alone[0]), ("not reached", "qlae", blurred)
+    ):  # fmt: skip
+        row = re.search(rf'<tr><th scope="row">{paper}</th>.*?class="judged".*?</td>', overview, re.S)[0]
         kind, colour, word = re.search(r'<span class="verdict (\w*)" style="--verdict: (#\w+)">([^<]+)', row).groups()
         states[word] = kind, colour
         assert word == name

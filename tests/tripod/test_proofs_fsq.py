@@ -67,12 +67,14 @@ test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(fsq,
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("n_values", range(2, 145))
-def test_every_number_of_values_has_that_many_and_keeps_them(n_values, dtype):
-    values = torch.linspace(-1, 1, n_values, dtype=dtype)
-    code = quantize(values, n_values)
-    assert len(code.unique()) == n_values and torch.equal(quantize(code, n_values), code)
-    torch.testing.assert_close(code, values, rtol=0, atol=1e-6)
+def test_every_number_of_values_has_that_many_and_keeps_them(dtype):
+    wrong = []
+    for n_values in range(2, 145):
+        values = torch.linspace(-1, 1, n_values, dtype=dtype)
+        code = quantize(values, n_values)
+        kept = len(code.unique()) == n_values and torch.equal(quantize(code, n_values), code)
+        wrong += [] if kept and torch.allclose(code, values, rtol=0, atol=1e-6) else [n_values]
+    assert wrong == []
 
 
 def test_the_layer_is_the_code_without_penalties_or_parameters():

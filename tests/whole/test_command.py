@@ -28,6 +28,12 @@ def both():
     return sources, np.column_stack([sources, generator.normal(size=200)]) + 0.1 * generator.normal(size=(200, 3))
 
 
+@pytest.fixture(scope="module")
+def scored(both):
+    "Their scores, DCI on 60 samples."
+    return score(*both, dci_samples=60)
+
+
 @pytest.fixture
 def files(tmp_path, both, monkeypatch):
     "The same numbers in files of every kind."
@@ -202,11 +208,10 @@ def test_other_models_come_as_files(files, both, capsys):
     assert "has 9 rows and the first has 200" in refused(capsys, "score", "both.npz", "--models", "short.npy", *SMALL)
 
 
-def test_one_json_object_has_scores_samples_and_reasons(files, both, capsys):
+def test_one_json_object_has_scores_samples_and_reasons(files, scored, capsys):
     main(["score", "both.npz", "--json", *SMALL])
     found = json.loads(capsys.readouterr().out)
-    whole = score(both[0], both[1], dci_samples=60)
-    assert found["scores"] == whole.scores and found["samples"] == whole.samples and found["left_out"] == {}
+    assert found["scores"] == scored.scores and found["samples"] == scored.samples and found["left_out"] == {}
     assert (found["latents"], found["active"], found["sources"]) == ("continuous", [True] * 3, 2)
     assert found["protocol"] == "field" and found["remarks"] == []
 
@@ -227,7 +232,7 @@ def test_a_score_that_is_no_number_is_null(both):
         ["named.csv", "--latents", "z", "--sources", "sources.csv"],
     ],
 )
-def test_arrays_and_columns_have_the_names_that_are_given(files, both, capsys, arguments):
+def test_arrays_and_columns_have_the_names_that_are_given(files, both, scored, capsys, arguments):
     sources, latents = both
     np.savez("named.npz", z=latents, factors=sources)
     with h5py.File("named.h5", "w") as file:
@@ -235,11 +240,11 @@ def test_arrays_and_columns_have_the_names_that_are_given(files, both, capsys, a
     columns = {f"z{j}": z for j, z in enumerate(latents.T)} | {f"factor {i}": s for i, s in enumerate(sources.T)}
     pd.DataFrame(columns).assign(note=1).to_csv("named.csv", index=False, float_format="%.18g")
     main(["score", *arguments, "--json", *SMALL])
-    assert json.loads(capsys.readouterr().out)["scores"] == score(sources, latents, dci_samples=60).scores
+    assert json.loads(capsys.readouterr().out)["scores"] == scored.scores
 
 
 @pytest.mark.parametrize("kind", ["npz", "h5", "csv"])
-def test_sources_in_words_are_categorical_factors(files, both, capsys, kind):
+def test_sources_in_words_are_categorical_factors(files, both, scored, capsys, kind):
     sources, latents = both
     words = np.column_stack([np.array(["ball", "cone", "cube"])[sources[:, 0]], sources[:, 1].astype(str)])
     if kind == "npz":
@@ -251,7 +256,7 @@ def test_sources_in_words_are_categorical_factors(files, both, capsys, kind):
         table = pd.DataFrame(latents, columns=["latent 0", "latent 1", "latent 2"])
         table.assign(source_0=words[:, 0], source_1=words[:, 1]).to_csv("worded.csv", index=False, float_format="%.18g")
     main(["score", f"worded.{kind}", "--json", *SMALL])
-    assert json.loads(capsys.readouterr().out)["scores"] == score(sources, latents, dci_samples=60).scores
+    assert json.loads(capsys.readouterr().out)["scores"] == scored.scores
 
 
 def test_a_missing_word_is_named(files, capsys):
