@@ -1,0 +1,44 @@
+"The README says of the primary contrasts what the tables of the study say, and its figure is drawn from them."
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from disentangle_repro.core.files import project_root
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.tables.claims import NOT_RUN
+from disentangle_repro.tables.figures import difference_text
+from disentangle_repro.tables.ledger import primary_contrasts, written_numbers
+
+ROOT = Path(__file__).parents[2]
+RESULTS = (ROOT / "README.md").read_text(encoding="utf-8").split("## What came out")[1].split("\n## ")[0]
+
+
+@pytest.fixture(scope="module")
+def contrasts():
+    folder = project_root() / "paper_tables" / "tables" / "study"
+    return primary_contrasts({paper: written_numbers(paper, folder) for paper in PAPERS})
+
+
+def sentences():
+    "By paper, what is said of it."
+    return dict(re.findall(r"^- \*\*(\w+)\*\*: (.*(?:\n  .*)*)", RESULTS, re.MULTILINE))
+
+
+def test_each_paper_has_a_sentence_with_its_verdict(contrasts):
+    said = sentences()
+    assert list(said) == list(PAPERS)
+    for of in contrasts.itertuples():
+        text = said[of.claim.partition("-")[0]]
+        if of.verdict == NOT_RUN:
+            assert re.search("not trained|mixture experiment", text) and "**" not in text
+        else:
+            assert text.startswith(f"**{of.verdict}**") and f"{of.ours:.2f} ± {of.ours_half:.2f}" in text
+            assert f"{of.printed:.2f} ± {of.printed_half:.2f}" in text
+
+
+def test_the_figure_is_of_the_same_numbers(contrasts):
+    said = [f"{of.claim}: {difference_text(of.ours, of.ours_half)} {of.verdict}" for of in contrasts.itertuples()]
+    assert Image.open(ROOT / "nbs" / "images" / "primary_contrasts.png").text["Description"] == "; ".join(said)
