@@ -254,7 +254,9 @@ def from_pretrained(
     path: Path | str,  # a folder written by `save_pretrained`
     device: torch.device | str = "cpu",
 ) -> Autoencoder:
-    "The model of a folder, with its weights, in evaluation mode; `DataError` as in `load_files`."
+    "The model of a folder, with its weights, in evaluation mode; `DataError` as in `load_files`, or without a folder."
+    if not Path(path).is_dir():
+        raise DataError(path, "is no folder that save_pretrained has written; load_pretrained takes a model's name.")
     return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)
 
 # %% ../nbs/models.ipynb #21bfb365
