@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, signature
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -43,8 +44,8 @@ from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
 __all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'model_for', 'listed_hyperparameters',
-           'noting_hyperparameters', 'latents_and_size', 'slots_and_size', 'create_model', 'built_from', 'load_files',
-           'from_pretrained', 'add_model']
+           'noting_hyperparameters', 'check_integers', 'latents_and_size', 'slots_and_size', 'create_model',
+           'built_from', 'load_files', 'from_pretrained', 'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
 def of_codebook(ablation: str) -> Callable[..., Autoencoder]:
@@ -142,8 +143,16 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
         raise
 
 # %% ../nbs/models.ipynb #d53d42c0
+def check_integers(**numbers: int | None) -> None:
+    "`ValueError` for the first number that is given and no integer."
+    for name, number in numbers.items():
+        if number is not None and not isinstance(number, Integral):
+            raise ValueError(f"{name} is {number!r} but must be an integer.")
+
+
 def latents_and_size(name: str, dataset: str | None, n_latents: int | None, image_size: int | None) -> tuple[int, int]:
     "The number of latents and the pixels per side, by default those of the data set."
+    check_integers(n_latents=n_latents, image_size=image_size)
     if dataset is None:
         if n_latents is None or image_size is None:
             raise ValueError(f"dataset is left out: then {name} needs n_latents and image_size.")
@@ -160,6 +169,7 @@ def latents_and_size(name: str, dataset: str | None, n_latents: int | None, imag
 
 def slots_and_size(name: str, dataset: str | None, n_slots: int | None, image_size: int | None) -> tuple[int, int]:
     "The number of slots and the pixels per side, by default those of the data set."
+    check_integers(n_slots=n_slots, image_size=image_size)
     if dataset is None:
         if n_slots is None or image_size is None:
             raise ValueError(f"dataset is left out: then {name} needs n_slots and image_size.")
@@ -184,9 +194,12 @@ def create_model(
     Without a data set, sizes have to be given. Networks of models of one object are for images of 16, 32 or 64 pixels
     per side, and refuse others.
     `ValueError` for an unknown name, data set or variant, a model that is not for it, missing sizes, a `width` that is
-    not above 0, `n_latents` below 1, or a negative weight of the loss; `TypeError` for an unknown
-    hyperparameter, with a note of the model's own.
+    not above 0, `n_latents` below 1, numbers of latents or values that are no integers, or a negative weight of the
+    loss; `TypeError` for an unknown hyperparameter, with a note of the model's own.
     """
+    check_integers(**{of: value for of, value in hyperparameters.items() if of.startswith("n_") or of == "dim"})
+    if not isinstance(width, Real):
+        raise ValueError(f"width is {width!r} but must be a number above 0.")
     slots = "n_slots" in hyperparameters
     make = model_for(name, dataset, slots)
     several = (slots or name not in MODELS) if dataset is None else dataset not in GRIDS
@@ -241,7 +254,9 @@ def from_pretrained(
     path: Path | str,  # a folder written by `save_pretrained`
     device: torch.device | str = "cpu",
 ) -> Autoencoder:
-    "The model of a folder, with its weights, in evaluation mode; `DataError` as in `load_files`."
+    "The model of a folder, with its weights, in evaluation mode; `DataError` as in `load_files`, or without a folder."
+    if not Path(path).is_dir():
+        raise DataError(path, "is no folder that save_pretrained has written; load_pretrained takes a model's name.")
     return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)
 
 # %% ../nbs/models.ipynb #21bfb365

@@ -133,7 +133,7 @@ class ImageEncoder(nn.Module):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
         widths = [channels, *(scaled(c, width) for c in BLOCK_WIDTHS[-halvings(image_size) :])]
-        self.image_size = image_size
+        self.image_size, self.channels = image_size, channels
         self.blocks = nn.Sequential(*(encoder_block(i, o, variant) for i, o in pairwise(widths)))
         self.head = dense_layers(widths[-1] * SMALLEST_MAP**2, scaled(HIDDEN, width), n_latents)
 
@@ -141,6 +141,8 @@ class ImageEncoder(nn.Module):
         (height, width), size = images.shape[2:], self.image_size
         if (height, width) != (size, size):
             raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        if (channels := images.shape[1]) != self.channels:
+            raise ValueError(f"images are of {channels} channels but the encoder takes {self.channels}.")
         return self.head(self.blocks(images).flatten(1))
 
 # %% ../../nbs/nets/01_style.ipynb #975f08d4

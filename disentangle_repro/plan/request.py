@@ -24,8 +24,8 @@ from ..papers import PAPERS, trained
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['Request', 'settable', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit',
-           'parser', 'asked_request', 'asked_limit', 'asked_papers']
+__all__ = ['COUNTS', 'Request', 'settable', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value',
+           'add_limit', 'parser', 'asked_request', 'asked_limit', 'asked_papers']
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class Request:
         check_set(self.set)
 
 # %% ../../nbs/plan/01_request.ipynb #54459d8f
+COUNTS = ("training.batch_size", "training.steps", "data.images", "data.image_size", "scoring.samples")  # at least one
+
+
 def settable() -> dict[str, set[type]]:
     "The full names of hyperparameters that runs have, with the types of their values."
     kinds: dict[str, set[type]] = {}
@@ -59,7 +62,7 @@ def settable() -> dict[str, set[type]]:
 
 
 def check_set(values: Mapping[str, Any]) -> None:
-    "`ValueError` for a name that no run has, with those that there are, or a value of another type."
+    "`ValueError` for a name that no run has, with those that there are, a value of another type, or a count below 1."
     known = settable() if values else {}
     for name, value in values.items():
         kinds = known[check_choice("set", name, sorted(known))] - {type(None)}
@@ -67,6 +70,8 @@ def check_set(values: Mapping[str, Any]) -> None:
         if not fits:
             needed = " or ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(f"set has {name}={value!r} but {name} is of type {needed}.")
+        if name in COUNTS and value is not None and value < 1:
+            raise ValueError(f"set has {name}={value!r} but {name} must be at least 1.")
 
 # %% ../../nbs/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:

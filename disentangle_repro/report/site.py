@@ -43,7 +43,7 @@ from ..train.store import Store, held, project_store
 
 # %% auto #0
 __all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
-           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'make_report', 'main']
+           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'left_out', 'make_report', 'main']
 
 # %% ../../nbs/report/09_site.ipynb #9afc008c
 def beside(folder: Path, what: str) -> Path:
@@ -159,16 +159,26 @@ def write_pages(found: Survey, site: Path) -> Path:  # the overview
     return write_overview(found, site, checks=checks, differences=len(differences), compared=pages)
 
 # %% ../../nbs/report/09_site.ipynb #969e44f9
+def left_out(former: Path, site: Path) -> str:  # empty where there is none
+    "Which tables of the old report the new one lacks, and how to have them."
+    old, new = ({page.stem for page in folder.glob("tables/*.html")} for folder in (former, site))
+    lost = sorted(old - new)
+    how = "no loaded paper has these tables; make report EXTENSIONS=FILE loads the one that adds them."
+    return f"Left out of the former report: {', '.join(lost)}: {how}" if lost else ""
+
+
 def make_report(
     store: Store,
     folder: Path,  # the report's folder; an old report in it is replaced
 ) -> Path:  # the page to open
-    "Make the report of a store; an interruption keeps the old report unchanged."
+    "Make the report of a store; an interruption keeps the old report unchanged. Prints the tables it leaves out."
     with in_place_of(folder) as site:
         found = survey(store)
         pages = [Path(run_path(run)).parent.as_posix() for run in found.seen.found]
         take_over(folder, site, [*pages, *map(chapter_folder, linked_chapters(*checks_and_differences()))])
         page = write_pages(found, site)
+        if lost := left_out(folder, site):
+            tqdm.write(lost)
     return folder / page.relative_to(site)
 
 # %% ../../nbs/report/09_site.ipynb #2e197fe8

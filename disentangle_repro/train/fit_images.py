@@ -5,6 +5,7 @@
 # %% ../../nbs/train/08_fit_images.ipynb #940abec9
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from torch import Tensor
 from ..baselines.autoencoder import Autoencoder
 from ..data.hdf5 import OnDisk
 from ..data.pairs import ImagePairs
+from ..scores.inputs import check_numbers
 from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
-__all__ = ['images_for', 'as_images', 'fit_images']
+__all__ = ['images_for', 'converted_by', 'as_images', 'fit_images']
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
 def images_for(
@@ -32,15 +34,29 @@ def images_for(
     return images if model.differing is None else ImagePairs(images, sources, model.differing)
 
 # %% ../../nbs/train/08_fit_images.ipynb #d91dd158
+def converted_by(dtype: torch.dtype, shape: Sequence[int]) -> str:  # to follow an error; empty where it is not known
+    "How images of the most frequent other forms become bytes with channels last."
+    steps = ["round 255 times numbers from 0 to 1"] * dtype.is_floating_point
+    if len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3):
+        steps += ["move axis 1 to the end"]
+    if len(shape) == 3:
+        steps += ["add an axis of size 1, last for channels or first for a single image"]
+    return ": " + ", ".join(steps) if steps else ""
+
+
 def as_images(
     images: UInt8[Tensor | np.ndarray, "n height width channels"] | OnDisk, device: torch.device
 ) -> UInt8[Tensor, "n height width channels"] | OnDisk:
     "Images on a device; `ValueError` unless they are bytes of one or three channels, which come last."
+    if not isinstance(images, (Tensor, np.ndarray, OnDisk)):
+        own = ": give its images" if hasattr(images, "images") else ""
+        raise ValueError(f"images is of type {type(images).__name__} but must be an array or a tensor{own}.")
     images = torch.as_tensor(images) if isinstance(images, np.ndarray) else images
     dtype = torch.uint8 if isinstance(images, OnDisk) else images.dtype
     if dtype != torch.uint8 or len(images.shape) != 4 or images.shape[3] not in (1, 3):
-        has = f"{str(dtype)[6:]} {tuple(images.shape)}"
-        raise ValueError(f"images is {has} but must be uint8 (n, height, width, channels), of 1 or 3 channels.")
+        has, how = f"{str(dtype)[6:]} {tuple(images.shape)}", converted_by(dtype, images.shape)
+        needed = "uint8 (n, height, width, channels), of 1 or 3 channels"
+        raise ValueError(f"images is {has} but must be {needed}{how}.")
     return images.to(device)
 
 # %% ../../nbs/train/08_fit_images.ipynb #e863420f
@@ -60,7 +76,8 @@ def fit_images(
     precision: str = "fp32",  # of the networks' forward passes, one of `PRECISIONS`
     **more: Any,  # as `fit` takes it, such as `log_every` or `progress`
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
-    "Train a model on images, in place; `ValueError` for images of another form, and the errors of `fit`."
+    "Train a model on images, in place; `ValueError` for other images or numbers, and the errors of `fit`."
+    check_numbers(0, updates=updates), check_numbers(1, batch_size=batch_size)
     device = next(model.parameters()).device
     given = images_for(model, as_images(images, device), None if sources is None else torch.as_tensor(sources))
     rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}

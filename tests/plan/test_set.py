@@ -65,9 +65,12 @@ def test_nothing_set_changes_no_name_and_what_is_set_is_set_last(paper, tmp_path
     ("batch_size=32", "set is 'batch_size' but must be one of.*'training.batch_size'"),
     ("training.batch_size=many", "set has training.batch_size='many' but training.batch_size is of type int"),
     ("training.batch_size=1.5", "type int"), ("optimizer.decay_biases=1", "type bool"),
+    ("training.batch_size=0", "set has training.batch_size=0 but training.batch_size must be at least 1"),
+    ("data.images=-5", "data.images must be at least 1"),
     ("training.batch_size", "must be a name and a value, such as training.batch_size=32"),
 ])  # fmt: skip
-def test_a_wrong_name_or_value_is_refused_before_anything_is_trained(wrong, said, capsys):
+def test_a_wrong_name_or_value_is_refused_before_anything_is_trained(wrong, said, capsys, monkeypatch):
+    monkeypatch.setattr(make, "make_tables", lambda *given: pytest.fail("began"))
     with pytest.raises(SystemExit):
         make.main(["--scale", "smoke", "--set", wrong])
     assert re.search(said, " ".join(capsys.readouterr().err.split()))
@@ -80,3 +83,12 @@ def test_a_whole_number_is_the_same_float():
 
 def test_what_is_set_is_not_the_study():
     assert not is_study(parser().parse_args(["--set", "training.batch_size=32"]))
+
+
+@pytest.mark.parametrize("wrong", ["--models tripod", "--models ae --datasets sprites", "--datasets sprites"])
+def test_models_and_data_sets_that_no_table_has_are_refused_before_anything_is_trained(wrong, capsys, monkeypatch):
+    monkeypatch.setattr(make, "make_tables", lambda *given: pytest.fail("began"))
+    with pytest.raises(SystemExit) as ended:
+        make.main(["--papers", "qlae", "--scale", "smoke", *wrong.split()])
+    assert ended.value.code == 2
+    assert re.search("no table of qlae has (tripod|ae|any model) on", " ".join(capsys.readouterr().err.split()))

@@ -158,6 +158,11 @@ def test_a_model_that_is_called_reconstructs(name, dataset, images):
     ("arguments", "message"),
     [
         ({"n_latents": 0}, r"n_latents is 0 but must be at least 1\."),
+        ({"n_latents": 6.0}, r"n_latents is 6\.0 but must be an integer\."),
+        ({"image_size": "32"}, "image_size is '32' but must be an integer"),
+        ({"n_values": 2.5}, r"n_values is 2\.5 but must be an integer\."),
+        ({"width": "0.25"}, "width is '0.25' but must be a number above 0"),
+        ({"dataset": "sprites", "name": "psa", "n_slots": 4.0}, r"n_slots is 4\.0 but must be an integer\."),
         ({"net": "x"}, "net is 'x' but must be one of 'paper', 'code'"),
         ({"width": 0}, "width is 0 but must be above 0"),
         ({"name": "monet"}, "monet is for images of several objects but shapes3d has one object: name must be one of"),

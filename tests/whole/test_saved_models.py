@@ -219,3 +219,9 @@ def test_a_card_that_is_no_card_is_refused(folder):
         (folder / CARD).write_text(text)
         with pytest.raises(ValueError, match=CARD):
             from_pretrained(folder)
+
+
+def test_a_folder_that_is_not_there_is_named_with_what_takes_names(tmp_path):
+    for path in (tmp_path / "none", "qlae"):
+        with pytest.raises(ValueError, match=f"{path}: is no folder that save_pretrained has written; load_pretrained"):
+            from_pretrained(path)

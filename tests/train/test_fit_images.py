@@ -1,0 +1,43 @@
+"What `fit_images` says of images and numbers in another form."
+
+import numpy as np
+import pytest
+import torch
+
+from disentangle_repro.data.load import Dataset
+from disentangle_repro.models import create_model
+from disentangle_repro.train import fit_images
+
+IMAGES = np.zeros((4, 16, 16, 3), dtype=np.uint8)
+OWN = Dataset("own", "own", torch.from_numpy(IMAGES), torch.zeros(4, 1, dtype=torch.long), ("x",))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return create_model("ae", n_latents=2, image_size=16, width=0.1)
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        (list(IMAGES), "images is of type list but must be an array or a tensor."),
+        (OWN, "images is of type Dataset but must be an array or a tensor: give its images."),
+        (IMAGES / 255, "of 1 or 3 channels: round 255 times numbers from 0 to 1."),
+        (IMAGES.transpose(0, 3, 1, 2), "of 1 or 3 channels: move axis 1 to the end."),
+        (torch.rand(4, 3, 16, 16), "channels: round 255 times numbers from 0 to 1, move axis 1 to the end."),
+        (IMAGES[..., 0], "channels: add an axis of size 1, last for channels or first for a single image."),
+        (IMAGES[..., :1], "images are of 1 channels but the encoder takes 3."),
+    ],
+)
+def test_images_of_another_form_are_refused_with_the_way_to_convert_them(model, images, said):
+    with pytest.raises(ValueError) as error:
+        fit_images(model, images, updates=1, progress=False)
+    assert str(error.value).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("updates", 2.5), ("updates", "2"), ("updates", -1), ("batch_size", 8.0), ("batch_size", 0)]
+)
+def test_numbers_of_updates_and_images_are_integers(model, name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value!r} but must be an integer of at least"):
+        fit_images(model, IMAGES, **{"updates": 1, name: value}, progress=False)
