@@ -91,4 +91,4 @@ def test_models_and_data_sets_that_no_table_has_are_refused_before_anything_is_t
     with pytest.raises(SystemExit) as ended:
         make.main(["--papers", "qlae", "--scale", "smoke", *wrong.split()])
     assert ended.value.code == 2
-    assert re.search("no table of qlae has (tripod|ae|any model) on", " ".join(capsys.readouterr().err.split()))
+    assert re.search("is (tripod|sprites) but the tables of qlae have none of these", " ".join(capsys.readouterr().err.split()))
