@@ -154,10 +154,10 @@ def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequenc
     "`ValueError` where no paper has one of the models, or one of the data sets, in its tables."
     of = [PAPERS[paper] for paper in papers]
     own_models = {name for paper in of for model in trained(paper) for name in (model, paper.run_as(model))}
-    own_datasets = {dataset for paper in of for dataset in paper.datasets}
+    own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
     for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
         if asked and not own.intersection(asked):
-            raise ValueError(f"{option} is {', '.join(asked)} but the tables of {', '.join(papers)} have none of these.")
+            raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
 
 
 def asked_papers(options: argparse.Namespace) -> list[str]:
