@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -25,7 +25,7 @@ from ..runs.runner import Limit, limit_of
 
 # %% auto #0
 __all__ = ['COUNTS', 'Request', 'settable', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value',
-           'add_limit', 'parser', 'asked_request', 'asked_limit', 'asked_papers']
+           'add_limit', 'parser', 'asked_request', 'asked_limit', 'check_tables', 'asked_papers']
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)
@@ -150,9 +150,23 @@ def asked_limit(
     return limit_of(options.minutes, reserved, options.whole_runs) if options.minutes else None
 
 
+def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequence[str]) -> None:
+    "`ValueError` where no paper has one of the models, or one of the data sets, in its tables."
+    of = [PAPERS[paper] for paper in papers]
+    own_models = {name for paper in of for model in trained(paper) for name in (model, paper.run_as(model))}
+    own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
+    for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
+        if asked and not own.intersection(asked):
+            raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
+
+
 def asked_papers(options: argparse.Namespace) -> list[str]:
     "The papers that the options ask for; those without the protocol are reported and skipped."
     papers = options.papers or list(PAPERS)
+    try:
+        check_tables(papers, options.models or (), options.datasets or ())
+    except ValueError as error:
+        parser().error(str(error))
     having = with_protocol(papers, options.protocol)
     for paper in sorted(set(papers) - set(having), key=papers.index):
         tqdm.write(f"{paper} is left out: its released code is not implemented as protocol {options.protocol!r}.")

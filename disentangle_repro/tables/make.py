@@ -31,7 +31,7 @@ from ..train.store import project_store
 
 # %% auto #0
 __all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study',
-           'lay_out_study', 'check_wanted', 'print_plan', 'main']
+           'lay_out_study', 'print_plan', 'main']
 
 # %% ../../nbs/tables/09_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -127,13 +127,6 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
         )
 
 # %% ../../nbs/tables/09_make.ipynb #d0514fad
-def check_wanted(papers: Sequence[str], request: Request, models: Sequence[str], datasets: Sequence[str]) -> None:
-    "`ValueError` where no table of the papers has a run of these models on these data sets."
-    if (models or datasets) and not any(wanted(papers, request, project_store(), models, datasets)):
-        which = f"{' or '.join(models) or 'any model'} on {' or '.join(datasets) or 'any data set'}"
-        raise ValueError(f"no table of {' or '.join(papers)} has {which}: `disentangle-repro list tables` shows all.")
-
-
 def print_plan(arguments: Sequence[str]) -> None:
     "Print the output of `disentangle-repro plan` with these options, from another process."
     subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
@@ -152,13 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_study(options):
             lay_out_study(papers, request)
             return 0
-        which = options.models or (), options.datasets or ()
-        try:
-            check_wanted(papers, request, *which)
-        except ValueError as error:
-            parser().error(str(error))
         if torch.cuda.is_available():
             print_plan(sys.argv[1:] if arguments is None else arguments)
+        which = options.models or (), options.datasets or ()
         failures = make_tables(papers, request, *which, options.engine, limit)
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from disentangle_repro.core.scale import SCALES
-from disentangle_repro.papers import METRIC_NAMES, PAPERS
-from disentangle_repro.plan.request import Request, asked_request, parser
+from disentangle_repro.papers import METRIC_NAMES, PAPERS, trained
+from disentangle_repro.plan.request import Request, asked_request, check_tables, parser
 from disentangle_repro.plan.specs import run_spec, table_specs
 from disentangle_repro.tables import make
 from disentangle_repro.tables.layout import footnote, table_cells
@@ -91,4 +91,13 @@ def test_models_and_data_sets_that_no_table_has_are_refused_before_anything_is_t
     with pytest.raises(SystemExit) as ended:
         make.main(["--papers", "qlae", "--scale", "smoke", *wrong.split()])
     assert ended.value.code == 2
-    assert re.search("no table of qlae has (tripod|ae|any model) on", " ".join(capsys.readouterr().err.split()))
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search("is (tripod|sprites) but tables of qlae have none of these", said)
+
+
+def test_every_model_and_data_set_of_a_table_can_be_asked_for():
+    for key, paper in PAPERS.items():
+        for table in paper.tables:
+            for model in trained(paper):
+                check_tables([key], [model, paper.run_as(model)], ())
+            check_tables([key], (), table.run_on)
