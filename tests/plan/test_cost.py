@@ -193,8 +193,9 @@ def test_the_command_prints_tables_and_sums(store, capsys):
 
 
 def test_what_nobody_asks_for_is_said(store, capsys):
-    assert cost.main("--papers qlae --models psa --scale smoke".split()) == 1
-    assert "make plan: models ['psa']" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        cost.main("--papers qlae --models psa --scale smoke".split())
+    assert "models is psa but tables of qlae have none of these" in capsys.readouterr().err
 
 
 def test_a_damaged_record_of_tuning_is_named(store, capsys):
