@@ -13,7 +13,7 @@ from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.report.compare import write_comparisons
-from disentangle_repro.report.overview import write_overview
+from disentangle_repro.report.overview import judged_numbers, write_overview
 from disentangle_repro.report.proofs_and_differences import proof_rows
 from disentangle_repro.report.run_pages import write_run_pages
 from disentangle_repro.report.table_pages import write_table_page
@@ -90,6 +90,13 @@ def test_once_the_study_has_records(tmp_path):
         assert 'src="curve.png"' in page and 'src="nmi.png"' in page
         assert "elete" not in page and "make tables" not in page
     assert compared["shapes3d"].count("curve.png") > 2
+
+
+def test_claims_are_judged_on_the_first_study_only_as_long_as_there_is_no_other(tmp_path):
+    first, later = ("cpu", 3, LEARNED), ("study", 4, LEARNED)
+    for runs, scales in (((first,), ["cpu"]), ((first, later), ["study"])):
+        found = surveyed(tmp_path / scales[0], *runs)
+        assert [basis.scale for basis, _ in judged_numbers("qlae", found)] == scales
 
 
 def test_not_run_not_reached_and_undecided_are_three_states(alone, tmp_path):
