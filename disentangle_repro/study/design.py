@@ -46,18 +46,17 @@ class Block:
 
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae"), 5),
+    Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
+    Block("qlae", "shapes3d", ("beta_vae", "beta_tcvae", "bioae"), 10),
+    Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
     Block("factorqvae", "shapes3d", ("factorqvae", "qvae"), 11),
     Block("psa", "clevr6", ("psa_noa", "sa_noa"), 10),
-    Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
-    Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
     Block("tripod", "shapes3d", ("tripod_naive", "beta_tcvae"), 10),
-    Block("qlae", "shapes3d", ("beta_vae", "beta_tcvae", "bioae"), 10),
     Block("psa", "clevr6", ("psa_proj", "sa", "psa"), 14),
     Block("qlae", "isaac3d", ("qlae", "ae", "qlae_global_codebook", "qlae_no_weight_decay"), 12),
     Block("tripod", "shapes3d", ("tripod_no_nhp", "tripod_no_klm"), 10),
     Block("factorqvae", "shapes3d", ("beta_vae", "factorvae", "factorvqvae_64x8"), 16),
 )
-
 
 # %% ../../nbs/study/01_design.ipynb #a0420cb1
 REQUEST = Request(SCALES["study"])
