@@ -20,8 +20,10 @@ def printed_by(code: str) -> str:
 
 
 def in_a_process(code: str) -> str:
-    "The same in a process of its own, since the settings belong to a process."
-    with multiprocessing.get_context("fork").Pool(1) as pool:
+    "The same in a new process: the settings belong to a process, and other tests may have changed those of this one."
+    clean = multiprocessing.get_context("forkserver")
+    clean.set_forkserver_preload(["disentangle_repro.core.device", "disentangle_repro.tripod.tripod"])
+    with clean.Pool(1) as pool:
         return pool.apply(printed_by, (code,))
 
 
