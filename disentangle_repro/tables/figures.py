@@ -216,10 +216,10 @@ def name_contrast(axis: Axes, top: float, row: Any, ink: str) -> None:
     "The labels of a row: the contrast above it; both differences and the verdict to its right."
     at = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
     axis.text(0, top, f"{row.claim}: {row.metric} of {row.contrast}, {row.dataset}", color=ink, **at)
-    printed = difference_text(row.printed, row.printed_half) or "not in our copy"
+    paper = difference_text(row.printed, row.printed_half) or "number missing in our source"
     ours = ", ".join(filter(None, (difference_text(row.ours, row.ours_half), row.verdict)))
-    axis.text(1.03, top - 0.75, f"printed {printed}", color=ink, alpha=0.7, **at)
-    axis.text(1.03, top - 1.45, f"ours {ours}", color=ink, **at)
+    axis.text(1.03, top - 0.75, f"paper: {paper}", color=ink, alpha=0.7, **at)
+    axis.text(1.03, top - 1.45, f"ours: {ours}", color=ink, alpha=0.7 if np.isnan(row.ours) else 1, **at)
 
 
 def plot_forest(
@@ -233,7 +233,8 @@ def plot_forest(
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(6, 0.55 + 0.62 * len(contrasts)), layout="constrained")
-    axis.set(xlim=forest_limits(contrasts), ylim=(-2.5 * len(contrasts) + 0.7, 0.7), yticks=[], xlabel="difference")
+    axis.set(xlim=forest_limits(contrasts), ylim=(-2.5 * len(contrasts) + 0.7, 0.7), yticks=[])
+    axis.set_xlabel("difference: first model − second", fontsize=9)
     for top, row in zip(-2.5 * np.arange(len(contrasts)), contrasts.itertuples(), strict=True):
         axis.plot([0, 0], [top - 1.9, top - 0.4], color=ink, lw=0.8, alpha=0.35)
         draw_difference(axis, top - 0.75, row.printed, row.printed_half, GREY)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -37,6 +38,13 @@ def test_each_paper_has_a_sentence_with_its_verdict(contrasts):
         else:
             assert text.startswith(f"**{of.verdict}**") and f"{of.ours:.2f} ± {of.ours_half:.2f}" in text
             assert f"{of.printed:.2f} ± {of.printed_half:.2f}" in text
+
+
+def test_the_claims_are_counted():
+    folder = ROOT / "paper_tables" / "tables" / "study"
+    words = pd.concat([pd.read_csv(folder / f"{paper}_claims.csv") for paper in PAPERS]).ours.value_counts()
+    said = f"Of the papers' {words.sum()} claims, {words['supported']} are supported, {words['contradicted']} contra"
+    assert said in RESULTS and f" {words['undecided']} undecided; {words[NOT_RUN]} are not tested" in RESULTS
 
 
 def test_the_figure_is_of_the_same_numbers(contrasts):
