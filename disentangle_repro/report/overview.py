@@ -240,7 +240,7 @@ def primary_rows(chosen: Mapping[str, tuple[Basis, pd.DataFrame]]) -> list[dict[
     for claim in primary_claims():
         row, paper = judged.loc[claim["id"]], claim["paper"]
         what = {"paper": paper, "contrast": row.contrast, "page": page_of(claim)}
-        both = {"printed": row.printed or "missing in our source", "ours": row.ours or "–"}
+        both = {"printed": row.printed or "missing", "ours": row.ours or "–"}
         runs = in_short(claim, *chosen[paper]) if paper in chosen else ""
         rows.append(what | both | {"verdict": word_cell(row.word), "marks": row.marks, "runs": runs})
     return rows

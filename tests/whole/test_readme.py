@@ -5,12 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from disentangle_repro import infomec, load_dataset
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
-FIVE_LINES, MODELS, EXTENSION = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CALL, FIVE_LINES, MODELS, EXTENSION = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_call_on_the_first_screen_runs_as_printed():
+    generator = np.random.default_rng(0)
+    names = {"sources": generator.integers(4, size=(1_000, 2)), "latents": generator.normal(size=(1_000, 3))}
+    exec(compile(CALL, "README.md", "exec"), names)
+    assert 0 <= names["scores"].infom <= 1
 
 
 def test_the_five_lines_and_what_goes_on_from_them_run_as_printed(capsys, monkeypatch, tmp_path):
