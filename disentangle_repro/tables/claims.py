@@ -603,7 +603,7 @@ def primary_of(claim: dict[str, Any]) -> dict[str, Any] | None:
 def contrast_of(claim: dict[str, Any]) -> str:
     "What a primary contrast compares, in words."
     left, right = (MODEL_NAMES[name] for name in (claim["left"], *claim["right"]))
-    return f"{metric_name(claim['metrics'][0])} of {left} over {right} on {claim['datasets'][0]}"
+    return f"{metric_name(claim['metrics'][0])} of {left} \N{MINUS SIGN} {right} on {claim['datasets'][0]}"
 
 
 def first_difference(made: pd.DataFrame) -> str:

@@ -216,7 +216,7 @@ def name_contrast(axis: Axes, top: float, row: Any, ink: str) -> None:
     "The labels of a row: the contrast above it; both differences and the verdict to its right."
     at = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
     axis.text(0, top, f"{row.claim}: {row.metric} of {row.contrast}, {row.dataset}", color=ink, **at)
-    paper = difference_text(row.printed, row.printed_half) or "number missing in our source"
+    paper = difference_text(row.printed, row.printed_half) or "number lost in our copy of the text"
     ours = ", ".join(filter(None, (difference_text(row.ours, row.ours_half), row.verdict)))
     axis.text(1.03, top - 0.75, f"paper: {paper}", color=ink, alpha=0.7, **at)
     axis.text(1.03, top - 1.45, f"ours: {ours}", color=ink, alpha=0.7 if np.isnan(row.ours) else 1, **at)

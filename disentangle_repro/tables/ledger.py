@@ -315,7 +315,7 @@ def contrasts(
     single = [{"datasets": [d], "metrics": [m], "left": a, "right": [b]} for d, m, a, b in one_each]
     rows["verdict"] = [word or judge_comparisons(claim | one, numbers).word for one in single]
     name = MODEL_NAMES.get
-    rows["contrast"] = [f"{name(a, a)} over {name(b, b)}" for a, b in zip(rows.left, rows.right, strict=True)]
+    rows["contrast"] = [f"{name(a, a)} \N{MINUS SIGN} {name(b, b)}" for a, b in zip(rows.left, rows.right, strict=True)]
     return rows.assign(claim=claim["id"], metric=rows.metric.map(metric_name))
 
 
