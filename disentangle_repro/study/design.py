@@ -18,14 +18,14 @@ from ..core.engine import executor
 from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES
-from ..plan.request import Request, add_limit, asked_limit, known_engine
-from ..plan.specs import after_tuning, is_alone, measurement_specs, once, wanted
+from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
+from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'ARRAYS', 'OF_FIRST', 'WEIGHTS', 'SMALL', 'LARGEST', 'RESERVED', 'Block',
-           'trainings', 'stages', 'finished', 'keep', 'run_and_keep', 'take', 'main']
+__all__ = ['BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'ARRAYS', 'OF_FIRST', 'WEIGHTS', 'SMALL', 'LARGEST', 'RESERVED', 'PILOT_SEED',
+           'Block', 'trainings', 'stages', 'finished', 'keep', 'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c2c33b74
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def take(store: Store, checkout: Path) -> int:  # the exit status: 1 if a record
 
 # %% ../../nbs/study/01_design.ipynb #83ddb9d6
 RESERVED = 20.0  # seconds before a deadline for stopping
+PILOT_SEED = 200  # of the first pilot of its kind
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,6 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ))
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")
+    what = ("PAPER", "MODEL", "DATASET")
+    options.add_argument("--pilot", nargs=3, metavar=what, help="make one run that does not count")
+    options.add_argument("--updates", type=positive, help="of a pilot; left out: the study's")
+    options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE", help="of a pilot")
+    options.add_argument("--seed", type=positive, default=PILOT_SEED, help=f"of a pilot; left out: {PILOT_SEED}")
     add_limit(options)
     given, store, failures = options.parse_args(arguments), project_store(), {}
     set_damaged_aside(store)
@@ -144,6 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return take(store, given.take)
     limit = asked_limit(given, RESERVED)
     with executor(given.engine) as pool:
+        if given.pilot:
+            request = replace(REQUEST, updates=given.updates, set=dict(given.set))
+            pilot = run_spec(*given.pilot, request, given.seed)
+            return 1 if do_runs([pilot], store, pool, execute_run, limit) else 0
         for name, runs in stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
             tuned = after_tuning(runs, REQUEST, store) if name in [block.name for block in BLOCKS] else runs

@@ -232,3 +232,15 @@ def test_what_is_kept_is_small_enough_to_be_cloned():
     kept = [path for path in project_store().results.rglob("*") if path.is_file()]
     megabytes = lambda paths: sum(path.stat().st_size for path in paths) / 1e6  # noqa: E731
     assert megabytes(kept) <= 80 and megabytes(path for path in kept if path.suffix == ".safetensors") <= 20
+
+
+def test_a_pilot_is_one_run_with_a_seed_that_does_not_count(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
+    monkeypatch.setattr(design, "do_runs", lambda runs, *_: made.extend(runs) or {})
+    asked = ["--pilot", "tripod", "qlae", "shapes3d", "--set", "optimizer.weight_decay=0.01", "--updates", "30000"]
+    assert design.main(asked) == 0
+    (pilot,) = made
+    assert (pilot.paper, pilot.model, pilot.dataset, pilot.seed) == ("tripod", "qlae", "shapes3d", design.PILOT_SEED)
+    assert pilot.part("optimizer")["weight_decay"] == 0.01 and pilot.part("training")["steps"] == 30_000
+    assert pilot.seed not in {spec.seed for _, runs in stages(store_in(tmp_path)) for spec in runs}
