@@ -185,12 +185,22 @@ def test_a_wrong_number_is_refused_by_name(option, capsys):
 
 
 @pytest.mark.parametrize(
-    "option", [["--scale", "big"], ["--papers", "qlea"], ["--protocol", "novel"], ["--models", "x"]]
+    ("option", "meant"),
+    [
+        (["--scale", "smok"], "smoke"),
+        (["--papers", "qlea"], "qlae"),
+        (["--protocol", "novel"], None),
+        (["--models", "beta-vae"], "beta_vae"),
+        (["--datasets", "Shapes3D"], "shapes3d"),
+    ],
 )
-def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
+def test_a_wrong_option_is_refused_with_the_choices(option, meant, capsys):
     with pytest.raises(SystemExit):
         make.main(option)
-    assert "choose from" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"argument {option[0]}: " in said and ("must be one of" in said or "choose from" in said)
+    assert meant is None or f"Did you mean {meant!r}?" in said
+    assert said.count("'clevr6'") < 2  # each data set is listed once
 
 
 def test_a_wrong_engine_is_refused_with_what_there_is(capsys):
