@@ -267,3 +267,16 @@ def test_reported_numbers_are_numbers_or_empty(paper):
     assert list(reported.columns) == ["paper", "table", "model", "dataset", "metric", "value", "ci95", "note"]
     assert set(reported.paper) == {paper}
     assert not reported.duplicated(["table", "model", "dataset", "metric"]).any()
+
+
+def test_runs_without_their_published_file_are_left_out_and_said_once(checkout, monkeypatch, capsys):
+    asked, all_of = [], "--papers qlae --scale smoke --source official --models ae qlae".split()
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
+    monkeypatch.setattr(make, "not_available", lambda names: {name: "please fetch it" for name in [*names][:2]})
+    assert make.main(all_of) == 1
+    printed = capsys.readouterr().out
+    assert {spec.dataset for spec in asked} == {"falcor3d", "isaac3d"}
+    assert printed.count("runs on shapes3d are left out: please fetch it") == 1
+    assert printed.count("FAILED") == 2 and "FAILED mpi3d: please fetch it" in printed
+    monkeypatch.setattr(make, "execute", lambda *_, **__: pytest.fail("tables were written"))
+    assert make.main([*all_of, "--datasets", "shapes3d", "mpi3d"]) == 2 and len(asked) == 4
