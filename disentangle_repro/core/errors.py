@@ -33,7 +33,7 @@ def check_choice(
     "Returns `given`; `ValueError` with the choices when it is not one of them."
     if given not in choices:
         found = shorten(repr(given), 200)
-        near = get_close_matches(given.lower(), choices, n=1) if isinstance(given, str) else ()
+        near = get_close_matches(given.lower(), choices, n=1) if isinstance(given, str) and len(given) > 2 else ()
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"{argument} is {found} but must be one of {', '.join(map(repr, choices))}.{meant}")
     return given
