@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from . import __version__
-from .core.errors import DataError, extra
+from .core.errors import DataError, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import written_whole
 
@@ -42,8 +42,14 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'r
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
     "Arrays of an `.npz` or `.npy` file."
-    arrays = np.load(path, allow_pickle=False)
-    return dict(arrays) if isinstance(arrays, np.lib.npyio.NpzFile) else {"": arrays}
+    try:
+        arrays = np.load(path, allow_pickle=False)
+        return {name: arrays[name] for name in arrays} if isinstance(arrays, np.lib.npyio.NpzFile) else {"": arrays}
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        save = "as np.stack(rows) makes them of rows of one length, or words as np.array(words, dtype=str)"
+        raise ValueError(f"an array is of Python objects, which are not opened: save numbers, {save}.") from error
 
 # %% ../nbs/command.ipynb #f903a8c7
 def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
@@ -432,6 +438,9 @@ def parser() -> argparse.ArgumentParser:
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
         " text, where they score about a half; code: its released code (%(default)s)"
     ))
+    of.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help=(
+        "only these, such as infomec or dci; `disentangle-repro list metrics` has them as functions and scores"
+    ))
     of.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
         "samples for DCI and other forests and regressions, at least 10, or 0 for all (%(default)s)"
     ))
@@ -443,7 +452,7 @@ def parser() -> argparse.ArgumentParser:
     of.add_argument("--json", action="store_true", help="print only one JSON object")
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
     of = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
-    of.add_argument("what", choices=LISTINGS, metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
+    of.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
     of = subcommands.add_parser("rescore", help="recompute scores from kept weights, and compare with the records")
     of.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; by default all kept runs")
     of.add_argument("--latents", action="store_true", help="recompute InfoMEC and DCI from kept latents instead")
@@ -478,16 +487,20 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
     from tabulate import tabulate
 
-    from disentangle_repro.metrics import score
+    from disentangle_repro.metrics import asked_metrics, score
+    from disentangle_repro.qlae.infomec import active_latents
     from disentangle_repro.scores.inputs import DoubtfulInput, doubts
 
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
+    if "infomec" not in asked_metrics(given.metrics) and given.html:
+        raise ValueError("--html draws the NMI of infomec, which --metrics leaves out: add infomec.")
     if given.jobs == 0:
         raise ValueError("--jobs is 0 but must be a number of threads, or -1 for as many as there are cores.")
     sources, latents = read_pair(given.file, given.sources, given.latents)
     given.discrete = given.discrete or given.categorical
-    choices = {name: getattr(given, name) for name in ("discrete", "categorical", "protocol", "dci_samples", "seed")}
+    names = ("discrete", "categorical", "protocol", "dci_samples", "seed", "metrics")
+    choices = {name: getattr(given, name) for name in names}
     models = [pick(path, "latents", True) for path in given.models]
     try:
         with warnings.catch_warnings():
@@ -497,7 +510,8 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
         of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
         raise DataError(of_sources or given.file, str(error)) from error
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
-    active = scored.results["infomec"].active
+    infomec = scored.results.get("infomec")
+    active = active_latents(latents, given.discrete) if infomec is None else infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
     remarks = doubts(sources, latents, given.discrete, active)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -56,19 +57,20 @@ _all_ = [
 ]
 
 # %% auto #0
-__all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'METRICS', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER', 'ORDERED',
-           'TREES', 'SLOTS', 'MASKS', 'AGREEMENTS', 'DCI_SAMPLES', 'Metric', 'add_scores', 'add_metric', 'span',
-           'list_metrics', 'Scored', 'reason_against', 'given_to', 'score', 'infomec', 'nmi_matrix', 'dci',
-           'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
-           'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
-           'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
-           'udr']
+__all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER',
+           'ORDERED', 'TREES', 'SLOTS', 'MASKS', 'AGREEMENTS', 'DCI_SAMPLES', 'Metric', 'add_scores', 'add_metric',
+           'span', 'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics', 'given_to', 'score',
+           'infomec', 'nmi_matrix', 'dci', 'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo',
+           'slot_jacobian', 'j_ari', 'jis', 'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup',
+           'modularity_score', 'dcimig', 'jemmig', 'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score',
+           'factor_vae_score', 'lookup_generator', 'udr']
 
 # %% ../nbs/metrics.ipynb #15236db0
 LATENTS = ("sources", "latents")
 GENERATOR = ("generator", "value_counts")
 MODELS = ("representations",)
 KINDS = ("continuous", "discrete", "categorical")
+SCATTER = 0.05  # by which an estimate may leave its range
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,20 @@ class Metric:
         return self.function(*given, **{name: of for name, of in asked.items() if name in self.choices})
 
     def numbers(self, found: Any) -> dict[str, float]:  # the function's result; of several models, the first
-        "The scores by name: the attribute's, or metric and attribute if that is taken (`dci_es_e`)."
+        """The scores by name: the attribute's, or metric and attribute if that is taken (`dci_es_e`).
+
+        Warns of a score outside the range that its entry states."""
         if hasattr(found, "to_dict"):
             named = found.to_dict()
-            return {name: named[name.removeprefix(f"{self.name}_")] for name in self.scores}
-        return {name: float(np.ravel(found)[0]) for name in self.scores}
+            values = {name: named[name.removeprefix(f"{self.name}_")] for name in self.scores}
+        else:
+            values = {name: float(np.ravel(found)[0]) for name in self.scores}
+        for name, value in values.items():
+            low, high = self.scores[name].range
+            if value < low - SCATTER or value > high + SCATTER:
+                stated = f"but its entry in METRICS states the range {span(self.scores[name])}"
+                warnings.warn(f"{name} of {self.name} is {value:g} {stated}.", stacklevel=2)
+        return values
 
 # %% ../nbs/metrics.ipynb #7f070f33
 METRICS: dict[str, Metric] = {}
@@ -266,6 +277,23 @@ def reason_against(metric: Metric, kind: str, models: int) -> str | None:  # Non
     return None if kind in metric.kinds else f"latents are {kind}: needed are {' or '.join(metric.kinds)} ones."
 
 
+def not_given(metric: Metric) -> str:
+    "The reason against a metric that was asked for and does not score one model's sources and latents."
+    if metric.takes == MODELS:
+        return "needed are the latents of other models, too: models."
+    return f"it takes {' and '.join(metric.takes)} and is a function to call with them."
+
+
+def asked_metrics(names: Sequence[str]) -> dict[str, Metric]:  # by the name of the function
+    "The metrics of some functions or scores, or all; `ValueError` for an unknown name."
+    if isinstance(names, str):
+        raise ValueError(f"metrics is {names!r} but must be a list of names.")
+    functions = {name: name for name in METRICS}
+    functions = {score: name for name, metric in METRICS.items() for score in metric.scores} | functions
+    wanted = {functions[check_choice("metrics", name, functions)] for name in names}
+    return {name: metric for name, metric in METRICS.items() if name in wanted or not names}
+
+
 def given_to(
     metric: Metric,
     sources: np.ndarray,
@@ -298,11 +326,13 @@ def score(
     seed: int = 0,  # of the metrics, and of the samples that are drawn
     models: Sequence[Num[np.ndarray | Tensor, "samples latents"]] = (),  # latents of other models, of the same images
     n_jobs: int = -1,  # threads of `dci`
+    metrics: Sequence[str] = (),  # only these, by the name of the function or of a score; left out: all
 ) -> Scored:
-    """Every score that the input allows, including added metrics; for the others, the reason.
+    """Every score that the input allows, or those of `metrics`, including added metrics; for the others, the reason.
 
     DCI's default is the field's forest, whose splits are offered all latents; that of qlae and tripod (`"paper"`,
-    `"code"`) gives perfect latents a D of 0.4 to 0.6 with 1,000 samples. `ValueError` as `infomec` and `udr` raise it.
+    `"code"`) gives perfect latents a D of 0.4 to 0.6 with 1,000 samples. `ValueError` as `infomec` and `udr` raise it,
+    for an unknown metric, and where none of `metrics` can be computed.
     """
     check_choice("protocol", protocol, TREES)
     check_sources_latents(sources, latents), drawn_rows(10, dci_samples, seed)  # errors come before the first score
@@ -310,8 +340,9 @@ def score(
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"
     asked = {"discrete": discrete or categorical, "categorical": categorical, "protocol": protocol, "seed": seed}
     asked |= {"max_samples": 0, "n_jobs": n_jobs}
-    tried = {name: metric for name, metric in METRICS.items() if reason_against(metric, kind, 1 + len(models)) is None}
-    refused = {name: why for name, of in METRICS.items() if (why := reason_against(of, kind, 1 + len(models)))}
+    against = {name: reason_against(of, kind, 1 + len(models)) for name, of in asked_metrics(metrics).items()}
+    tried = {name: METRICS[name] for name, why in against.items() if why is None}
+    refused = {name: why or not_given(METRICS[name]) for name, why in against.items() if why or (metrics and why == "")}
     results, samples = {}, {}
     for name, metric in tqdm(tried.items(), desc="scores", unit="metric", leave=False, disable=None):
         try:
@@ -322,5 +353,7 @@ def score(
             if name in ("infomec", "udr"):
                 raise
             refused[name] = str(error)
+    if metrics and not results:
+        raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
     scores = {name: value for key, found in results.items() for name, value in METRICS[key].numbers(found).items()}
     return Scored(scores, results, samples, refused)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -134,12 +135,16 @@ def listed_hyperparameters(make: Callable[..., Autoencoder]) -> list[str]:
 
 @contextmanager
 def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Iterator[None]:
-    "Adds a note with a model's hyperparameters to the `TypeError` of an unknown one."
+    "Adds a note to the `TypeError` of an unknown hyperparameter: the model's, and the argument that is spelled alike."
     try:
         yield
     except TypeError as error:
         if "unexpected keyword argument" in str(error):
-            error.add_note(f"{name} takes {', '.join(listed_hyperparameters(make))}.")
+            listed = listed_hyperparameters(make)
+            known = [*signature(create_model).parameters, *(of.partition("=")[0] for of in listed)]
+            near = get_close_matches(str(error).split("'")[-2], known, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            error.add_note(f"{name} takes {', '.join(listed)}.{meant}")
         raise
 
 # %% ../nbs/models.ipynb #d53d42c0

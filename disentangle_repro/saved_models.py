@@ -16,6 +16,7 @@ from .core.errors import DataError, check_choice
 from .core.files import kept_results
 from .data.load import NAMES
 from .models import list_models, load_files
+from .papers import PAPERS
 
 # %% auto #0
 __all__ = ['Pretrained', 'list_pretrained', 'not_kept', 'load_pretrained']
@@ -77,6 +78,8 @@ def load_pretrained(
     check_choice("name", name, list_models()), check_choice("dataset", dataset, NAMES)
     results = Path(results or kept_results())
     there = list_pretrained(results)
+    if paper is not None:
+        check_choice("paper", paper, dict.fromkeys([*PAPERS, *(of.paper for of in there)]))
     found = [of for of in there if (of.name, of.dataset) == (name, dataset) and paper in (None, of.paper)]
     if not found:
         raise ValueError(not_kept(name, dataset, paper, there, results))

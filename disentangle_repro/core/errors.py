@@ -5,14 +5,16 @@
 # %% ../../nbs/core/01_errors.ipynb #1334898c
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'refusal', 'extra', 'OutOfTime']
+__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -31,8 +33,24 @@ def check_choice(
     "Returns `given`; `ValueError` with the choices when it is not one of them."
     if given not in choices:
         found = shorten(repr(given), 200)
-        raise ValueError(f"{argument} is {found} but must be one of {', '.join(map(repr, choices))}.")
+        near = get_close_matches(given.lower(), choices, n=1) if isinstance(given, str) and len(given) > 2 else ()
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{argument} is {found} but must be one of {', '.join(map(repr, choices))}.{meant}")
     return given
+
+
+def option_of(
+    choices: Collection[str],  # valid values
+) -> Callable[[str], str]:  # for `type` of argparse's `add_argument`
+    "Checks the text of an option as `check_choice` does; argparse puts the option's name before the message."
+
+    def checked(text: str) -> str:
+        try:
+            return check_choice("value", text, choices)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    return checked
 
 # %% ../../nbs/core/01_errors.ipynb #9a41be02
 def refusal(

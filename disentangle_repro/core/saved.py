@@ -106,7 +106,7 @@ def save_files(
     check_hyperparameters(card["hyperparameters"])
     state = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in module.state_dict().items()}
     with written_whole(folder / WEIGHTS) as part:
-        safetensors.torch.save_file(state, part)
+        part.write_bytes(safetensors.torch.save(state))  # `save_file` would let only the owner read it
     with written_whole(folder / CARD) as part:
         part.write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import h5py
 from jaxtyping import Int
@@ -37,8 +39,9 @@ from .sources import Sources
 
 # %% auto #0
 __all__ = ['Reader', 'DRIVE', 'BUCKET', 'NORB', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION',
-           'Published', 'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'official_file', 'file_hash',
-           'checked_sum', 'import_published', 'imported_file', 'read_official']
+           'Published', 'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'connect_seconds',
+           'official_file', 'file_hash', 'checked_sum', 'import_published', 'imported_file', 'not_available',
+           'read_official']
 
 # %% ../../nbs/data/18_official.ipynb #e7fde07f
 Reader = Callable[..., AbstractContextManager[Reading]]
@@ -165,6 +168,15 @@ ONLY_PUBLISHED = {
 }
 
 # %% ../../nbs/data/18_official.ipynb #fe2cd1e5
+def connect_seconds(address: str, whole: float = 10.0) -> float:
+    "Seconds to wait for one of a server's addresses, which are tried one after another: together, `whole`."
+    host = urlsplit(address).hostname
+    try:
+        return max(1.0, whole / len(socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)))
+    except OSError:  # an unknown name, or one that only a proxy knows
+        return whole
+
+
 def official_file(name: str) -> Path:
     "The published file (or unpacked folder), downloaded if need be; `DataError` where it is not there."
     published = PUBLISHED[name]
@@ -178,7 +190,8 @@ def official_file(name: str) -> Path:
     import pooch  # at its import it warns about notebooks
 
     try:
-        pooch.retrieve(published.address, published.checksum, fname=path.name, path=path.parent, progressbar=True)
+        http = pooch.HTTPDownloader(progressbar=True, timeout=(connect_seconds(published.address), 30))
+        pooch.retrieve(published.address, published.checksum, fname=path.name, path=path.parent, downloader=http)
     except (OSError, ValueError) as error:
         raise DataError(
             path,
@@ -241,6 +254,18 @@ def imported_file(name: str, scene: Scene | None) -> Path:
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5
+def not_available(names: Iterable[str]) -> dict[str, str]:  # the reasons, by name
+    "The published data sets that are neither imported nor there nor to be downloaded."
+    found = {}
+    for name in names:
+        if name in PUBLISHED and not (data_folder() / "official" / f"{name}.h5").exists():
+            try:
+                official_file(name)
+            except DataError as error:
+                found[name] = str(error)
+    return found
+
+
 def read_official(name: str, scene: Scene | None, rows: Int[Tensor, "n"] | None = None) -> Contents:
     "A published data set, or some rows of it; `DataError` where its file is not there or faulty."
     published = PUBLISHED[name]

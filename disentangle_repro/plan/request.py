@@ -15,7 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..core.engine import check_engine
-from ..core.errors import check_choice
+from ..core.errors import check_choice, option_of
 from ..core.hyperparameters import DEFAULTS, flat
 from ..core.scale import SCALES, Scale, pick_scale
 from ..data.load import GRIDS, SCENES
@@ -117,11 +117,13 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="disentangle-repro tables", description=(
         "Do the runs that tables need, and write the tables."
     ))
-    options.add_argument("--papers", nargs="*", choices=[*PAPERS], metavar="PAPER", help=f"of {', '.join(PAPERS)}")
-    of_a_table = {"nargs": "*", "help": "left out: all of a table"}
-    options.add_argument("--models", choices=list_models(), metavar="MODEL", **of_a_table)
-    options.add_argument("--datasets", choices=[*SCENES, *GRIDS], metavar="DATASET", **of_a_table)
-    options.add_argument("--scale", choices=[*SCALES], help="left out: what suits this machine")
+    options.add_argument("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
+    of_a_table, known = {"nargs": "*", "help": "left out: all of a table"}, dict.fromkeys([*SCENES, *GRIDS])
+    options.add_argument("--models", type=option_of(list_models()), metavar="MODEL", **of_a_table)
+    options.add_argument("--datasets", type=option_of(known), metavar="DATASET", **of_a_table)
+    options.add_argument("--scale", type=option_of(SCALES), metavar="SCALE", help=(
+        f"of {', '.join(SCALES)}; left out: what suits this machine"
+    ))
     options.add_argument("--source", default="rendered", choices=("rendered", "official"), help="of the data")
     options.add_argument("--protocol", default="paper", choices=("paper", "code"), help="the text or the released code")
     options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")

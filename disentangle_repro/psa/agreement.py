@@ -32,7 +32,8 @@ def agreements(
 def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each training that was compared a record as of a run of the model, with pseudo-values for scores.
 
-    Two trainings give one record, with their mean. `trainings` is how many were compared. Without `of`, a comparison
+    Two trainings give one record, with their mean. Scores have twelve decimals, since the last bits of a sum depend on
+    the processor. `trainings` is how many were compared. Without `of`, a comparison
     is of the paper's own model.
     """
     found = []
@@ -41,11 +42,12 @@ def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         pairs = {name: values for name, values in record["pairs"].items() if name not in ("a", "b")}
         n = len({*a, *b})
         of_trainings = {
-            name: pseudo_values(a, b, np.asarray(values, float)).tolist() if n > 2 else [float(np.mean(values))]
+            name: pseudo_values(a, b, np.asarray(values, float)) if n > 2 else np.mean(values, keepdims=True)
             for name, values in pairs.items()
         }
+        rounded = [values.round(12).tolist() for values in of_trainings.values()]
         model = spec["hyperparameters"].get("measurement", {}).get("of", "psa")
-        for training, scores in enumerate(zip(*of_trainings.values(), strict=True)):
+        for training, scores in enumerate(zip(*rounded, strict=True)):
             as_of_run = {"spec": {**spec, "model": model, "seed": training}, "environment": record["environment"]}
             found.append({**as_of_run, "scores": dict(zip(pairs, scores, strict=True)), "trainings": n})
     return found

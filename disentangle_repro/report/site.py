@@ -20,6 +20,7 @@ from ..core.extensions import load_extensions
 from ..core.files import need_checkout, project_root
 from ..core.proofs import read_checks
 from ..papers import PAPERS
+from ..plan.specs import is_measurement
 from .across import write_across
 from .compare import write_comparisons
 from .explorer import PAGE, explored, write_explorer
@@ -38,12 +39,13 @@ from disentangle_repro.report.proofs_and_differences import (
 from .run_pages import write_run_pages
 from .table_pages import table_path, write_table_pages
 from .whose_mig import write_whose_mig
-from ..tables.cells import Survey, survey, table_name
+from ..tables.cells import Snapshot, Survey, survey, table_name
 from ..train.store import Store, held, project_store
 
 # %% auto #0
 __all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
-           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'left_out', 'make_report', 'main']
+           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'left_out', 'rows_left_out',
+           'make_report', 'main']
 
 # %% ../../nbs/report/09_site.ipynb #9afc008c
 def beside(folder: Path, what: str) -> Path:
@@ -167,17 +169,29 @@ def left_out(former: Path, site: Path) -> str:  # empty where there is none
     return f"Left out of the former report: {', '.join(lost)}: {how}" if lost else ""
 
 
+def rows_left_out(seen: Snapshot) -> str:  # empty where there is none
+    "Which kept trainings are of a row or a data set that no loaded paper has, and how to have them."
+    lost = {}
+    for spec in (run.spec for run in seen.found.values() if run.spec):
+        of = PAPERS.get(spec.paper)
+        known = of is not None and spec.model in of.models and spec.dataset in of.datasets
+        if not (known or is_measurement(spec) or spec.part("measurement")):
+            lost[f"{spec.model} on {spec.dataset} ({spec.paper})"] = None
+    how = "no loaded paper has these rows; make report EXTENSIONS=FILE loads the one that adds them."
+    return f"Left out, though there are runs: {', '.join(sorted(lost))}: {how}" if lost else ""
+
+
 def make_report(
     store: Store,
     folder: Path,  # the report's folder; an old report in it is replaced
 ) -> Path:  # the page to open
-    "Make the report of a store; an interruption keeps the old report unchanged. Prints the tables it leaves out."
+    "Make the report of a store; an interruption keeps the old report unchanged. Prints what it leaves out."
     with in_place_of(folder) as site:
         found = survey(store)
         pages = [Path(run_path(run)).parent.as_posix() for run in found.seen.found]
         take_over(folder, site, [*pages, *map(chapter_folder, linked_chapters(*checks_and_differences()))])
         page = write_pages(found, site)
-        if lost := left_out(folder, site):
+        for lost in filter(None, (left_out(folder, site), rows_left_out(found.seen))):
             tqdm.write(lost)
     return folder / page.relative_to(site)
 

@@ -132,10 +132,15 @@ def doubts(
     "What speaks against the way valid arrays are to be scored, a sentence or two for each reason."
     sources, latents = to_numpy(sources), to_numpy(latents)
     (n, n_sources), n_latents, found = sources.shape, latents.shape[1], []
+    constant = (latents == latents[:1]).all(axis=0)
+    if constant.all():
+        return ["All latents are constant: scores mean nothing. Has the encoder collapsed, or is this another array?"]
     if active is not None and active.sum() < n_latents / 2:
+        columns = ", ".join(map(str, np.flatnonzero(constant)))
+        same = f" (constant: columns {columns})" if columns else ""
         found.append(
-            f"Only {active.sum()} of {n_latents} latents are active; the others' ranges are small beside the largest."
-            " Are all columns latents, in the same unit?"
+            f"Only {active.sum()} of {n_latents} latents are active{same}; the others' ranges are small beside the"
+            " largest. Are all columns latents, in the same unit?"
         )
     largest = max(len(np.unique(column)) for column in latents.T)
     values = f"{largest:,} values in {n:,} samples"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,17 +21,18 @@ from ..core.extensions import load_extensions
 from ..core.kernels import forked_kernels
 from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
+from ..data.official import not_available
 from ..papers import PAPERS
 from .ledger import write_primaries, written_summaries
 from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
-from ..plan.specs import after_tuning, is_alone, wanted
+from ..plan.specs import Wanted, after_tuning, is_alone, wanted
 from .spot_check import spot_check
 from ..runs.runner import Limit, do_runs, execute, set_damaged_aside, what_is_left
 from ..train.store import project_store
 
 # %% auto #0
 __all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study',
-           'lay_out_study', 'print_plan', 'main']
+           'lay_out_study', 'without_data', 'print_plan', 'main']
 
 # %% ../../nbs/tables/09_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -78,16 +79,22 @@ def make_tables(
     datasets: Sequence[str] = (),  # only on these; default: all
     engine: str = "local",  # where runs are executed
     limit: Limit | None = None,  # deadline of the runs
+    missing: Collection[str] = (),  # data sets whose runs are left out
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
+
+    def asked() -> Wanted:
+        todo = wanted(papers, request, store, models, datasets)
+        return Wanted(*([spec for spec in part if spec.dataset not in missing] for part in todo))
+
     store = project_store()
     set_damaged_aside(store)
     quiet = "local" if engine.startswith("local") else engine  # timings need an idle machine and all cores
     with forked_kernels(IMPORTED):
         with executor(engine) as pool:
-            tuning = wanted(papers, request, store, models, datasets).tuning
+            tuning = asked().tuning
             failures = do_runs(tuning, store, pool, limit=limit) if tuning else {}
-            todo = wanted(papers, request, store, models, datasets)  # with tuned hyperparameters
+            todo = asked()  # with tuned hyperparameters
             trainings = after_tuning(todo.trainings, request, store)
             together = [spec for spec in todo.measurements if not is_alone(spec)]
             if left_out := len(todo.trainings) - len(trainings):
@@ -99,8 +106,8 @@ def make_tables(
                 failures |= do_runs([spec], store, pool, limit=limit)
         write_tables(papers, request)
     if limit is not None:
-        asked = [spec for part in wanted(papers, request, store, models, datasets) for spec in part]
-        tqdm.write(what_is_left([spec for spec in asked if spec.id not in failures], store) or "All runs are done.")
+        runs = [spec for part in asked() for spec in part if spec.id not in failures]
+        tqdm.write(what_is_left(runs, store) or "All runs are done.")
     return failures
 
 # %% ../../nbs/tables/09_make.ipynb #c33b8f4d
@@ -127,6 +134,17 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
         )
 
 # %% ../../nbs/tables/09_make.ipynb #d0514fad
+def without_data(
+    papers: Sequence[str], request: Request, models: Sequence[str], datasets: Sequence[str], engine: str
+) -> tuple[dict[str, str], bool]:  # reasons by name, and whether no training has its data
+    "The published data sets of some runs that are not there and cannot be downloaded; other machines are not asked."
+    if request.source != "official" or not engine.startswith("local"):
+        return {}, False
+    names = dict.fromkeys(s.dataset for s in wanted(papers, request, project_store(), models, datasets).trainings)
+    missing = not_available(names)
+    return missing, missing.keys() == names.keys()
+
+
 def print_plan(arguments: Sequence[str]) -> None:
     "Print the output of `disentangle-repro plan` with these options, from another process."
     subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
@@ -148,7 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if torch.cuda.is_available():
             print_plan(sys.argv[1:] if arguments is None else arguments)
         which = options.models or (), options.datasets or ()
-        failures = make_tables(papers, request, *which, options.engine, limit)
+        missing, all_are = without_data(papers, request, *which, options.engine)
+        tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
+        if all_are:
+            return 2
+        failures = make_tables(papers, request, *which, options.engine, limit, missing) | missing
     except (DataError, ConnectionError, ImportError) as error:
         tqdm.write(f"make tables: {error}")
         return 1

@@ -5,7 +5,9 @@
 # %% ../../nbs/train/08_fit_images.ipynb #940abec9
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
-__all__ = ['images_for', 'converted_by', 'as_images', 'fit_images']
+__all__ = ['MEANT', 'images_for', 'converted_by', 'as_images', 'check_arguments', 'fit_images']
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
 def images_for(
@@ -60,6 +62,26 @@ def as_images(
     return images.to(device)
 
 # %% ../../nbs/train/08_fit_images.ipynb #e863420f
+MEANT = {
+    "lr": "learning_rate",
+    "betas": "beta1 and beta2",
+    "steps": "updates, which counts optimiser steps",
+    "epochs": "updates, which counts optimiser steps: len(images) // batch_size of them are an epoch",
+    "device": "model.to(device), where training then is",
+}
+
+
+def check_arguments(given: Collection[str]) -> None:
+    "`TypeError` for an argument that neither `fit_images` nor `fit` has, with the one that is meant."
+    own = [name for function in (fit_images, fit) for name in signature(function).parameters]
+    known = [name for name in own if name not in ("training", "more")]
+    for name in given:
+        if name not in known:
+            near = MEANT.get(name) or next(iter(get_close_matches(name, known, n=1)), "")
+            meant = f": did you mean {near}?" if near else "."
+            raise TypeError(f"fit_images has no argument {name!r}{meant} It takes {', '.join(dict.fromkeys(known))}.")
+
+
 def fit_images(
     model: Autoencoder,
     images: UInt8[Tensor | np.ndarray, "n height width channels"] | OnDisk,
@@ -76,7 +98,11 @@ def fit_images(
     precision: str = "fp32",  # of the networks' forward passes, one of `PRECISIONS`
     **more: Any,  # as `fit` takes it, such as `log_every` or `progress`
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
-    "Train a model on images, in place; `ValueError` for other images or numbers, and the errors of `fit`."
+    """Train a model on images, in place.
+
+    `ValueError` for other images or numbers, `TypeError` for an unknown argument, and the errors of `fit`.
+    """
+    check_arguments(more)
     check_numbers(0, updates=updates), check_numbers(1, batch_size=batch_size)
     device = next(model.parameters()).device
     given = images_for(model, as_images(images, device), None if sources is None else torch.as_tensor(sources))

@@ -478,7 +478,7 @@ def serve(monkeypatch, content):
     def copy(url, output_file, downloader):
         Path(output_file).write_bytes(content)
 
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda url, progressbar=False: copy)
+    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: copy)
 
 
 def test_a_download_with_another_checksum_is_not_kept(tmp_path, monkeypatch):
@@ -523,3 +523,20 @@ def test_the_grids_have_the_published_sizes():
         ),
         "clevr6": {"train": 49_483, "validation": 2_000, "test": 2_000},
     }
+
+
+def test_a_server_that_does_not_answer_is_given_up_after_ten_seconds(tmp_path, monkeypatch):
+    given, addresses = {}, [("", "", "", "", (f"10.0.0.{i}", 443)) for i in range(4)]
+    monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
+    monkeypatch.setattr(official.socket, "getaddrinfo", lambda *_, **__: addresses)
+    monkeypatch.setattr("requests.get", lambda address, **how: given.update(how) or pytest.fail("stop"))
+    with pytest.raises(pytest.fail.Exception):
+        official.official_file("shapes3d")
+    assert given["timeout"][0] * len(addresses) == 10
+
+
+def test_what_is_not_available_is_named(data, monkeypatch):
+    published(data, "mpi3d")
+    monkeypatch.setattr(pooch, "retrieve", lambda *_, **__: pytest.fail("downloaded"))
+    missing = official.not_available(["mpi3d", "isaac3d", "gmm2d"])
+    assert missing.keys() == {"isaac3d"} and "Please fetch Isaac3D_down128.zip" in missing["isaac3d"]

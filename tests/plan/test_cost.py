@@ -178,7 +178,7 @@ def test_an_unknown_paper_is_refused(store, capsys):
         runs_and_costs(["qlea"], SMOKE, store)
     with pytest.raises(SystemExit):
         cost.main(["--papers", "qlea"])
-    assert "choose from" in capsys.readouterr().err
+    assert "argument --papers: value is 'qlea'" in (said := capsys.readouterr().err) and "Did you mean 'qlae'?" in said
 
 
 def test_the_command_prints_tables_and_sums(store, capsys):

@@ -1,10 +1,14 @@
 "A report made without the extension that added a table says that the table's page is left out."
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from disentangle_repro.core.scale import SCALES
+from disentangle_repro.plan.request import Request
+from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.report import site as of
 
 
@@ -24,3 +28,13 @@ def test_tables_that_only_the_former_report_has_are_named(tmp_path, monkeypatch,
     of.make_report(None, tmp_path / "report")
     printed = capsys.readouterr().out
     assert (f"Left out of the former report: {said}: " in printed and "EXTENSIONS=" in printed) if said else not printed
+
+
+def test_rows_that_only_an_extension_has_are_named(monkeypatch):
+    spec = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["smoke"]), seed=0)
+    others = [replace(spec, model="narrow"), replace(spec, dataset="mine"), replace(spec, paper="new")]
+    measured = replace(spec, model="spot_check", hyperparameters={"measurement": {"of": "qlae"}})
+    runs = {str(i): SimpleNamespace(spec=each) for i, each in enumerate([spec, *others, measured, None])}
+    said = of.rows_left_out(SimpleNamespace(found=runs))
+    assert "narrow on shapes3d (qlae), qlae on mine (qlae), qlae on shapes3d (new): no loaded" in said
+    assert "EXTENSIONS=" in said and not of.rows_left_out(SimpleNamespace(found={"0": SimpleNamespace(spec=spec)}))

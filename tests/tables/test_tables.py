@@ -185,12 +185,22 @@ def test_a_wrong_number_is_refused_by_name(option, capsys):
 
 
 @pytest.mark.parametrize(
-    "option", [["--scale", "big"], ["--papers", "qlea"], ["--protocol", "novel"], ["--models", "x"]]
+    ("option", "meant"),
+    [
+        (["--scale", "smok"], "smoke"),
+        (["--papers", "qlea"], "qlae"),
+        (["--protocol", "novel"], None),
+        (["--models", "beta-vae"], "beta_vae"),
+        (["--datasets", "Shapes3D"], "shapes3d"),
+    ],
 )
-def test_a_wrong_option_is_refused_with_the_choices(option, capsys):
+def test_a_wrong_option_is_refused_with_the_choices(option, meant, capsys):
     with pytest.raises(SystemExit):
         make.main(option)
-    assert "choose from" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"argument {option[0]}: " in said and ("must be one of" in said or "choose from" in said)
+    assert meant is None or f"Did you mean {meant!r}?" in said
+    assert said.count("'clevr6'") < 2  # each data set is listed once
 
 
 def test_a_wrong_engine_is_refused_with_what_there_is(capsys):
@@ -257,3 +267,16 @@ def test_reported_numbers_are_numbers_or_empty(paper):
     assert list(reported.columns) == ["paper", "table", "model", "dataset", "metric", "value", "ci95", "note"]
     assert set(reported.paper) == {paper}
     assert not reported.duplicated(["table", "model", "dataset", "metric"]).any()
+
+
+def test_runs_without_their_published_file_are_left_out_and_said_once(checkout, monkeypatch, capsys):
+    asked, all_of = [], "--papers qlae --scale smoke --source official --models ae qlae".split()
+    perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
+    monkeypatch.setattr(make, "not_available", lambda names: {name: "please fetch it" for name in [*names][:2]})
+    assert make.main(all_of) == 1
+    printed = capsys.readouterr().out
+    assert {spec.dataset for spec in asked} == {"falcor3d", "isaac3d"}
+    assert printed.count("runs on shapes3d are left out: please fetch it") == 1
+    assert printed.count("FAILED") == 2 and "FAILED mpi3d: please fetch it" in printed
+    monkeypatch.setattr(make, "execute", lambda *_, **__: pytest.fail("tables were written"))
+    assert make.main([*all_of, "--datasets", "shapes3d", "mpi3d"]) == 2 and len(asked) == 4

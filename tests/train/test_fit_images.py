@@ -41,3 +41,12 @@ def test_images_of_another_form_are_refused_with_the_way_to_convert_them(model, 
 def test_numbers_of_updates_and_images_are_integers(model, name, value):
     with pytest.raises(ValueError, match=f"{name} is {value!r} but must be an integer of at least"):
         fit_images(model, IMAGES, **{"updates": 1, name: value}, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("lr", "learning_rate"), ("epochs", "updates"), ("betas", "beta1 and beta2"), ("check_point", "checkpoint")],
+)
+def test_an_argument_of_another_name_is_refused_with_its_name_here(model, given, meant):
+    with pytest.raises(TypeError, match=f"has no argument '{given}': did you mean {meant}.* It takes model,"):
+        fit_images(model, IMAGES, updates=1, **{given: 1})

@@ -299,6 +299,29 @@ def test_what_infomec_would_warn_of_is_printed_once(files, both, capsys):
     assert capsys.readouterr().out.count("Only 40 samples") == 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "titles"),
+    [(["infomec"], EVERY[:3]), (["mig", "infoc"], [*EVERY[:3], "MIG"]), (["factor_vae_score"], ["FactorVAE"])],
+)
+def test_some_metrics_are_scored_alone(files, scored, capsys, asked, titles):
+    main(["score", "both.npz", "--metrics", *asked, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [metrics.METRIC_NAMES[name] for name in found["scores"]] == titles and found["left_out"] == {}
+    assert found["scores"] == {name: scored.scores[name] for name in found["scores"]}
+    assert found["active"] == scored.results["infomec"].active.tolist()
+
+
+def test_constant_latents_are_remarked(files, both, capsys):
+    np.savez("constant.npz", latents=0 * both[1], sources=both[0])
+    main(["score", "constant.npz", "--metrics", "infomec"])
+    said = capsys.readouterr().out
+    assert "All latents are constant: scores mean nothing. Has the encoder collapsed" in said
+    assert "should they be scored as discrete" not in said
+    np.savez("two.npz", latents=both[1] * [1, 0, 0], sources=both[0])
+    main(["score", "two.npz", "--metrics", "infomec"])
+    assert "Only 1 of 3 latents are active (constant: columns 1, 2)" in capsys.readouterr().out
+
+
 # refusing
 
 
@@ -325,6 +348,11 @@ def test_what_infomec_would_warn_of_is_printed_once(files, both, capsys):
         (["both.npz", "--protocol", "papers"], "invalid choice: 'papers'"),
         (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or at least 10"),
         (["both.npz", "--dci-samples", "5"], "--dci-samples is 5 but must be 0, for all, or at least 10"),
+        (["both.npz", "--metrics", "infomce"], "Did you mean 'infomec'?"),
+        (["both.npz", "--metrics", "psnr"], "psnr: it takes images and reconstructions and is a function to call"),
+        (["both.npz", "--metrics", "udr"], "udr: needed are the latents of other models, too"),
+        (["both.npz", "--metrics", "mig", "--html", "a.html"], "--html draws the NMI of infomec"),
+        (["ragged.npz"], "ragged.npz: cannot be read as .npz of plain numbers: an array is of Python objects"),
     ],
 )
 def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message):
@@ -332,6 +360,7 @@ def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message)
     np.savez("other.npz", labels=latents)
     np.save("nan.npy", np.where(np.arange(600).reshape(200, 3) == 22, np.nan, latents))
     np.save("short.npy", latents[:9])
+    np.savez("ragged.npz", latents=np.array([*latents, None], dtype=object)[:-1], sources=latents)
     pd.DataFrame({"a": ["x", "y"] * 100, "b": 1.0}).to_csv("words.csv", index=False)
     pd.DataFrame({"latent": [0.5], "hue": [1], "shape": [2]}).to_csv("partial.csv", index=False)
     assert message in refused(capsys, "score", *arguments)

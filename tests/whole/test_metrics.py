@@ -239,5 +239,25 @@ def test_what_will_not_do_is_refused_and_leaves_nothing(registries, add, message
     assert before == [dict(METRICS), dict(METRIC_NAMES), dict(PAPERS)]
 
 
+def test_a_score_outside_its_range_is_warned_of(registries):
+    def area(sources, latents):
+        return 7.0
+
+    add_metric(Metric("area", area, {"area": Score("area")}, "a test"))
+    with pytest.warns(UserWarning, match="area of area is 7 but its entry in METRICS states the range 0 to 1"):
+        found = score(*representation(300), metrics=["area"])
+    assert found.to_dict() == {"area": 7.0}
+
+
+def test_metrics_that_cannot_be_computed_are_an_error_only_without_others():
+    sources, latents = representation(300)
+    found = score(sources, latents, metrics=["mig", "psnr"])
+    assert found.scores.keys() == {"mig"} and found.left_out.keys() == {"psnr"}
+    with pytest.raises(ValueError, match="metrics has none that can be computed: psnr: it takes images and"):
+        score(sources, latents, metrics=["psnr"])
+    with pytest.raises(ValueError, match="metrics is 'mig' but must be a list of names"):
+        score(sources, latents, metrics="mig")
+
+
 def test_udr_is_given_models_alone():
     assert METRICS["udr"].takes == MODELS

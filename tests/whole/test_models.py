@@ -187,3 +187,12 @@ def test_a_model_of_slots_learns_from_every_term_and_segments(name, images):
         slots, segments = model.encode(images), model.segment(images)
     assert slots.shape[:2] == (2, 5) and model.decode(slots).shape == images.shape
     assert segments.shape == images.shape[:3] and 0 <= segments.min() and segments.max() < 5
+
+
+@pytest.mark.parametrize(("given", "meant"), [("nlatents", "n_latents"), ("n_value", "n_values"), ("colour", None)])
+def test_an_unknown_hyperparameter_is_noted_with_the_one_that_is_meant(given, meant):
+    with pytest.raises(TypeError, match=given) as error:
+        create_model("qlae", "shapes3d", width=0.1, **{given: 3})
+    (note,) = error.value.__notes__
+    assert note.startswith("qlae takes n_values=10")
+    assert note.endswith(f"Did you mean {meant!r}?" if meant else "**nets.")

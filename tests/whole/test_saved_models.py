@@ -1,6 +1,7 @@
 "Models go into a folder and come back the same; what is no such folder is refused and named."
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def test_the_card_says_how_the_model_was_made(folder):
     own = {"image_size": 64, "hyperparameters": {"n_latents": 12, "n_values": 7}}
     assert card == {k: v for k, v in QLAE.items() if k != "n_values"} | own
     assert from_pretrained(folder).config == QLAE | {"image_size": 64, "n_latents": 12}
+
+
+def test_the_files_have_the_mode_that_the_umask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        create_model(**QLAE).save_pretrained(tmp_path)
+    finally:
+        os.umask(before)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in (CARD, WEIGHTS)] == [0o640, 0o640]
 
 
 def test_saving_again_replaces(folder):
