@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,6 +210,7 @@ def comparisons(
     "Every comparison of a claim: dataset, metric, left, right, difference, its interval, p-values, margin and gates."
     known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
     rows, reference = [], claim.get("reference", "right")
+    gate = cache(partial(below_gate, numbers))
     for dataset, metric, left, right in compared(claim):
         if (left, dataset, metric) in known and (right, dataset, metric) in known:
             a, b = known[left, dataset, metric], known[right, dataset, metric]
@@ -217,7 +219,7 @@ def comparisons(
             low, high = ends(found) if found else interval(seen)
             p = tested(claim.get("op", ">"), found, claim.get("tolerance", 0), 0.0 if metric in DECIMALS else MARGIN)
             value = round(float(seen.value), 6)  # removes rounding errors of the subtraction
-            below = {side: below_gate(numbers, model, dataset) for side, model in (("left", left), ("right", right))}
+            below = {side: gate(model, dataset) for side, model in (("left", left), ("right", right))}
             gates = below.pop(reference), *below.values()
             rows.append(
                 (
