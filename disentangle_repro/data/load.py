@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'describe', 'list_datasets', 'datasets_table', 'Dataset',
-           'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed', 'sized',
-           'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
+__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'contents', 'describe', 'list_datasets', 'datasets_table',
+           'Dataset', 'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed',
+           'sized', 'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
            'load_grid', 'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
@@ -72,30 +72,33 @@ def places(name: str) -> tuple[Path, ...]:
     return data_folder() / PUBLISHED[name].file, data_folder() / "official" / f"{name}.h5"
 
 # %% ../../nbs/data/19_load.ipynb #0429c611
-def describe(name: str) -> dict[str, object]:
-    "A row of the table of data sets."
+def contents(name: str) -> tuple[str, int, int | str]:
+    "Sources, number of images and pixels per side of a data set."
     scene, published = SCENES.get(name) or GRIDS.get(name), PUBLISHED.get(name)
     if name == "gmm2d":
-        sources, size, pixels = "3 of 5 components", SETS, "384 points"
-    elif isinstance(scene, OwnImages):
-        sources = " x ".join(map(str, scene.sources.value_counts)) or "none"
-        size, pixels = len(scene.files), scene.image_size
-    elif isinstance(scene, Scene):
-        sources, size, pixels = " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
-    elif scene is not None:
+        return "3 of 5 components", SETS, "384 points"
+    if isinstance(scene, OwnImages):
+        return " x ".join(map(str, scene.sources.value_counts)) or "none", len(scene.files), scene.image_size
+    if isinstance(scene, Scene):
+        return " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
+    if scene is not None:
         fewest, most = scene.objects
-        sources = f"{most if fewest == most else f'{fewest} to {most}'} objects, {len(scene.features)} features each"
-        size, pixels = scene.size, scene.image_size
-    else:
-        size, pixels = sum(published.splits.values()), published.reader_options["image_size"]
-        sources = f"up to {published.reader_options['objects']} objects, no features"
+        n = most if fewest == most else f"{fewest} to {most}"
+        return f"{n} objects, {len(scene.features)} features each", scene.size, scene.image_size
+    sources = f"up to {published.reader_options['objects']} objects, no features"
+    return sources, sum(published.splits.values()), published.reader_options["image_size"]
+
+
+def describe(name: str) -> dict[str, object]:
+    "A row of the table of data sets."
+    published, (sources, size, pixels) = PUBLISHED.get(name), contents(name)
     return {
         "sources": sources,
         "size": size,
         "image size": pixels,
         "rendered": name in RENDERED,
         "published file": published.file if published else "",
-        "is there": isinstance(scene, OwnImages)
+        "is there": isinstance(SCENES.get(name) or GRIDS.get(name), OwnImages)
         or (published is not None and any(path.exists() for path in places(name))),
     }
 

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -254,20 +255,23 @@ def count_work(spec: RunSpec) -> Work:
     "What an update of a run does, counted without values; `ValueError` for a model that reads them."
     size, how = image_size(spec), spec.part("training")
     images = torch.empty(how["batch_size"], size, size, 3, dtype=torch.uint8, device="meta")
-    training, results = assemble(spec, images, noise(spec, how["batch_size"]).sources), []
-    weights = n_bytes(list(training.model.parameters()))
+    training = assemble(spec, images, noise(spec, how["batch_size"]).sources)
+    weights, alike = n_bytes(list(training.model.parameters())), Counter(step.loss for step in training.steps)
+    operations, moved, results = 0, 0, []
     try:
         with Counted() as counted, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for step in training.steps:
-                before = counted.results
+            for step in {step.loss: step for step in training.steps}.values():
+                before = counted.operations, counted.moved, counted.results
                 loss, _ = step.loss(images, None)
-                results.append(counted.results - before)
+                results.append(counted.results - before[2])
                 loss.backward(inputs=step.parameters)
+                operations += alike[step.loss] * (counted.operations - before[0])
+                moved += alike[step.loss] * (counted.moved - before[1])
     except (RuntimeError, NotImplementedError) as error:
         raise ValueError(f"{spec.model} cannot be counted without being tried ({error}): make plan PROBE=1") from error
     n = len(training.steps)
-    return Work(counted.operations / n, counted.moved / n, max(results) + 4 * weights, 3 * weights)
+    return Work(operations / n, moved / n, max(results) + 4 * weights, 3 * weights)
 
 # %% ../../nbs/plan/03_probe.ipynb #7eab48d4
 class Rates(NamedTuple):

@@ -15,7 +15,7 @@ from ..core.hyperparameters import Hyperparameters, Setting, flat, merged, neste
 from ..core.paper import Table
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES, Scale, at_scale
-from ..data.load import describe
+from ..data.load import contents
 from ..papers import PAPERS, trained
 from .request import Request
 from ..train.shortened import compensated
@@ -59,7 +59,7 @@ def run_spec(
     hyperparameters = with_set(hyperparameters, request.set)
     data = hyperparameters["data"]
     if data["images"] is not None:
-        data["images"] = min(data["images"], describe(dataset)["size"])
+        data["images"] = min(data["images"], contents(dataset)[1])
     where = (paper, model, dataset, request.source, scale.name, seed, protocol)
     return RunSpec(*where, hyperparameters, revision(paper, model))
 

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
-import yaml
 from markupsafe import Markup
 
 from ..core.errors import DataError
@@ -20,6 +19,7 @@ from ..core.proofs import CheckRecord, proof_checks
 from ..core.run_spec import fingerprint
 from .page import write_page
 from .run_pages import code_of_pages, is_made_of, notebook_html
+from ..tables.claims import read_yaml
 
 # %% auto #0
 __all__ = ['PASSED', 'FAILED', 'NOT_RUN', 'STATES', 'TINTS', 'DIFFERENCE', 'outcome', 'proof_rows', 'proofs_summary',
@@ -121,7 +121,7 @@ DIFFERENCE = ("id", "paper", "about", "text", "code", "ours", "chapter", "where"
 
 def read_differences(path: Path) -> list[dict[str, object]]:
     "The lines of `paper_vs_code.yaml`; `DataError` if a line has other fields or an identifier occurs twice."
-    lines = yaml.safe_load(path.read_text(encoding="utf-8"))
+    lines = read_yaml(path)
     for line in lines:
         if tuple(line) != DIFFERENCE:
             raise DataError(path, f"a line has {', '.join(line)}: needed are {', '.join(DIFFERENCE)}.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +51,9 @@ from disentangle_repro.tables.verdicts import (
 
 # %% auto #0
 __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NOTHING', 'SWEEPS', 'JUDGES', 'NO_NUMBERS',
-           'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors', 'scores_of', 'one_look',
-           'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names', 'compared',
-           'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
+           'read_yaml', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
+           'scores_of', 'one_look', 'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names',
+           'compared', 'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
            'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'counted', 'judge_comparisons',
            'too_few', 'not_reached', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
            'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
@@ -59,11 +61,16 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
            'judge_sweep', 'judge', 'primary_of', 'contrast_of', 'first_difference', 'judge_primaries']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
+def read_yaml(path: Path) -> Any:
+    "The content of a YAML file, parsed in C where PyYAML is built with it."
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def read_claims(paper: str) -> list[dict[str, Any]]:
     "The claims of a paper, as `claims.yaml` has them."
     folder = PAPERS[paper].folder if paper in PAPERS else None
-    text = ((folder or paper_tables_folder()) / "claims.yaml").read_text(encoding="utf-8")
-    return [claim for claim in yaml.safe_load(text) if claim["paper"] == paper]
+    claims = read_yaml((folder or paper_tables_folder()) / "claims.yaml")
+    return [claim for claim in claims if claim["paper"] == paper]
 
 # %% ../../nbs/tables/04_claims.ipynb #c6210b93
 CELL = ["model", "dataset", "metric"]
@@ -203,6 +210,7 @@ def comparisons(
     "Every comparison of a claim: dataset, metric, left, right, difference, its interval, p-values, margin and gates."
     known = {(n.model, n.dataset, n.metric): n for n in numbers.itertuples()}
     rows, reference = [], claim.get("reference", "right")
+    gate = cache(partial(below_gate, numbers))
     for dataset, metric, left, right in compared(claim):
         if (left, dataset, metric) in known and (right, dataset, metric) in known:
             a, b = known[left, dataset, metric], known[right, dataset, metric]
@@ -211,7 +219,7 @@ def comparisons(
             low, high = ends(found) if found else interval(seen)
             p = tested(claim.get("op", ">"), found, claim.get("tolerance", 0), 0.0 if metric in DECIMALS else MARGIN)
             value = round(float(seen.value), 6)  # removes rounding errors of the subtraction
-            below = {side: below_gate(numbers, model, dataset) for side, model in (("left", left), ("right", right))}
+            below = {side: gate(model, dataset) for side, model in (("left", left), ("right", right))}
             gates = below.pop(reference), *below.values()
             rows.append(
                 (

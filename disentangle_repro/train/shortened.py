@@ -6,21 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from ..core.hyperparameters import Hyperparameters, merged, with_defaults
 from .optimizer import SCHEDULES, warmed_up
 
 # %% auto #0
-__all__ = ['rate_sum', 'decay_of_dose', 'std_of_reach', 'compensated']
+__all__ = ['mean_rate', 'rate_sum', 'decay_of_dose', 'std_of_reach', 'compensated']
 
 # %% ../../nbs/train/07_shortened.ipynb #9375c10c
+@cache
+def mean_rate(schedule: str, warm_up: float) -> float:
+    "The mean over a training of the learning rate's factor."
+    factor = warmed_up(SCHEDULES[schedule], warm_up)
+    return sum(factor((i + 0.5) / 1_000) for i in range(1_000)) / 1_000
+
+
 def rate_sum(hyperparameters: Mapping[str, Mapping[str, Any]]) -> float:
     "The sum of learning rates over the updates that a parameter receives in a training."
     how, optimizer = (with_defaults(hyperparameters)[part] for part in ("training", "optimizer"))
-    schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
-    mean = sum(schedule((i + 0.5) / 1_000) for i in range(1_000)) / 1_000
-    return optimizer["learning_rate"] * (how["steps"] // how["steps_per_round"]) * mean
+    n = how["steps"] // how["steps_per_round"]
+    return optimizer["learning_rate"] * n * mean_rate(how["schedule"], how["warm_up"])
 
 # %% ../../nbs/train/07_shortened.ipynb #de067368
 def decay_of_dose(paper: Mapping[str, Mapping[str, Any]], ours: Mapping[str, Mapping[str, Any]]) -> float:

@@ -1,4 +1,4 @@
-"The models of factorqvae with their own networks: losses of named parts, an opponent apart, reconstructions and codes."
+"The models of factorqvae with their own networks: codes, reconstructions, and a temperature that falls."
 
 import pytest
 import torch
@@ -9,13 +9,6 @@ from disentangle_repro.models import create_model
 from disentangle_repro.train import Training, make_optimizer
 from disentangle_repro.train.loop import CudaGraphStep
 
-TERMS = {
-    "ae": [],
-    "beta_vae": ["kl"],
-    "bioae": ["nonnegative", "activity"],
-    "qlae": ["quantize", "commit"],
-    "factorvae": ["kl", "total_correlation"],
-}
 
 def made(name, dataset="shapes3d", protocol="paper", width=0.1):
     own = SETTINGS[name].hyperparameters(dataset, protocol)["model"]
@@ -25,25 +18,6 @@ def made(name, dataset="shapes3d", protocol="paper", width=0.1):
 @pytest.fixture(scope="module")
 def images():
     return torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
-
-
-@pytest.mark.parametrize("protocol", ["paper", "code"])
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_step_has_a_finite_loss_and_moves_its_own_parameters(name, protocol, images):
-    model = made(name, protocol=protocol)
-    steps = model.steps()
-    assert len(steps) == (2 if name.startswith("factor") else 1)
-    _, terms = steps[0].loss(images, make_generator(1))
-    quantised = ["kl", "total_correlation"] if name.startswith("factor") else ["kl"]
-    assert sorted(terms) == sorted(["reconstruction", *TERMS.get(name, quantised)])
-    for step in steps:
-        loss, _ = step.loss(images, make_generator(1))
-        gradients = torch.autograd.grad(loss, step.parameters)
-        assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients)
-        assert all(gradient.any() for gradient in gradients[-2:])
-    moved = {id(parameter) for step in steps for parameter in step.parameters}
-    assert moved == {id(parameter) for parameter in model.parameters()}
-    assert sum(len(step.parameters) for step in steps) == len(moved), "a parameter belongs to two steps"
 
 
 @pytest.mark.parametrize("name", SETTINGS)

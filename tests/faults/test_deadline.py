@@ -140,7 +140,7 @@ def test_with_a_deadline_nobody_is_waited_for(tmp_path):
 
 def test_a_deadline_means_the_same_on_workers_of_dask(tmp_path):
     store, some = store_in(tmp_path), with_steps(3)
-    with executor("local:2") as pool:
+    with executor("local:1") as pool:
         assert do_runs(some, store, pool, note_deadline, LATER) == {}
     notes = [(store.folder(spec) / "deadline").read_text() for spec in some]
     assert notes == [str(LATER.deadline)] * 3 and not list(store.runs.glob("*/failure.json"))

@@ -2,7 +2,7 @@
 
 `CudaGraphStep` runs as it is; CUDA's graph and streams are replaced. As on CUDA, a record has Python's numbers as they
 were, and capture breaks off at an operation whose value the host needs, or that draws from a generator that is not
-registered. Not seen are tensors on different devices (by `whole/test_any_device.py` they are), and what is read from a
+registered. Not seen are tensors on different devices (by `whole/test_every_step.py` they are), and what is read from a
 tensor that belongs on the host.
 """
 

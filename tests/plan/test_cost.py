@@ -256,7 +256,7 @@ def test_what_is_estimated_is_what_one_rate_and_the_operations_give(store, monke
 def test_every_model_of_every_paper_can_be_counted(store):
     "At scale smoke, where it is quick; and as much as a real step multiplies."
     for paper in PAPERS:
-        for spec in {step_key(spec): spec for spec in wanted([paper], SMOKE, store).trainings}.values():
+        for spec in {spec.model: spec for spec in wanted([paper], SMOKE, store).trainings}.values():
             work = probe.count_work(spec)
             assert 0 < work.operations < math.inf and work.held > 0 < work.moved
     spec = run_spec("qlae", "qlae", "mpi3d", SMOKE)

@@ -1,7 +1,8 @@
 """The report in a browser, opened from files: links, console, sorting, filters, keyboard, axe-core, phone, print, size.
 
-By default a small report is made of a store with made-up scores. `REPORT=paper_tables/report` tests one that is there,
-and `SHOTS=folder` has each kind of page photographed at both widths, light and dark.
+By default a small report is made of a store with made-up scores, in `make whole` with all chapters.
+`REPORT=paper_tables/report` tests one that is there, and `SHOTS=folder` has each kind of page photographed at both
+widths, light and dark.
 """
 
 import json
@@ -89,12 +90,12 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
+def site(request, tmp_path_factory):
     if REPORT:
         return Site(REPORT)
     from report_fixture import small_report
 
-    return Site(small_report(tmp_path_factory.mktemp("small")))
+    return Site(small_report(tmp_path_factory.mktemp("small"), request.config.getoption("--whole")))
 
 
 @contextmanager

@@ -1,17 +1,22 @@
 """What the report says of the first study's records alone, and once records of the present study are there.
 
-The records are made up. Notebooks and images are not there, as in a fresh checkout.
+The records are made up. Notebooks and images are not there, as in a fresh checkout, and figures are not drawn.
 """
 
+import random
 import re
 import shutil
+from unittest.mock import patch
 
+import matplotlib.pyplot as plt
 import pytest
+from report_fixture import random_image
 
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
+from disentangle_repro.report import run_pages
 from disentangle_repro.report.compare import write_comparisons
 from disentangle_repro.report.overview import judged_numbers, write_overview
 from disentangle_repro.report.proofs_and_differences import proof_rows
@@ -50,6 +55,11 @@ def overview_of(found, site):
 def report(folder, *runs):
     "The pages of a store with these runs."
     found, site = surveyed(folder, *runs), folder / "report"
+    with patch.object(run_pages, "as_png", lambda figure: plt.close(figure) or random_image(random.Random(0))):
+        return pages_of(found, site)
+
+
+def pages_of(found, site):
     pages = {path.parent.name: path.read_text() for path in write_run_pages(found.seen, site)}
     compared = {name: path.read_text() for name, path in write_comparisons(found.seen, site).items()}
     table = write_table_page(PAPERS["qlae"].tables[0], found, site).read_text()

@@ -1,10 +1,11 @@
-"A step with networks in bf16: every model takes one, and nothing but the inside of its networks is in bf16."
+"Training with networks in bf16; that every model takes such a step is in `whole/test_every_step.py`."
 
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import torch
+from steps import CASES, GIVEN, new_training, random_images, seen_types
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
@@ -13,82 +14,15 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.data.pairs import ImagePairs
-from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, list_models
-from disentangle_repro.psa.released_models import RELEASED
+from disentangle_repro.models import create_model
 from disentangle_repro.runs.assemble import assemble
-from disentangle_repro.train import Training, fit, make_optimizer
+from disentangle_repro.train import fit
 from disentangle_repro.train import precision as chapter
 
 SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {
     "model": {"width": 0.125}, "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
     "training": {"steps": 4, "batch_size": 4, "precision": "bf16"},
 })  # fmt: skip
-GRID, SLOTS = {"dataset": "shapes3d", "width": 0.125}, {"dataset": "sprites", "width": 0.25, "image_size": 16}
-GIVEN = {"grid": GRID, "slots": SLOTS, "released": SLOTS | {"net": "code"}}
-CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for name in sorted(SLOT_MODELS))]
-CASES += [("released", name) for name in sorted(RELEASED)]
-
-
-def random_images(n: int, size: int = 64) -> torch.Tensor:
-    "Images of coloured blocks."
-    blocks = torch.randint(256, (n, size // 8, size // 8, 3), dtype=torch.uint8, generator=make_generator(0))
-    return blocks.repeat_interleave(8, 1).repeat_interleave(8, 2)
-
-
-def new_training(kind: str, name: str, precision: str = "bf16", batch_size: int = 4, **more) -> Training:
-    model = create_model(name, **GIVEN[kind], **more)
-    optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
-    images = random_images(16, 64 if kind == "grid" else 16)
-    if model.differing:
-        images = ImagePairs(images, torch.arange(16)[:, None])
-    return Training(model, optimizer, images, batch_size=batch_size, seed=0, precision=precision)
-
-
-def seen_types(model: nn.Module) -> tuple[list, dict[nn.Module, set], set]:
-    "Hooks on a model; what its layers of products put out, by layer; what its latent layer is given."
-    outputs, inputs, latent = {}, set(), model.latent
-    hooks = [
-        part.register_forward_hook(lambda part, _, output: outputs.setdefault(part, set()).add(output.dtype))
-        for part in model.modules()
-        if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear))
-    ]
-    for name in ("forward", "coded"):
-        if hasattr(latent, name):
-            taken = getattr(latent, name)
-            setattr(latent, name, lambda x, *rest, taken=taken: (inputs.add(x.dtype), taken(x, *rest))[1])
-    return hooks, outputs, inputs
-
-
-def test_every_name_is_covered():
-    assert {name for _, name in CASES} == set(list_models())
-
-
-@pytest.mark.parametrize("kind,name", CASES)
-def test_every_model_takes_a_step_in_bf16(kind, name):
-    fewer = {"critic_steps": 1} if "wgan" in name else {}
-    exact, training = new_training(kind, name, "fp32", **fewer), new_training(kind, name, **fewer)
-    hooks, outputs, inputs = seen_types(training.model)
-    losses = []
-    for _ in range(len(training.steps)):
-        exact.model.load_state_dict(training.model.state_dict())
-        exact.generator.set_state(training.generator.get_state())
-        found, right = training.update(), exact.update()
-        assert found.keys() == right.keys() and all(term.dtype == torch.float32 for term in found.values())
-        assert all(term.isfinite() for term in found.values()), found
-        losses.append((found["loss"].item(), right["loss"].item(), sum(abs(t.item()) for t in right.values())))
-        assert all(p.grad is None or p.grad.dtype == torch.float32 for p in training.model.parameters())
-    assert any(found != right for found, right, _ in losses)
-    tolerance = 0.1 if "wgan" in name else 0.02  # the critic's slope is steep at images that are nearly of one colour
-    for found, right, size in losses:
-        assert abs(found - right) < tolerance * size, f"{found} in bf16, {right} in fp32"
-    for network in training.model.networks:
-        assert torch.bfloat16 in set().union(*(outputs.get(part, set()) for part in network.modules()))
-    assert inputs == {torch.float32}
-    of_networks = {part for network in training.model.networks for part in network.modules()}
-    assert all(types == {torch.float32} for part, types in outputs.items() if part not in of_networks)
-    assert not any("forward" in vars(part) for part in of_networks)
-    assert all(p.dtype == torch.float32 for p in training.model.parameters())
 
 
 def test_a_loss_that_raises_leaves_nothing_behind():

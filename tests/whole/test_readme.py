@@ -30,7 +30,7 @@ def test_the_five_lines_and_what_goes_on_from_them_run_as_printed(capsys, monkey
     assert len(printed) == 3 and all(0 <= score <= 1 for score in printed)
     monkeypatch.chdir(tmp_path)
     assert len(MODELS.strip().splitlines()) == 4
-    exec(compile(MODELS.replace("updates=5_000", "updates=1"), "README.md", "exec"), names)
+    exec(compile(MODELS.replace("updates=5_000", "updates=1, batch_size=8"), "README.md", "exec"), names)
     assert [point["updates"] for point in names["curve"]] == [1] and (tmp_path / "qlae.pt").exists()
     small = load_dataset("shapes3d", n=2_000, image_size=32)
     of_trained = infomec(small.sources, names["trained"].encode(small.images), discrete=True)
