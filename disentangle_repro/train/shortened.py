@@ -51,8 +51,9 @@ def compensated(
 ) -> Hyperparameters:
     "A shortened training with the paper's dose of weight decay, and the reach of its scalar codebooks."
     changes: Hyperparameters = {}
-    if with_defaults(paper)["optimizer"]["weight_decay"] and "optimizer.weight_decay" not in (tuned or {}):
+    scaling, decay = paper.get("scaling", {}), with_defaults(paper)["optimizer"]["weight_decay"]
+    if decay and scaling.get("dose", True) and "optimizer.weight_decay" not in (tuned or {}):
         changes["optimizer"] = {"weight_decay": float(f"{decay_of_dose(paper, ours):.3g}")}
-    if paper.get("scaling", {}).get("reach"):
+    if scaling.get("reach"):
         changes["model"] = {"codebook_std": float(f"{std_of_reach(paper, ours):.3g}")}
     return merged(ours, changes)
