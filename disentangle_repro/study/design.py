@@ -150,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_damaged_aside(store)
     if given.take:
         return take(store, given.take)
+    if given.seed < PILOT_SEED:
+        options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     limit = asked_limit(given, RESERVED)
     with executor(given.engine) as pool:
         if given.pilot:

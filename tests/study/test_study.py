@@ -244,3 +244,6 @@ def test_a_pilot_is_one_run_with_a_seed_that_does_not_count(monkeypatch, tmp_pat
     assert (pilot.paper, pilot.model, pilot.dataset, pilot.seed) == ("tripod", "qlae", "shapes3d", design.PILOT_SEED)
     assert pilot.part("optimizer")["weight_decay"] == 0.01 and pilot.part("training")["steps"] == 30_000
     assert pilot.seed not in {spec.seed for _, runs in stages(store_in(tmp_path)) for spec in runs}
+    with pytest.raises(SystemExit):
+        design.main([*asked, "--seed", "1"])
+    assert len(made) == 1, "a seed that counts was trained as a pilot"
