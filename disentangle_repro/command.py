@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from . import __version__
-from .core.errors import DataError, extra, option_of
+from .core.errors import DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import written_whole
 
@@ -37,7 +37,8 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'r
            'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed', 'columns_named', 'pick',
            'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
            'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
-           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'as_json', 'score_file', 'main']
+           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'as_json', 'score_file',
+           'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
@@ -524,6 +525,13 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     return "\n".join([tabulate(score_rows(scored), HEADERS, disable_numparse=True), "", summary, *remarks])
 
 
+def listed(table: pd.DataFrame) -> str:
+    "A table as text, its columns aligned on the left."
+    from tabulate import tabulate
+
+    return tabulate(table, headers="keys", showindex=False, disable_numparse=True, tablefmt="plain")
+
+
 CHECKS = {
     "rescore": rescore_runs,
     "verify": verify_tables,
@@ -540,15 +548,17 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     if (of := CHAPTERS.get(arguments[0] if arguments else "")) is not None:
         return import_module(f"disentangle_repro.{of.module}").main(arguments[1:])
     command = parser()
-    given = command.parse_args(arguments)
     try:
+        if arguments and not arguments[0].startswith("-"):
+            check_choice("SUBCOMMAND", arguments[0], [*CHAPTERS, "score", "list", *CHECKS])
+        given = command.parse_args(arguments)
         load_extensions()
         if given.subcommand == "score":
             print(score_file(given))
         elif given.subcommand in CHECKS:
             return CHECKS[given.subcommand](given)
         else:
-            print(LISTINGS[given.what]().to_string(index=False))
+            print(listed(LISTINGS[given.what]()))
     except BrokenPipeError:  # the reader stopped reading, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:

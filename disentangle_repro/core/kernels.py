@@ -27,7 +27,7 @@ import torch
 
 # %% auto #0
 __all__ = ['KERNEL', 'WHICH', 'LARGEST', 'become_kernel', 'serve', 'ending_with', 'main', 'ForkedProcess', 'Server',
-           'start_server', 'kernel_manager', 'forked_kernels', 'how_kernels_start']
+           'start_server', 'kernel_manager', 'forked_kernels', 'current_server', 'how_kernels_start']
 
 # %% ../../nbs/core/09_kernels.ipynb #a16a3120
 KERNEL = ("ipykernel.kernelapp", "ipykernel.zmqshell", "torch._dynamo")  # a kernel's modules, and an optimiser's
@@ -161,8 +161,8 @@ def start_server(modules: Sequence[str]) -> Server:
         return Server(subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL), ours)
 
 # %% ../../nbs/core/09_kernels.ipynb #347295c2
-def kernel_manager(server: Server) -> type:
-    "The class of kernel managers, as nbclient and papermill take one, whose kernels are forked."
+def kernel_manager(server: Server | None) -> type:
+    "The class of kernel managers, as nbclient and papermill take one, whose kernels a server forks, if there is one."
     from jupyter_client import AsyncKernelManager
     from jupyter_client.provisioning import LocalProvisioner
     from traitlets import default
@@ -187,8 +187,9 @@ def kernel_manager(server: Server) -> type:
             return os.path.join(tempfile.gettempdir(), f"kernel-{os.urandom(8).hex()}")
 
         async def start_kernel(self, **kwargs):
-            self.kernel_id = self.kernel_id or kwargs.pop("kernel_id", os.urandom(16).hex())
-            self.provisioner = Forked(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
+            if server is not None:
+                self.kernel_id = self.kernel_id or kwargs.pop("kernel_id", os.urandom(16).hex())
+                self.provisioner = Forked(kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self)
             await super().start_kernel(**kwargs)
 
     return Manager
@@ -201,7 +202,7 @@ _starting = threading.Lock()
 
 @contextmanager
 def forked_kernels(
-    modules: Sequence[str] | None = (),  # None: kernels start as Jupyter starts them, whatever encloses this
+    modules: Sequence[str] | None = (),  # None: each kernel is a new process, whatever encloses this
 ) -> Iterator[None]:
     "Inside, kernels are forked from a process that has imported some modules, where that is possible."
     if not sys.platform.startswith("linux") or torch.cuda.is_available():
@@ -218,12 +219,16 @@ def forked_kernels(
             server.process.wait()
 
 
-def how_kernels_start() -> dict[str, Any]:
-    "Arguments for papermill: none, or the manager of forked kernels."
-    if not _inside or _inside[-1] is None:
-        return {}
+def current_server() -> Server | None:
+    "The server of the innermost `forked_kernels`, started when first asked for."
+    if not _inside or (modules := _inside[-1]) is None:
+        return None
     with _starting:
-        depth = len(_inside)
-        if depth not in _servers:
-            _servers[depth] = start_server(_inside[-1])
-    return {"kernel_manager_class": kernel_manager(_servers[depth])}
+        if (depth := len(_inside)) not in _servers:
+            _servers[depth] = start_server(modules)
+    return _servers[depth]
+
+
+def how_kernels_start() -> dict[str, Any]:
+    "Arguments for papermill: the manager of kernels, except on Windows."
+    return {} if sys.platform == "win32" else {"kernel_manager_class": kernel_manager(current_server())}

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from ..core.device import device_name, pick_device, set_float32_products
 from ..core.engine import n_workers
+from ..core.errors import option_of
 from ..core.extensions import load_extensions
 from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
@@ -293,7 +294,9 @@ def plan_parser() -> argparse.ArgumentParser:
     options.description = "Say what tables would take, before anything is spent."
     options.add_argument("--workers", type=positive, help="hours for so many runs at once, too")
     times = options.add_mutually_exclusive_group()
-    times.add_argument("--device", choices=[*DEVICES], help="estimate for a GPU that is not here, from its data sheet")
+    times.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=(
+        f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
+    ))
     times.add_argument("--probe", action="store_true", help="try every kind of run on this device; takes minutes")
     times.add_argument("--no-probe", action="store_true", help="count only; try nothing on this device")
     return options

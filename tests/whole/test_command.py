@@ -412,6 +412,11 @@ def test_one_command_has_all_subcommands_in_its_help(capsys):
     assert sorted(listed) == sorted([*CHAPTERS, *CHECKS, "score", "list"])
 
 
+def test_a_mistyped_subcommand_or_gpu_gets_a_suggestion(capsys):
+    assert "Did you mean 'tables'?" in refused(capsys, "tabels")
+    assert "Did you mean 'h100'?" in refused(capsys, "plan", "--device", "h10")
+
+
 @pytest.mark.parametrize("name", [*CHAPTERS, *CHECKS, "score", "list"])
 def test_a_subcommand_has_a_help_under_its_name(capsys, name):
     assert shown_help(capsys, name).startswith(f"usage: disentangle-repro {name} [-h]")
