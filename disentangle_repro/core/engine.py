@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 # %% auto #0
-__all__ = ['LIVES', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool', 'visible_gpus',
-           'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources', 'executor', 'joblib_on']
+__all__ = ['LIVES', 'ANSWER_SECONDS', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool',
+           'visible_gpus', 'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources', 'executor',
+           'joblib_on']
 
 # %% ../../nbs/core/06_engine.ipynb #4b3a892a
 def check_engine(engine: str) -> str:  # `engine`, when it is one
@@ -108,6 +109,9 @@ def own_cluster(n: int) -> Iterator[str]:  # the scheduler's address
         yield cluster.scheduler_address
 
 # %% ../../nbs/core/06_engine.ipynb #c9eb64c8
+ANSWER_SECONDS = 10.0  # for a scheduler to answer
+
+
 def allow_failures(n: int, dask_scheduler: Any = None) -> None:
     "Let a scheduler, in whose process this is called, give up a task only after it has lost more than `n` workers."
     dask_scheduler.allowed_failures = max(dask_scheduler.allowed_failures, n)
@@ -125,7 +129,7 @@ def client(engine: str) -> Iterator[Client]:
             yield inside
         return
     try:
-        connected = Client(engine, timeout=10)
+        connected = Client(engine, timeout=ANSWER_SECONDS)
     except OSError as error:
         raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
     with connected:

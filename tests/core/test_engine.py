@@ -128,7 +128,8 @@ def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
         assert do_runs(specs(5), store, pool, finish) == {}
 
 
-def test_no_scheduler_at_the_address():
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match="'tcp://127.0.0.1:9'.*no Dask scheduler answers"):
         with executor("tcp://127.0.0.1:9"):
             pass
