@@ -273,7 +273,7 @@ def with_interval(number: Any) -> str:  # a row of a table with columns `COLUMNS
 
 def difference_in(row: Any) -> str:
     "The difference of a comparison, with half its interval where that is known."
-    return f"{row.difference:+.2f}" + (f" ± {row.interval:.2f}" if math.isfinite(row.interval) else "")
+    return f"{round(row.difference, 2) + 0.0:+.2f}" + (f" ± {row.interval:.2f}" if math.isfinite(row.interval) else "")
 
 
 def described(row: Any) -> str:

@@ -209,7 +209,7 @@ def draw_difference(axis: Axes, height: float, value: float, half: float, look: 
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a05
 def difference_text(value: float, half: float) -> str:
     "A difference with half its interval, as text; empty if unknown."
-    return "" if np.isnan(value) else f"{value:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+    return "" if np.isnan(value) else f"{round(value, 2) + 0.0:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
 
 
 def name_contrast(axis: Axes, top: float, row: Any, ink: str) -> None:

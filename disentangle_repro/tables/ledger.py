@@ -19,7 +19,7 @@ from ..core.scale import SCALES
 from ..papers import DECIMALS, MODEL_NAMES, PAPERS
 from ..plan.cost import from_to
 from ..plan.request import Request
-from ..plan.specs import rounds, run_spec
+from ..plan.specs import is_tuned, rounds, run_spec
 from disentangle_repro.tables.claims import (
     CANNOT,
     FEWEST_UPDATES,
@@ -51,7 +51,7 @@ from .without_training import Decided
 
 # %% auto #0
 __all__ = ['COMPARING', 'LOST', 'WHY_NOT', 'PRIMARY', 'at_hand', 'how_sure', 'paper_steps', 'tuned', 'used_numbers', 'rests_upon',
-           'ledger', 'role_of', 'on_printed', 'sentence', 'readable', 'summary', 'in_short', 'printed_page',
+           'ledger', 'judged', 'role_of', 'on_printed', 'sentence', 'readable', 'summary', 'in_short', 'printed_page',
            'paper_updates', 'rests_on', 'write_ledger', 'written_summaries', 'touched', 'contrasts', 'primary_claims',
            'primary_contrasts', 'written_numbers', 'write_primaries']
 
@@ -93,11 +93,13 @@ def paper_steps(paper: str, model: str, dataset: str) -> int:
 
 def tuned(paper: str, models: Iterable[str], scale: str) -> str:
     "Whether hyperparameters of models were tuned, in words."
-    if not any(PAPERS[paper].setting(PAPERS[paper].run_as(model)).grid for model in models):
+    settings = [PAPERS[paper].setting(PAPERS[paper].run_as(model)) for model in models]
+    if not any(setting.grid for setting in settings):
         return "nothing is tuned in the paper"
+    if not any(is_tuned(setting, SCALES[scale]) for setting in settings):
+        return "rivals not tuned, hyperparameters as printed"
     values = SCALES[scale].tuning_values
-    few = f" over {values} values" if values else ""
-    return f"rivals tuned{few}" if SCALES[scale].tuning_seeds else "rivals not tuned, hyperparameters as printed"
+    return f"rivals tuned over {values} values" if values else "rivals tuned"
 
 
 def used_numbers(claim: dict[str, Any], numbers: pd.DataFrame) -> pd.DataFrame:
@@ -122,7 +124,8 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
     whole = max(paper_steps(claim["paper"], PAPERS[claim["paper"]].run_as(model), data) for model, data in set(cells))
     steps = f"{from_to(made.updates)} of " * bool(made.updates.min() < whole) + f"the paper's {whole:,} steps"
     seeds, scale = from_to(made.seeds), made.scale.iloc[0]
-    return f"at {steps} (scale {scale}, {seeds} seeds, {tuned(claim['paper'], set(made.model), scale)})"
+    many = "seed" if seeds == "1" else "seeds"
+    return f"at {steps} (scale {scale}, {seeds} {many}, {tuned(claim['paper'], set(made.model), scale)})"
 
 # %% ../../nbs/tables/05_ledger.ipynb #d32dfa61
 LOST = Verdict(CANNOT, "no printed number in our copy")
@@ -132,14 +135,12 @@ def ledger(
     paper: str,
     measured: pd.DataFrame = NO_NUMBERS,  # from `measured_numbers`; empty if our runs are too short to judge by
     decided: Mapping[str, Decided] | None = None,  # by claim, from measurements without training
-) -> (
-    pd.DataFrame
-):  # indexed by claim: statement, where, role, and of `reported` and `ours` the word, part, reason and more
+) -> pd.DataFrame:  # by claim: statement, where, role, and of `reported` and `ours` word, part, reason and more
     "Every claim of a paper with two verdicts."
     rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
         row = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}", "role": role_of(claim)}
-        ours, rests_on = (decided or {}).get(claim["id"]) or (judge(claim, measured), rests_upon(claim, measured))
+        ours, rests_on = (decided or {}).get(claim["id"]) or judged(claim, measured)
         both = (
             ("reported", on_printed(claim, printed), rests_upon(claim, printed), printed),
             ("ours", ours, rests_on, measured),
@@ -154,6 +155,12 @@ def ledger(
             row |= {f"{who}_rests_on": stands_on, f"{who}_beside": how_sure(claim, numbers)}
         rows[claim["id"]] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("claim")
+
+
+def judged(claim: dict[str, Any], measured: pd.DataFrame) -> tuple[Verdict, str]:
+    "The verdict on our numbers and its conditions; a claim that is not run has none."
+    verdict = judge(claim, measured)
+    return verdict, "" if verdict.word == NOT_RUN else rests_upon(claim, measured)
 
 
 def role_of(claim: dict[str, Any]) -> str:

@@ -346,6 +346,17 @@ def test_a_verdict_says_in_its_sentence_what_it_rests_on(scale, updates, said, m
     assert "over 4 data sets and seeds: ahead 100%" in sentence
 
 
+def test_a_paper_whose_models_the_study_does_not_tune_is_not_said_to_be_tuned():
+    assert ledger.tuned("tripod", ["tripod", "qlae"], "study") == "rivals not tuned, hyperparameters as printed"
+    assert ledger.tuned("qlae", ["qlae", "ae"], "study") == "rivals tuned over 3 values"
+
+
+def test_a_claim_that_is_not_run_rests_on_nothing_though_one_of_its_models_is_trained():
+    values = {("tripod", "shapes3d", m): 0.8 for m in ("infom", "d", "infoe", "i", "c")}
+    book = ledger.ledger("tripod", numbers(values, seeds=1).assign(updates=30_000, scale="study", gate=GATE))
+    assert book.ours["tripod-1"] == "not run" and book.ours_rests_on["tripod-1"] == ""
+
+
 def test_the_ledger_shows_the_page_of_verdicts_on_printed_numbers():
     from disentangle_repro.core.files import project_root
 
