@@ -81,7 +81,7 @@ def check_new(
     return given
 
 # %% ../../nbs/core/07_extensions.ipynb #e0fbecf7
-COPIED = ("settings.ini", "nbs/*/[a-z]*.ipynb", "paper_tables/reported/*", "paper_tables/*.*")
+COPIED = ("settings.ini", "nbs/*/*.ipynb", "paper_tables/reported/*", "paper_tables/*.*")
 
 
 def rehearse(folder: Path) -> None:
