@@ -37,8 +37,8 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'r
            'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed', 'columns_named', 'pick',
            'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
            'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
-           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'parser', 'as_json', 'score_file',
-           'listed', 'main']
+           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser', 'as_json',
+           'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
@@ -413,6 +413,19 @@ CHAPTERS = {
 }
 
 # %% ../nbs/command.ipynb #5ba983ee
+def metric_name(text: str) -> str:
+    "Checks a name that `--metrics` gives."
+    from disentangle_repro.metrics import asked_metrics
+
+    if Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text} is a file, not a metric: write the file before the option.")
+    try:
+        asked_metrics([text])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 def parser() -> argparse.ArgumentParser:
     "The command line."
     command = argparse.ArgumentParser(prog="disentangle-repro", description=(
@@ -439,7 +452,7 @@ def parser() -> argparse.ArgumentParser:
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
         " text, where they score about a half; code: its released code (%(default)s)"
     ))
-    of.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help=(
+    of.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
         "only these, such as infomec or dci; `disentangle-repro list metrics` has them as functions and scores"
     ))
     of.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(

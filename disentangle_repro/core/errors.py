@@ -48,7 +48,8 @@ def option_of(
         try:
             return check_choice("value", text, choices)
         except ValueError as error:
-            raise ArgumentTypeError(str(error)) from error
+            several = " Several values are separated by spaces." if "," in text else ""
+            raise ArgumentTypeError(str(error) + several) from error
 
     return checked
 

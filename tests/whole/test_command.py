@@ -349,6 +349,7 @@ def test_constant_latents_are_remarked(files, both, capsys):
         (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or at least 10"),
         (["both.npz", "--dci-samples", "5"], "--dci-samples is 5 but must be 0, for all, or at least 10"),
         (["both.npz", "--metrics", "infomce"], "Did you mean 'infomec'?"),
+        (["--metrics", "infomec", "both.npz"], "both.npz is a file, not a metric: write the file before the option"),
         (["both.npz", "--metrics", "psnr"], "psnr: it takes images and reconstructions and is a function to call"),
         (["both.npz", "--metrics", "udr"], "udr: needed are the latents of other models, too"),
         (["both.npz", "--metrics", "mig", "--html", "a.html"], "--html draws the NMI of infomec"),
