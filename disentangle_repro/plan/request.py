@@ -56,7 +56,8 @@ def settable() -> dict[str, set[type]]:
     ]
     for how in (DEFAULTS, *(of.hyperparameters(model, dataset) for of, model, dataset in cells)):
         parts = {part: values for part, values in how.items() if part in DEFAULTS and part != "measurement"}
-        for name, value in flat(parts).items():
+        of_study = {name: value for name, value in how.get("scaling", {}).items() if "." in name}
+        for name, value in (flat(parts) | of_study).items():
             kinds.setdefault(name, set()).add(type(value))
     return kinds
 

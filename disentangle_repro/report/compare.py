@@ -13,7 +13,7 @@ from ..core.scale import SCALES
 from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_measurement
 from .page import write_page
-from .run_pages import DRAWN, is_smoke, png_size
+from .run_pages import DRAWN, SUFFIXES, image_size, is_smoke
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
@@ -83,11 +83,10 @@ COMPARED = ("reconstructions", "segments", "nmi", "interventions", "slots", "swa
 
 def image(entry: Entry, figure: str, site: Path) -> dict[str, Any] | None:
     "A figure of `FIGURES` on the page of a model's run, with its size; None if the page lacks it."
-    file = f"runs/{entry.run.id}/{figure}.png"
-    if not (site / file).exists():
+    files = (f"runs/{entry.run.id}/{figure}{suffix}" for suffix in SUFFIXES.values())
+    if (file := next((file for file in files if (site / file).exists()), None)) is None:
         return None
-    with (site / file).open("rb") as png:
-        width, height = png_size(png.read(24))
+    width, height = image_size(site / file)
     return {"entry": entry, "file": file, "width": width, "height": height}
 
 

@@ -10,18 +10,17 @@ import hashlib
 import io
 import json
 import re
-import struct
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from ..core.errors import DataError, extra
 from ..core.hyperparameters import flat
@@ -42,9 +41,9 @@ if TYPE_CHECKING:
     from matplotlib import pyplot as plt
 
 # %% auto #0
-__all__ = ['FIGURES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SPELLED', 'SHEETS', 'DRAWN', 'PROBED',
-           'ELSEWHERE', 'Figure', 'figures_of', 'png_size', 'last_sentence', 'take_images', 'has_content', 'tidy',
-           'fit_tables', 'prose_html', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves',
+__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SPELLED', 'SHEETS', 'DRAWN',
+           'PROBED', 'ELSEWHERE', 'Figure', 'figures_of', 'image_size', 'last_sentence', 'take_images', 'has_content',
+           'tidy', 'fit_tables', 'prose_html', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves',
            'draw_nmi', 'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_in_full',
            'is_smoke', 'run_title', 'facts', 'of_models', 'scores_of', 'command', 'problems', 'notebook_of',
            'shown_notebook', 'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of',
@@ -81,11 +80,16 @@ def figures_of(code: str) -> list[str]:
     return [name for name, figure in FIGURES.items() if figure.mark in code]
 
 # %% ../../nbs/report/04_run_pages.ipynb #5be09202
-def png_size(png: bytes) -> tuple[int, int]:
-    "Width and height of a PNG; `ValueError` for other data."
-    if png[:8] != b"\x89PNG\r\n\x1a\n" or len(png) < 24:
-        raise ValueError("an image is no PNG")
-    return struct.unpack(">II", png[16:24])
+SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}  # of image files, by their type in a notebook
+
+
+def image_size(file: BinaryIO | Path) -> tuple[int, int]:
+    "Width and height of an image; `ValueError` for other data."
+    try:
+        with Image.open(file) as image:
+            return image.size
+    except UnidentifiedImageError as error:
+        raise ValueError("an image is neither PNG nor JPEG") from error
 
 
 def last_sentence(prose: str) -> str:
@@ -94,7 +98,7 @@ def last_sentence(prose: str) -> str:
     return re.split(r"(?<=[.:!?]) (?=[A-Z])", " ".join(words))[-1]
 
 # %% ../../nbs/report/04_run_pages.ipynb #99dd8385
-def take_images(notebook: Any) -> dict[str, bytes]:  # PNG by file name
+def take_images(notebook: Any) -> dict[str, bytes]:  # by file name
     "Replace the images of a notebook by names of files; `ValueError` for a damaged image."
     images: dict[str, bytes] = {}
     prose = ""
@@ -104,16 +108,17 @@ def take_images(notebook: Any) -> dict[str, bytes]:  # PNG by file name
             continue
         names = iter(figures_of(cell.source))
         for output in cell.get("outputs", ()):
-            if "image/png" not in output.get("data", {}):
+            kind = next((kind for kind in SUFFIXES if kind in output.get("data", {})), None)
+            if kind is None:
                 continue
             name = next(names, "figure")
             shows = FIGURES[name].shows if name in FIGURES else prose or "A figure of this run"
-            file = f"{name}.png" if f"{name}.png" not in images else f"{name}-{len(images)}.png"
-            images[file] = png = base64.b64decode(output.data["image/png"], validate=False)
-            width, height = png_size(png)
-            output.data["image/png"] = ""
-            output.metadata = {"filenames": {"image/png": file}}
-            output.metadata["image/png"] = {"width": width, "height": height, "alt": shows}
+            file = name + SUFFIXES[kind]
+            file = file if file not in images else f"{name}-{len(images)}{SUFFIXES[kind]}"
+            images[file] = image = base64.b64decode(output.data[kind], validate=False)
+            width, height = image_size(io.BytesIO(image))
+            output.data[kind] = ""
+            output.metadata = {"filenames": {kind: file}, kind: {"width": width, "height": height, "alt": shows}}
     return images
 
 # %% ../../nbs/report/04_run_pages.ipynb #c90da10d
@@ -453,7 +458,7 @@ def write_run_page(
     if is_made_of(page, stamp):
         return page
     notebook, images = shown_notebook(run, seen)
-    names = {file.removesuffix(".png") for file in images}
+    names = {Path(file).stem for file in images}
     drawn = {name: png for name, png in drawn_figures(run, seen).items() if name not in names}
     page.parent.mkdir(parents=True, exist_ok=True)
     for former in page.parent.iterdir():  # another report may hold the same file by a link
@@ -461,7 +466,7 @@ def write_run_page(
     files = images | {f"{name}.png": png for name, png in drawn.items()} | ({"run.json": record} if record else {})
     for name, content in files.items():
         (page.parent / name).write_bytes(content)
-    figures = [(f"{name}.png", *png_size(png), DRAWN[name]) for name, png in drawn.items()]
+    figures = [(f"{name}.png", *image_size(io.BytesIO(png)), DRAWN[name]) for name, png in drawn.items()]
     return write_page(site, *place, **values, figures=figures, notebook=notebook, stamp=stamp)
 
 # %% ../../nbs/report/04_run_pages.ipynb #8b5177b6

@@ -221,6 +221,7 @@ def comparisons(
             value = round(float(seen.value), 6)  # removes rounding errors of the subtraction
             below = {side: gate(model, dataset) for side, model in (("left", left), ("right", right))}
             gates = below.pop(reference), *below.values()
+            of_reference = int((a if reference == "left" else b).seeds)
             rows.append(
                 (
                     dataset,
@@ -234,10 +235,12 @@ def comparisons(
                     seen,
                     *p.values(),
                     *gates,
+                    of_reference,
                 )
             )
     columns = ["dataset", "metric", "left", "right", "difference", "interval", "seeds", "sure", "estimate"]
-    return pd.DataFrame(rows, columns=[*columns, "favour", "reverse", "within", "margin", "below", "treatment_below"])
+    tests = ["favour", "reverse", "within", "margin"]
+    return pd.DataFrame(rows, columns=[*columns, *tests, "below", "treatment_below", "reference_seeds"])
 
 # %% ../../nbs/tables/04_claims.ipynb #da009058
 CANNOT = "cannot be judged"
@@ -355,7 +358,9 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
 
 
 def too_few(made: pd.DataFrame, why: str) -> Verdict:
-    "The verdict before the first look."
+    "The verdict before the first look; *not reached* if every reference arm has its seeds and is below the gate."
+    if ((made.reference_seeds >= FEWEST_SEEDS) & (made.below != "")).all():
+        return not_reached(made, why)
     return Verdict(UNDECIDED, f"{made.seeds.max()} of {FEWEST_SEEDS} seeds; {why}")
 
 
@@ -385,6 +390,7 @@ def settings_won(claim: dict[str, Any], numbers: pd.DataFrame) -> tuple[pd.DataF
             reverse, least = min(1.0, len(made) * made.reverse.min()), made.loc[made.difference.idxmin()]
             joined = {"favour": made.favour.max(), "reverse": reverse, "within": 1.0, "sure": bool(made.sure.all())}
             joined |= {"seeds": made.seeds.min(), "below": ", ".join(filter(None, made.below))}
+            joined |= {"reference_seeds": made.reference_seeds.min()}
             rows.append({**least, **joined, "margin": made.margin.min()})
     return pd.DataFrame(rows, columns=comparisons(claim | {"datasets": []}, numbers).columns), sorted(missing)
 

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import atexit
+import base64
+import io
 import json
 import platform
 import re
@@ -22,6 +24,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from PIL import Image
 
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
@@ -32,8 +35,9 @@ from disentangle_repro.core.files import (
 from ..core.run_spec import RunSpec, fingerprint
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'UP', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'copy_kept', 'Store', 'project_store', 'readable_store', 'store_in']
+__all__ = ['LIBRARIES', 'UP', 'LARGE', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
+           'read_record', 'held', 'last_states', 'lighter', 'copy_kept', 'Store', 'project_store', 'readable_store',
+           'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -135,13 +139,30 @@ def last_states(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     last = [{"name": "stderr", "output_type": "stream", "text": shown}]
     return (last if shown else []) + [output for output in outputs if output.get("name") != "stderr"]
 
+# %% ../../nbs/train/03_store.ipynb #a3cde78f
+LARGE = 100_000  # characters of a PNG in a notebook
+
+
+def lighter(output: dict[str, Any]) -> dict[str, Any]:
+    "An output of a cell, its image as JPEG if it is a large PNG; unchanged if the image is damaged."
+    data = output.get("data", {})
+    if len(data.get("image/png", "")) <= LARGE:
+        return output
+    try:
+        image = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGB")
+    except (ValueError, OSError):
+        return output
+    image.save(jpeg := io.BytesIO(), "JPEG", quality=80, subsampling=0, optimize=True)
+    others = {kind: value for kind, value in data.items() if kind != "image/png"}
+    return output | {"data": {"image/jpeg": base64.b64encode(jpeg.getvalue()).decode(), **others}}
+
 # %% ../../nbs/train/03_store.ipynb #3e60833a
 def copy_kept(
     source: Path,
     target: Path,
     root: Path,  # of the checkout in which the run was computed
 ) -> None:
-    """Copy a file of a run to where files are kept, a notebook with relative paths and the last state of progress bars.
+    """Copy a file of a run to where files are kept; a notebook with relative paths, last states of bars, light images.
 
     `DataError` for a notebook that cannot be read.
     """
@@ -155,7 +176,7 @@ def copy_kept(
             raise DataError(source, f"is no notebook ({error}).") from error
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
-                cell["outputs"] = last_states(cell["outputs"])
+                cell["outputs"] = [*map(lighter, last_states(cell["outputs"]))]
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb

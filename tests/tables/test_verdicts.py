@@ -189,6 +189,11 @@ def test_a_reference_below_the_gate_is_not_reached_and_a_treatment_is_marked():
     assert word(GREATER, pd.concat([good, trained({("y", "a", "d"): level}, "")])) == "not reached", "not measured"
     for low in ('{"psnr": 31.0, "infoe": 0.84}', '{"fg_ari": 0.49}', '{"psnr": 31.0}'):
         assert word(GREATER, pd.concat([good, trained({("y", "a", "d"): level}, low)])) == "not reached", low
+    few = trained({("x", "a", "d"): ahead[:2]})
+    assert word(GREATER, pd.concat([few, bad])) == "not reached", "the reference has its seeds"
+    early = trained({("y", "a", "d"): level[:3]}, '{"psnr": 27.9, "infoe": 0.9}')
+    assert word(GREATER, pd.concat([few, early])) == word(GREATER | {"reference": "left"}, pd.concat([few, bad]))
+    assert word(GREATER, pd.concat([few, early])) == "undecided"
     two = GREATER | {"datasets": ["a", "b"]}
     more = trained({("x", "b", "d"): ahead, ("y", "b", "d"): level})
     verdict = claims.judge(two, pd.concat([good, bad, more]))
