@@ -73,6 +73,8 @@ SOURCES = {
     "model.reconstruction": "appendix I.1",
     "scaling": "ours",
     "scaling.model.chroma": "the study",
+    "scaling.training.warm_up": "the study",
+    "scaling.model.warm_up": "the study",
 }
 
 
@@ -80,7 +82,8 @@ def row(revision: int = 2, **regularisers: float) -> Setting:
     "The setting of a row of table 1, with the weights of its regularisers (asymmetry, appendix I)."
     reconstruction = REGULARISED_RECONSTRUCTION if regularisers else 1.0
     own = {**NETWORK_SIZES, **CONVOLUTIONS, **regularisers, "reconstruction": reconstruction}
-    scaling = {"image_cost": IMAGE_COST, "model.chroma": 6.0}
+    own_warm_up = dict.fromkeys(("training.warm_up", "model.warm_up"), 1 / 3)
+    scaling = {"image_cost": IMAGE_COST, "updates": 12_000, "model.chroma": 6.0, **own_warm_up}
     evaluation = {"scoring": {"samples": EVALUATION}, "scaling": scaling}
     text, code = (timing(bool(regularisers), protocol) for protocol in ("paper", "code"))
     return Setting(
