@@ -54,11 +54,12 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
            'read_yaml', 'read_claims', 'printed_numbers', 'large_enough', 'measured_numbers', 'with_errors',
            'scores_of', 'one_look', 'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names',
            'compared', 'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
-           'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'counted', 'judge_comparisons',
-           'too_few', 'not_reached', 'judge_parts', 'settings_won', 'judge_best_in_most', 'deciding_margin',
-           'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells', 'cells_of', 'cells_there',
-           'looks_past', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette', 'ranges', 'sweep_numbers',
-           'judge_sweep', 'judge', 'primary_of', 'contrast_of', 'first_difference', 'judge_primaries']
+           'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'too_few', 'reference_alone',
+           'not_reached', 'counted', 'judge_comparisons', 'judge_parts', 'settings_won', 'judge_best_in_most',
+           'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells',
+           'cells_of', 'cells_there', 'looks_past', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette',
+           'ranges', 'sweep_numbers', 'judge_sweep', 'judge', 'primary_of', 'contrast_of', 'first_difference',
+           'judge_primaries']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_yaml(path: Path) -> Any:
@@ -323,6 +324,28 @@ def marks_of(claim: dict[str, Any], made: pd.DataFrame) -> str:
     smaller = SMALLER + f" ({n} of {len(made)})" * (n < len(made)) if n else ""
     return "; ".join(filter(None, (smaller, f"below the gate: {', '.join(below)}" if below else "")))
 
+# %% ../../nbs/tables/04_claims.ipynb #3da366b7
+def too_few(made: pd.DataFrame, why: str) -> Verdict:
+    "The verdict before the first look; *not reached* if every reference arm has its seeds and is below the gate."
+    if ((made.reference_seeds >= FEWEST_SEEDS) & (made.below != "")).all():
+        return not_reached(made, why)
+    return Verdict(UNDECIDED, f"{made.seeds.max()} of {FEWEST_SEEDS} seeds; {why}")
+
+
+def reference_alone(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict | None:
+    "*Not reached* if only reference arms are trained, and all of these have their seeds and are below the gate."
+    arms = names(claim, claim.get("reference", "right"))
+    of = numbers[numbers.model.isin(arms) & numbers.dataset.isin(claim["datasets"])]
+    below = {below_gate(numbers, *where) for where in zip(of.model, of.dataset, strict=True)}
+    if of.empty or "" in below or of.seeds.min() < FEWEST_SEEDS:
+        return None
+    return Verdict(NOT_REACHED, f"below the gate: {', '.join(sorted(below))}; the claimed model is not trained")
+
+
+def not_reached(made: pd.DataFrame, why: str) -> Verdict:
+    "The verdict where reference arms are below the gate."
+    return Verdict(NOT_REACHED, f"below the gate: {', '.join(filter(None, made.below.unique()))}; {why}")
+
 # %% ../../nbs/tables/04_claims.ipynb #f7fac122
 def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
     "How many means are as claimed, metric by metric where there are several, and how many of them significantly."
@@ -336,7 +359,7 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "A claim that compares models: all or most of its comparisons must be in its favour."
     made = comparisons(claim, numbers)
     if made.empty:
-        return judge_parts(claim, numbers)
+        return reference_alone(claim, numbers) or judge_parts(claim, numbers)
     wanted, sure = len(compared(claim)), made[made.sure]
     why = f"{counted(claim, made)}; closest to failing: {described(closest(claim, made))}"
     why += f"; {wanted - len(made)} more have no numbers" if len(made) < wanted else ""
@@ -355,18 +378,6 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     why += f"; most surely reversed: {surest}" if word == CONTRADICTED and surest not in why else ""
     marks = "" if numbers.printed.all() else marks_of(claim, judged)
     return Verdict(word, why, part * (len(judged) < wanted and word != UNDECIDED), marks)
-
-
-def too_few(made: pd.DataFrame, why: str) -> Verdict:
-    "The verdict before the first look; *not reached* if every reference arm has its seeds and is below the gate."
-    if ((made.reference_seeds >= FEWEST_SEEDS) & (made.below != "")).all():
-        return not_reached(made, why)
-    return Verdict(UNDECIDED, f"{made.seeds.max()} of {FEWEST_SEEDS} seeds; {why}")
-
-
-def not_reached(made: pd.DataFrame, why: str) -> Verdict:
-    "The verdict where reference arms are below the gate."
-    return Verdict(NOT_REACHED, f"below the gate: {', '.join(filter(None, made.below.unique()))}; {why}")
 
 # %% ../../nbs/tables/04_claims.ipynb #9def9e6a
 def judge_parts(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:

@@ -194,6 +194,10 @@ def test_a_reference_below_the_gate_is_not_reached_and_a_treatment_is_marked():
     early = trained({("y", "a", "d"): level[:3]}, '{"psnr": 27.9, "infoe": 0.9}')
     assert word(GREATER, pd.concat([few, early])) == word(GREATER | {"reference": "left"}, pd.concat([few, bad]))
     assert word(GREATER, pd.concat([few, early])) == "undecided"
+    alone = claims.judge(GREATER, bad)
+    assert alone.word == "not reached" and "the claimed model is not trained" in alone.why
+    for other in (early, good, trained({("y", "a", "d"): level})):
+        assert word(GREATER, other) == "not run"
     two = GREATER | {"datasets": ["a", "b"]}
     more = trained({("x", "b", "d"): ahead, ("y", "b", "d"): level})
     verdict = claims.judge(two, pd.concat([good, bad, more]))
