@@ -11,8 +11,9 @@ from typing import Any
 from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'MONET', 'SLOT_ATTENTION',
-           'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'OF_PSA', 'SETTINGS', 'with_slots']
+__all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'NO_DEPARTURE', 'MONET',
+           'SLOT_ATTENTION', 'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'OF_PSA',
+           'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
@@ -30,14 +31,17 @@ TRAINING = {
     "model": {"n_slots": N_SLOTS},
     "scaling": {
         "image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2},  # of images of 64x64 with one object
-        "model.chroma": {"clevr6": 6.0, "objects_room": None, "sprites": 6.0},  # the study's
+        "model.chroma": {"clevr6": 2.3, "objects_room": None, "sprites": 6.0},  # the study's, as the two below
+        "training.schedule": "constant",
+        "training.warm_up": 0.05,
     },
 }
+NO_DEPARTURE = {"model.chroma": None, "training.schedule": None, "training.warm_up": None}
 MONET = {
     "optimizer": {"algorithm": "rmsprop", "learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99},
     "training": {"schedule": "constant"},
     "model": {"beta": 0.5, "gamma": 0.5},
-    "scaling": {"model.chroma": None, "optimizer.learning_rate": 4e-4},  # the study's
+    "scaling": {**NO_DEPARTURE, "optimizer.learning_rate": 4e-4},  # the study's
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {
@@ -50,6 +54,8 @@ SOURCES = {
     "model.n_slots": "objects and background",
     "scaling": "ours",
     "scaling.model.chroma": "the study",
+    "scaling.training.schedule": "the study",
+    "scaling.training.warm_up": "the study",
     "scaling.optimizer.learning_rate": "the study",
 }
 OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
@@ -65,7 +71,7 @@ RELEASED_TRAINING = {
         "schedule": "constant",
         "warm_up": {dataset: 5_000 / steps for dataset, steps in RELEASED_STEPS.items()},
     },
-    "scaling": {"model.chroma": None},
+    "scaling": NO_DEPARTURE,
 }
 OF_PSA = {"model": {"iterations": 5}}
 

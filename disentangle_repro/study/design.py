@@ -50,9 +50,10 @@ class Block:
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae"), 5),
     Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact", "transformer-transformer-rec"), 6),
-    Block("factorqvae", "shapes3d", ("factorqvae", "qvae"), 11),
-    Block("psa", "clevr6", ("psa_noa", "sa_noa"), 10),
+    Block("psa", "clevr6", ("psa_noa", "sa_noa"), 6),
+    Block("factorqvae", "shapes3d", ("qvae",), 2),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
+    Block("factorqvae", "shapes3d", ("factorqvae",), 4),
     Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
     Block("qlae", "shapes3d", ("beta_vae", "beta_tcvae", "bioae"), 10),
     Block("tripod", "shapes3d", ("tripod_naive", "beta_tcvae"), 10),
