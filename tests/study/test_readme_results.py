@@ -42,7 +42,8 @@ def test_each_paper_has_a_sentence_with_its_verdict(contrasts):
             assert re.search("not trained|mixture experiment", text) and "**" not in text
         else:
             assert text.startswith(f"**{of.verdict}**")
-            assert with_half(of.ours, of.ours_half) in text and with_half(of.printed, of.printed_half) in text
+            assert with_half(of.ours, of.ours_half) in text
+            assert of.printed != of.printed or with_half(of.printed, of.printed_half) in text, "unless it is lost"
 
 
 def test_the_claims_are_counted():
