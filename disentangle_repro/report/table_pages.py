@@ -81,7 +81,7 @@ def order(value: float) -> str:
 
 
 def limits_of(cell: Any) -> str:
-    "Scores of unrelated and of perfect latents by the same procedure; empty if unknown."
+    "Chance and ceiling by the same procedure; empty if unknown."
     chance, ceiling = (getattr(cell, name, math.nan) for name in ("chance", "ceiling"))
     return "" if math.isnan(ceiling) else f"{chance:.2f} to {ceiling:.2f}"
 

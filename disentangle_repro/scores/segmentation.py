@@ -11,13 +11,14 @@ from numbers import Integral
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Integer
+from sklearn.cluster import KMeans
 from torch import Tensor
 
 Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
 # %% auto #0
 __all__ = ['Masks', 'MOST_LABELS', 'to_mask', 'to_masks', 'positions', 'contingency', 'pairs', 'adjusted_rand',
-           'mean_over_images', 'ari', 'foreground', 'fg_ari', 'best_overlaps', 'mbo']
+           'mean_over_images', 'ari', 'foreground', 'fg_ari', 'best_overlaps', 'mbo', 'regions']
 
 # %% ../../nbs/scores/06_segmentation.ipynb #03f78ce8
 def to_mask(argument: str, masks: Masks) -> Int[Tensor, "images height width"]:  # of 64 bits, on its device
@@ -126,9 +127,10 @@ def fg_ari(
 ) -> float:  # at most 1
     """Adjusted Rand index over the pixels of objects, averaged over the images that have objects (psa, table 4).
 
-    At most 1, higher is better; 0 on average by chance. Masks are (images, height, width) integers, numpy or torch;
-    labels need not correspond. Pixels whose true label is in `background` do not count. `ValueError` where masks are
-    not integers, their shapes differ, or no image has a foreground.
+    At most 1, higher is better; 0 on average for permuted labels, and often above 0.5 for `regions` that see no image.
+    Masks are (images, height, width) integers, numpy or torch; labels need not correspond. Pixels whose true label is
+    in `background` do not count. `ValueError` where masks are not integers, their shapes differ, or no image has a
+    foreground.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(adjusted_rand(tables[:, foreground(labels, background)]))
@@ -160,3 +162,11 @@ def mbo(
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(best_overlaps(tables, foreground(labels, background)))
+
+# %% ../../nbs/scores/06_segmentation.ipynb #477e4c43
+def regions(height: int, width: int, n: int, seed: int = 0) -> Int[Tensor, "height width"]:  # of 64 bits
+    "A division of an image into `n` compact regions of like size: k-means of the positions of its pixels."
+    rows, columns = np.mgrid[:height, :width]
+    places = np.stack([rows.ravel(), columns.ravel()], axis=1)
+    found = KMeans(n, n_init=1, random_state=seed).fit_predict(places)
+    return torch.from_numpy(found).long().view(height, width)

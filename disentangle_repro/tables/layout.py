@@ -318,8 +318,10 @@ def limits_note(cells: pd.DataFrame) -> str:
     if not limit_rows(cells):
         return ""
     known = cells[cells.ours.notna()].dropna(subset="ceiling")
+    slots = known.latents.str.endswith("regions").all()
+    what = "the same regions in all scenes, and exact masks," if slots else "unrelated and perfect latents of that kind"
     return (
-        " Chance to ceiling: unrelated and perfect latents of that kind by the same procedure, on as many samples;"
+        f" Chance to ceiling: {what} by the same procedure, on as many samples;"
         f" means over {known.limit_seeds.min():.0f} seeds, with a standard deviation of at most"
         f" {known.limit_spread.max():.2f}."
     )
