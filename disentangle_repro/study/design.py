@@ -49,10 +49,11 @@ class Block:
 
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae"), 5),
-    Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact", "transformer-transformer-rec"), 6),
+    Block("asymmetry", "sprites", ("transformer-transformer-rec",), 3),
     Block("psa", "clevr6", ("sa_noa",), 2),
     Block("factorqvae", "shapes3d", ("qvae",), 2),
     Block("psa", "clevr6", ("psa_proj", "sa"), 7),
+    Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact",), 3),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
     Block("factorqvae", "shapes3d", ("factorqvae",), 4),
     Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
