@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from disentangle_repro.plan.specs import GATES
 from disentangle_repro.study import measure_claims as measured
 from disentangle_repro.tables import without_training as free
 from disentangle_repro.tables.references import read_entries, reference
@@ -94,7 +95,7 @@ def test_readme_has_the_ratio_of_seconds():
 
 
 def test_perfect_latents_are_at_the_ceiling_and_unrelated_ones_explain_nothing():
-    for entry in read_entries():
+    for entry in (of for of in read_entries() if "slots" not in of["conditions"]):
         scores, values = reference(entry), entry["conditions"]["values"]
         guessed = entry["conditions"]["categorical"] and values * entry["conditions"]["latents"] > 5_000
         assert all(scores.chance[name] < scores.ceiling[name] + 0.02 for name in scores.chance), entry["conditions"]
@@ -102,3 +103,12 @@ def test_perfect_latents_are_at_the_ceiling_and_unrelated_ones_explain_nothing()
         assert scores.chance["infoe"] > 0.9 if guessed else scores.chance["infoe"] < 0.02, entry["conditions"]
         assert scores.ceiling["infoe"] > (0.99 if values is None or values >= 15 else 0.9), entry["conditions"]
         assert all(len(of) == len(entry["seeds"]) for who in ("chance", "ceiling") for of in entry[who].values())
+
+
+def test_regions_that_see_no_scene_have_an_fg_ari_below_the_gate():
+    of_slots = [reference(entry) for entry in read_entries() if "slots" in entry["conditions"]]
+    assert len(of_slots) >= 4 and {scores.ceiling["fg_ari"] for scores in of_slots} == {1.0}
+    assert 0.3 < min(scores.chance["fg_ari"] for scores in of_slots)
+    assert max(scores.chance["fg_ari"] for scores in of_slots) < min(
+        GATES[of]["fg_ari"] for of in ("slots", "jacobians")
+    )
