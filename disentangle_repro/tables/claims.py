@@ -339,7 +339,7 @@ def reference_alone(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict | N
     below = {below_gate(numbers, *where) for where in zip(of.model, of.dataset, strict=True)}
     if of.empty or "" in below or of.seeds.min() < FEWEST_SEEDS:
         return None
-    return Verdict(NOT_REACHED, f"below the gate: {', '.join(sorted(below))}; the claimed model is not trained")
+    return Verdict(NOT_REACHED, f"below the gate: {', '.join(sorted(below))}; the claimed model is not trained there")
 
 
 def not_reached(made: pd.DataFrame, why: str) -> Verdict:

@@ -195,7 +195,7 @@ def test_a_reference_below_the_gate_is_not_reached_and_a_treatment_is_marked():
     assert word(GREATER, pd.concat([few, early])) == word(GREATER | {"reference": "left"}, pd.concat([few, bad]))
     assert word(GREATER, pd.concat([few, early])) == "undecided"
     alone = claims.judge(GREATER, bad)
-    assert alone.word == "not reached" and "the claimed model is not trained" in alone.why
+    assert alone.word == "not reached" and "the claimed model is not trained there" in alone.why
     for other in (early, good, trained({("y", "a", "d"): level})):
         assert word(GREATER, other) == "not run"
     two = GREATER | {"datasets": ["a", "b"]}
