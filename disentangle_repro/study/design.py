@@ -53,7 +53,7 @@ BLOCKS = (
     Block("psa", "clevr6", ("sa_noa",), 2),
     Block("factorqvae", "shapes3d", ("qvae",), 2),
     Block("psa", "clevr6", ("psa_proj", "sa"), 7),
-    Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact",), 3),
+    Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact", "slot_attention-spatial_broadcast-rec"), 6),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
     Block("factorqvae", "shapes3d", ("factorqvae",), 4),
     Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
