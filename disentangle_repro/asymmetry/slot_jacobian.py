@@ -201,10 +201,10 @@ def j_ari(
 ) -> float:  # at most 1
     """Adjusted Rand index of the slots that change each pixel most, a mean over images (asymmetry, section 6 and A5).
 
-    At most 1, higher is better; 0 on average by chance. `jacobian` is (images, slots, height, width), `masks` (images,
-    height, width) integers. Pixels with a label in `background` do not count, nor those that change with no slot. numpy
-    or torch. `ValueError` where masks are not integers, their shape is not that of the Jacobians, these are no norms,
-    or no image has a pixel that counts.
+    At most 1, higher is better; slots that paint the same `regions` in all images have their FG-ARI. `jacobian` is
+    (images, slots, height, width), `masks` (images, height, width) integers. Pixels with a label in `background` do not
+    count, nor those that change with no slot. numpy or torch. `ValueError` where masks are not integers, their shape is
+    not that of the Jacobians, these are no norms, or no image has a pixel that counts.
     """
     jacobian, masks = to_jacobian(jacobian), to_mask("masks", masks)
     check_pixels("masks", masks, jacobian)

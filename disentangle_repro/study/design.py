@@ -53,7 +53,8 @@ BLOCKS = (
     Block("psa", "clevr6", ("sa_noa",), 2),
     Block("factorqvae", "shapes3d", ("qvae",), 2),
     Block("psa", "clevr6", ("psa_proj", "sa"), 7),
-    Block("asymmetry", "sprites", ("transformer-transformer-rec_kl_interact", "slot_attention-spatial_broadcast-rec"), 6),
+    Block("asymmetry", "sprites",
+          ("transformer-transformer-rec_kl_interact", "slot_attention-spatial_broadcast-rec"), 6),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 10),
     Block("factorqvae", "shapes3d", ("factorqvae",), 4),
     Block("qlae", "shapes3d", ("qlae_no_weight_decay", "vqvae"), 6),
@@ -63,7 +64,7 @@ BLOCKS = (
     Block("qlae", "isaac3d", ("qlae", "ae", "qlae_global_codebook", "qlae_no_weight_decay"), 12),
     Block("tripod", "shapes3d", ("tripod_no_nhp", "tripod_no_klm"), 10),
     Block("factorqvae", "shapes3d", ("beta_vae", "factorvae", "factorvqvae_64x8"), 16),
-)
+)  # fmt: skip
 
 # %% ../../nbs/study/01_design.ipynb #a0420cb1
 REQUEST = Request(SCALES["study"])
