@@ -209,15 +209,17 @@ for metric in (
     }, "Brady et al. 2023", ("decoder", "slots"), protocols=("paper", "code")),
     Metric("MSE", mse, {"mse": Score("MSE", 4, True, "reconstruction")},
            "factorqvae, table 1", ("images", "reconstructions")),
-    Metric("FG-ARI", fg_ari, {"fg_ari": Score("FG-ARI", meaning="objects found", range=(-1, 1), chance="0")},
-           "Hubert & Arabie 1985", MASKS),
+    Metric("FG-ARI", fg_ari, {
+        "fg_ari": Score("FG-ARI", meaning="objects found", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
+    }, "Hubert & Arabie 1985", MASKS),
     Metric("ARI", ari, {"ari": Score("ARI", meaning="segments found", range=(-1, 1), chance="0")},
            "Hubert & Arabie 1985", MASKS),
     Metric("mBO", mbo, {"mbo": Score("mBO", meaning="overlap of objects", chance="above 0")},
            "psa, table 3", MASKS),
-    Metric("J-ARI", j_ari, {"j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0")},
-           "asymmetry, section 6", ("jacobian", "masks")),
-    Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0")},
+    Metric("J-ARI", j_ari, {
+        "j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
+    }, "asymmetry, section 6", ("jacobian", "masks")),
+    Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0; 1 for fixed regions")},
            "asymmetry, section 6", ("jacobian", "foreground")),
 ):  # fmt: skip
     add_metric(metric)
