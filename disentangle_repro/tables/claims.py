@@ -55,11 +55,11 @@ __all__ = ['CELL', 'COLUMNS', 'FEWEST_UPDATES', 'MARGIN', 'CANNOT', 'WORDS', 'NO
            'scores_of', 'one_look', 'looks_between', 'welch_of', 'tested', 'ends', 'below_gate', 'gate_score', 'names',
            'compared', 'comparisons', 'Verdict', 'metric_name', 'with_interval', 'difference_in', 'described', 'needed',
            'on_claims_side', 'closest', 'reaching', 'smaller_than_printed', 'marks_of', 'too_few', 'reference_alone',
-           'not_reached', 'counted', 'judge_comparisons', 'judge_parts', 'settings_won', 'judge_best_in_most',
-           'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near', 'claimed_cells',
-           'cells_of', 'cells_there', 'looks_past', 'judge_value', 'judge_at_most', 'judge_side', 'judge_vignette',
-           'ranges', 'sweep_numbers', 'judge_sweep', 'judge', 'primary_of', 'contrast_of', 'first_difference',
-           'judge_primaries']
+           'not_reached', 'counted', 'rivals_left_out', 'judge_comparisons', 'judge_parts', 'settings_won',
+           'judge_best_in_most', 'deciding_margin', 'rank_interval', 'judge_spearman', 'judge_ratio', 'judge_near',
+           'claimed_cells', 'cells_of', 'cells_there', 'looks_past', 'judge_value', 'judge_at_most', 'judge_side',
+           'judge_vignette', 'ranges', 'sweep_numbers', 'judge_sweep', 'judge', 'primary_of', 'contrast_of',
+           'first_difference', 'judge_primaries']
 
 # %% ../../nbs/tables/04_claims.ipynb #fd092d6b
 def read_yaml(path: Path) -> Any:
@@ -354,7 +354,13 @@ def counted(claim: dict[str, Any], made: pd.DataFrame) -> str:
     sure = f", {good.sum()} significantly" if made.sure.any() else ""
     return f"{way.sum()} of {len(made)} means as claimed" + (f" ({', '.join(parts)})" if len(parts) > 1 else "") + sure
 
+# %% ../../nbs/tables/04_claims.ipynb #a3a7ce89
+def rivals_left_out(claim: dict[str, Any], judged: pd.DataFrame) -> list[str]:
+    "The models on the right-hand side of a claim that no judged comparison has."
+    wanted = dict.fromkeys(right for *_, right in compared(claim))
+    return [MODEL_NAMES.get(name, name) for name in wanted if name not in set(judged.right)]
 
+# %% ../../nbs/tables/04_claims.ipynb #3811d134
 def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     "A claim that compares models: all or most of its comparisons must be in its favour."
     made = comparisons(claim, numbers)
@@ -372,6 +378,8 @@ def judge_comparisons(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
         return not_reached(sure, why)
     p = judged[["favour", "reverse", "within"]].to_numpy(float)
     word = str(verdicts(*p.T, needed=needed(claim, len(judged))))
+    if word in (SUPPORTED, EQUIVALENT) and (left_out := rivals_left_out(claim, judged)):
+        return Verdict(UNDECIDED, f"nothing to judge {', '.join(left_out)} by; {why}")
     part = f"{len(judged)} of {wanted} comparisons, on {', '.join(judged.dataset.unique())}"
     part += f", against {', '.join(MODEL_NAMES.get(name, name) for name in judged.right.unique())}"
     surest = described(judged.loc[judged.reverse.idxmin()])

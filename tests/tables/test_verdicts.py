@@ -204,6 +204,19 @@ def test_a_reference_below_the_gate_is_not_reached_and_a_treatment_is_marked():
     assert verdict.word == "supported" and verdict.part.startswith("1 of 2 comparisons, on b")
 
 
+def test_a_part_of_the_rivals_supports_no_claim_about_every_rival_and_can_contradict_it():
+    every = GREATER | {"right": ["y", "z"]}
+    ahead, level = (0.60, 0.61, 0.59, 0.60), (0.50, 0.51, 0.49, 0.50)
+    one = {("x", "a", "d"): ahead, ("y", "a", "d"): level}
+    verdict = claims.judge(every, trained(one))
+    assert verdict.word == "undecided" and verdict.why.startswith("nothing to judge z by")
+    assert word(every, trained(one | {("z", "a", "d"): level})) == "supported"
+    assert word(every, trained({("x", "a", "d"): level, ("y", "a", "d"): ahead})) == "contradicted"
+    two = every | {"datasets": ["a", "b"]}
+    elsewhere = one | {("x", "b", "d"): ahead, ("z", "b", "d"): level}
+    assert word(two, trained(elsewhere)) == "supported", "each rival on one data set"
+
+
 def test_smaller_than_printed_stands_beside_a_verdict():
     claim = CLAIMS["qlae-1"] | {"datasets": ["shapes3d"], "metrics": ["infom"]}  # printed: 0.54 ± 0.03
     of_ae = (0.30, 0.31, 0.29, 0.30)
