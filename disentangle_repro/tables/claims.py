@@ -536,7 +536,10 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     if not ours:
         return NOTHING
     why = "; ".join(f"{metric_name(n.metric)}: {with_interval(n)} (at most {claim['most']:g})" for n in ours)
-    return judge_side(ours, "<", claim["most"], why)
+    verdict, known = judge_side(ours, "<", claim["most"], why), claim.get("by_construction", -math.inf)
+    if verdict.word == CONTRADICTED and known > claim["most"]:
+        return Verdict(UNDECIDED, f"{why}; where the claim holds by construction: {known:g}")
+    return verdict
 
 
 def judge_side(ours: Sequence[Any], op: str, than: float, why: str) -> Verdict:

@@ -98,8 +98,8 @@ def tuned(paper: str, models: Iterable[str], scale: str) -> str:
         return "nothing is tuned in the paper"
     if not any(is_tuned(setting, SCALES[scale]) for setting in settings):
         return "rivals not tuned, hyperparameters as printed"
-    values = SCALES[scale].tuning_values
-    return f"rivals tuned over {values} values" if values else "rivals tuned"
+    values, total = SCALES[scale].tuning_values, SCALES[scale].study  # and the printed total of weight decay
+    return f"rivals tuned over {values}{f' or {values + 1}' * total} values" if values else "rivals tuned"
 
 
 def used_numbers(claim: dict[str, Any], numbers: pd.DataFrame) -> pd.DataFrame:
