@@ -24,7 +24,7 @@ from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['PILOT_SEED', 'BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'ARRAYS', 'OF_FIRST', 'WEIGHTS', 'SMALL', 'LARGEST', 'RESERVED',
+__all__ = ['PILOT_SEED', 'BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'OF_EVERY', 'OF_FIRST', 'WEIGHTS', 'SMALL', 'LARGEST', 'RESERVED',
            'Block', 'trainings', 'stages', 'finished', 'keep', 'run_and_keep', 'take', 'main']
 
 # %% ../../nbs/study/01_design.ipynb #c3a9e1f2
@@ -101,7 +101,7 @@ WEIGHTS_OF = (
     ("factorqvae", "factorqvae"), ("psa", "sa"), ("psa", "psa"),
     ("asymmetry", "slot_attention-spatial_broadcast-rec"), ("asymmetry", "transformer-transformer-rec_kl_interact"),
 )  # fmt: skip
-ARRAYS, OF_FIRST = ("latents.npz", "slots.npz"), ("run.ipynb", "moves.jpg", "slots.jpg")
+OF_EVERY, OF_FIRST = ("latents.npz", "slots.npz", "slots.jpg"), ("run.ipynb", "moves.jpg")
 WEIGHTS = ("model/model.safetensors", "model/card.json")
 SMALL, LARGEST = 150_000, 2_000_000  # bytes of a file: of every seed, of the first seed
 
@@ -109,7 +109,7 @@ SMALL, LARGEST = 150_000, 2_000_000  # bytes of a file: of every seed, of the fi
 def keep(spec: RunSpec, store: Store) -> None:
     "Copy the files to keep from a run's folder."
     first = REQUEST.scale.tuning_seeds
-    limits = dict.fromkeys(ARRAYS, LARGEST if spec.seed == first else SMALL if spec.seed > first else 0)
+    limits = dict.fromkeys(OF_EVERY, LARGEST if spec.seed == first else SMALL if spec.seed > first else 0)
     if spec.seed == first:
         limits |= dict.fromkeys(OF_FIRST, LARGEST)
         limits |= dict.fromkeys(WEIGHTS, math.inf) if (spec.paper, spec.model) in WEIGHTS_OF else {}

@@ -133,7 +133,7 @@ FILES = {
     [
         ("qlae", 1, {"latents", "run", "moves", "slots", "model", "card"}),
         ("vqvae", 1, {"latents", "run", "moves", "slots"}),
-        ("qlae", 2, {"latents"}),
+        ("qlae", 2, {"latents", "slots"}),
         ("qlae", 0, set()),
     ],
 )
