@@ -252,10 +252,13 @@ def _():
     first, second = torch.tensor(list(combinations(range(9), 2))).T
     pixels = true.flatten(1), predicted.flatten(1)
     same_true, same_predicted = ((p[:, first] == p[:, second]).double() for p in pixels)
-    expected = same_true.sum(1) * same_predicted.sum(1) / 36
-    best = (same_true.sum(1) + same_predicted.sum(1)) / 2
-    by_pairs = ((same_true * same_predicted).sum(1) - expected) / (best - expected)
-    torch.testing.assert_close(adjusted_rand(contingency(true, predicted)[1]), by_pairs)
+    counts = (same_true * same_predicted).sum(1), same_true.sum(1), same_predicted.sum(1)
+    tables = contingency(true, predicted)[1]
+    of_tables = pairs(tables).sum((1, 2)), pairs(tables.sum(2)).sum(1), pairs(tables.sum(1)).sum(1)
+    assert all(map(torch.equal, of_tables, counts))
+    s, a, b = counts
+    by_pairs = (s - a * b / 36) / ((a + b) / 2 - a * b / 36)
+    torch.testing.assert_close(adjusted_rand(tables), by_pairs)
 
 # %% ../../nbs/scores/06_segmentation.ipynb #e7c98c06
 @proof_check("segmentation", "ARI, chance", "the mean over all permutations of the predicted labels is zero")
