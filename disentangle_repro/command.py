@@ -577,5 +577,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     except (ValueError, OSError) as error:
         command.error(str(error))
     except ImportError as error:
-        command.error(f"{given.subcommand} needs {error.name}: pip install 'disentangle_repro[dev]'.")
+        needs = f"{given.subcommand} needs {error.name}: pip install 'disentangle_repro[dev]'."
+        command.error(str(error) if "pip install" in str(error) else needs)
     return 0

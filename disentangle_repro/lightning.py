@@ -13,6 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from .baselines.autoencoder import Autoencoder
+from .core.device import make_generator
 from .core.errors import extra
 from .train.optimizer import make_optimizer
 
@@ -78,9 +79,11 @@ class LightningAutoencoder(LightningModule):
         self.model.anneal(done)
         for group in optimizer.param_groups[:1]:  # the parameters that decay
             group["weight_decay"] = self.rates["weight_decay"] * self.model.decay_share(done)
-        loss, terms = step.loss(images_of(batch))
+        images = images_of(batch)
+        noise = make_generator(int(torch.randint(2**62, ())), images.device)
+        loss, terms = step.loss(images, noise)
         optimizer.zero_grad()
         self.manual_backward(loss, inputs=step.parameters)
         optimizer.step()
         logged: dict[str, Any] = {"loss": loss.detach(), **{name: term.detach() for name, term in terms.items()}}
-        self.log_dict(logged, prog_bar=True, batch_size=len(images_of(batch)))
+        self.log_dict(logged, prog_bar=True, batch_size=len(images))

@@ -209,8 +209,10 @@ def j_ari(
     jacobian, masks = to_jacobian(jacobian), to_mask("masks", masks)
     check_pixels("masks", masks, jacobian)
     largest, owner = jacobian.max(1)
-    dead = int(masks.min()) - 1  # a label that is not in use
     left_out = [background] if isinstance(background, Integral) else list(background)
+    if not (largest[~torch.isin(masks, masks.new_tensor(left_out)).to(largest.device)] > 0).any():
+        raise ValueError("jacobian is 0 in every pixel that counts, or masks have background only.")
+    dead = int(masks.min()) - 1  # a label that is not in use
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c

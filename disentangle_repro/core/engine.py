@@ -152,7 +152,11 @@ def executor(
     if check_engine(engine) == "local":
         n = at_once or n_workers()
         with threads_per_worker(max(1, joblib.cpu_count() // n)), thread_pool(n) as pool:
-            yield pool
+            try:
+                yield pool
+            except BaseException:  # Ctrl-C among others: begin nothing that is queued
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return
     with client(engine) as connected:
         needed = {"GPU": 1} if any("GPU" in offered for offered in resources(connected)) else None

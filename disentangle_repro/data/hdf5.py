@@ -24,7 +24,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from tqdm import tqdm
 
-from ..core.device import pick_device
+from ..core.device import fixed_threads, pick_device
 from ..core.errors import DataError
 from ..core.files import remove_unfinished, written_whole
 from .joint import joint_rows, joint_size
@@ -35,8 +35,8 @@ __all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_l
            'check_objects', 'is_plain_gzip', 'decompressed_chunk', 'read_rows', 'OnDisk', 'Contents', 'read_grid',
            'read_objects', 'read_images', 'size_of', 'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes',
            'file_description', 'chunk_length', 'create', 'compressed', 'block_length', 'labels_of', 'rows_in_file',
-           'torch_threads', 'draw_part', 'is_usable', 'draw_parts', 'join_parts', 'drawing_device', 'hidden',
-           'draw_file', 'holds', 'write_images']
+           'draw_part', 'is_usable', 'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds',
+           'write_images']
 
 # %% ../../nbs/data/16_hdf5.ipynb #1942ba07
 @contextmanager
@@ -324,17 +324,6 @@ def rows_in_file(scene: Scene | ObjectScene) -> dict[str, tuple[int, ...]]:
     size = scene.image_size
     return {"images": (size, size, 3)} | ({} if isinstance(scene, Scene) else {"masks": (size, size)})
 
-# %% ../../nbs/data/16_hdf5.ipynb #a7075797
-@contextmanager
-def torch_threads(n: int) -> Iterator[None]:
-    "Torch uses `n` threads inside."
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
 # %% ../../nbs/data/16_hdf5.ipynb #d9397be4
 def draw_part(
     part: Path,
@@ -345,7 +334,7 @@ def draw_part(
     device: torch.device,
 ) -> int:  # images drawn
     "Draws a block and writes its part."
-    with torch_threads(1):
+    with fixed_threads(1):
         drawn = {"images": scene.images(sources.to(device))}
         if isinstance(scene, ObjectScene):
             drawn["masks"] = scene.masks(sources.to(device))

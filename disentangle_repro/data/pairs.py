@@ -85,6 +85,8 @@ class ImagePairs:
     def draw(
         self, batch_size: int, generator: torch.Generator
     ) -> UInt8[Tensor, "batch height width channels"]:  # first members, then partners
-        "Pairs whose first members are independent and uniform."
+        "Pairs whose first members are independent and uniform; `ValueError` for a batch without a pair."
+        if batch_size < 2:
+            raise ValueError(f"batch_size is {batch_size} but must be at least 2: images are drawn in pairs.")
         first = torch.randint(len(self), (batch_size // 2,), generator=generator, device=self.device)
         return self.images[torch.cat([first, self.partners(first, generator)])]

@@ -163,7 +163,8 @@ def mosaic(
     "A grid of images as one image."
     padded = torch.nn.functional.pad(images, (0, 0, 0, border, 0, border), value=255)
     rows, columns, height, width, channels = padded.shape
-    return padded.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)[:-border, :-border].cpu()
+    grid = padded.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)
+    return grid[: rows * height - border, : columns * width - border].cpu()
 
 # %% ../../nbs/data/03_scenes.ipynb #397e2b9d
 def rows_of_values(

@@ -319,14 +319,15 @@ def runs_and_files(
     costs: Callable[[list[RunSpec]], dict[str, Cost]] | None = None,
 ) -> tuple[pd.DataFrame, dict[Path, int]]:  # of `runs_and_costs`, and files that are to be drawn
     "What the options ask for; `ValueError` where it cannot be planned."
-    which = asked_papers(options), request, store, options.models or (), options.datasets or ()
+    which = asked_papers(options, plan_parser()), request, store, options.models or (), options.datasets or ()
     frame = runs_and_costs(*which, device, costs=costs)
     return frame, {path: size for spec in sum(wanted(*which), []) for path, size in files_needed(spec).items()}
 
 # %% ../../nbs/plan/04_cost.ipynb #ba21b821
 def works_left(options: argparse.Namespace, request: Request, store: Store) -> Works:
     "The kinds of runs that are left, with the work of their updates."
-    stages = asked_runs(asked_papers(options), request, store, options.models or (), options.datasets or ())
+    papers = asked_papers(options, plan_parser())
+    stages = asked_runs(papers, request, store, options.models or (), options.datasets or ())
     return count_kinds(spec for _, spec in stages if not is_measurement(spec) and store.record(spec) is None)
 
 
@@ -355,7 +356,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         plan_parser().error(str(error))
     options = plan_parser().parse_args(arguments)
-    request, store, device = asked_request(options), project_store(), pick_probed() if options.probe else None
+    request, store = asked_request(options, plan_parser()), project_store()
+    device = pick_probed() if options.probe else None
     keep_freed_memory()
     try:
         if options.probe or options.no_probe:

@@ -136,13 +136,13 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 # %% ../../nbs/plan/01_request.ipynb #e291d4df
-def asked_request(options: argparse.Namespace) -> Request:
-    "How the options ask for runs to be made."
+def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser) -> Request:
+    "How the options of a command ask for runs to be made."
     how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
     try:
         return Request(pick_scale(options.scale), **how, set=dict(options.set))
     except ValueError as error:  # of `--set`
-        parser().error(str(error))
+        command.error(str(error))
 
 
 def asked_limit(
@@ -163,13 +163,13 @@ def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequenc
             raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
 
 
-def asked_papers(options: argparse.Namespace) -> list[str]:
-    "The papers that the options ask for; those without the protocol are reported and skipped."
+def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) -> list[str]:
+    "The papers that the options of a command ask for; those without the protocol are reported and skipped."
     papers = options.papers or list(PAPERS)
     try:
         check_tables(papers, options.models or (), options.datasets or ())
     except ValueError as error:
-        parser().error(str(error))
+        command.error(str(error))
     having = with_protocol(papers, options.protocol)
     for paper in sorted(set(papers) - set(having), key=papers.index):
         tqdm.write(f"{paper} is left out: its released code is not implemented as protocol {options.protocol!r}.")

@@ -33,7 +33,7 @@ from ..metrics import plot_nmi
 from ..papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_older
 from .page import page_text, run_path, write_page
-from ..tables.cells import Run, Snapshot, basis_of
+from ..tables.cells import Run, Snapshot, basis_of, is_in_full
 from ..core.run_spec import fingerprint
 from ..train.loop import plot_curve
 
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
 __all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SPELLED', 'SHEETS', 'DRAWN',
            'PROBED', 'ELSEWHERE', 'Figure', 'figures_of', 'image_size', 'last_sentence', 'take_images', 'has_content',
            'tidy', 'fit_tables', 'prose_html', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves',
-           'draw_nmi', 'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_in_full',
-           'is_smoke', 'run_title', 'facts', 'of_models', 'scores_of', 'command', 'problems', 'notebook_of',
-           'shown_notebook', 'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of',
-           'write_run_pages']
+           'draw_nmi', 'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke',
+           'run_title', 'facts', 'of_models', 'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook',
+           'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
 
 # %% ../../nbs/report/04_run_pages.ipynb #4f8c6dfe
 class Figure(NamedTuple):
@@ -321,11 +320,6 @@ def drawn_figures(run: Run, seen: Snapshot) -> dict[str, bytes]:
 def measurement_of(spec: RunSpec) -> Measurement | None:
     "The name of a run's measurement, if the run is one."
     return PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
-
-
-def is_in_full(spec: RunSpec) -> bool:
-    "Whether a run is a measurement that is made in full at every scale."
-    return (measurement := measurement_of(spec)) is not None and measurement.table is not None
 
 
 def is_smoke(spec: RunSpec) -> bool:

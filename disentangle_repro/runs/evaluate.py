@@ -24,12 +24,12 @@ from ..data.scenes import mosaic
 from ..metrics import InfoMEC, infomec, procedure
 from ..scores.dci import dci
 from ..scores.inputs import DoubtfulInput
-from ..scores.reconstruction import mse, psnr
+from ..scores.reconstruction import mse, squared_errors
 
 # %% auto #0
-__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'LatentScores', 'infomec_and_dci',
-           'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up', 'ceiling_and_chance', 'info_probe',
-           'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr', 'LatentScores',
+           'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up', 'ceiling_and_chance',
+           'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -71,6 +71,14 @@ def scored_latents(
 ) -> Float[Tensor, "n latents"]:
     "What a model is scored on; draws are the same as means where it has no posteriors."
     return means if latents == "mean" else encode_all(model, images, generator=make_generator(seed, images.device))
+
+# %% ../../nbs/runs/01_evaluate.ipynb #2e555c85
+def finite_psnr(
+    images: UInt8[Tensor, "n height width channels"], reconstructions: UInt8[Tensor, "n height width channels"]
+) -> float:  # in dB
+    "PSNR, of an exact image as if one byte were off by one level."
+    least = 1 / (255**2 * images[0].numel())
+    return float(np.mean(-10 * np.log10(np.maximum(squared_errors(images, reconstructions), least))))
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
 class LatentScores(NamedTuple):
@@ -134,7 +142,7 @@ def evaluate(
     reconstructions = decode_all(model, means)
     scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
-    pixels = {"psnr": float(psnr(images, reconstructions)), "mse_e4": 1e4 * float(mse(images, reconstructions))}
+    pixels = {"psnr": finite_psnr(images, reconstructions), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
 
 # %% ../../nbs/runs/01_evaluate.ipynb #ce110002
@@ -222,7 +230,7 @@ def info_probe(
         means = encode_all(model, images)
         scored = scored_latents(model, images, means, kind, seed)
         found = infomec_and_dci(model, sources, scored, protocol=protocol, seed=seed, n_trees=n_trees, **choices)
-        pixels = {"psnr": float(psnr(images[:shown], decode_all(model, means[:shown])))}
+        pixels = {"psnr": finite_psnr(images[:shown], decode_all(model, means[:shown]))}
         return {name: value for name, value in (found.scores | pixels).items() if name in PROBED}
 
     return probe

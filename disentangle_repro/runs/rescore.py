@@ -19,7 +19,9 @@ from tqdm import tqdm
 from ..baselines.autoencoder import Autoencoder
 from ..core.errors import DataError, check_choice
 from ..core.run_spec import RunSpec
-from ..data.load import Dataset, load_dataset
+from ..data.hdf5 import sources_to_draw
+from ..data.load import GRIDS, Dataset, load_dataset
+from ..data.own_images import OwnImages
 from ..models import create_model, load_files
 from ..papers import PAPERS
 from .assemble import images_needed, latent_scoring, score
@@ -29,8 +31,8 @@ from ..train.store import Store, read_record
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'CARD', 'LATENTS', 'FROM_WEIGHTS', 'COUNTED', 'FROM_LATENTS', 'Compared', 'compared', 'scored_images',
-           'trained_model', 'from_weights', 'kept_latents', 'model_of', 'latent_scores', 'from_latents', 'runs_with',
-           'chosen', 'rescore', 'record_of', 'as_table']
+           'scored_sources', 'trained_model', 'from_weights', 'kept_latents', 'model_of', 'latent_scores',
+           'from_latents', 'runs_with', 'chosen', 'rescore', 'record_of', 'as_table']
 
 # %% ../../nbs/runs/07_rescore.ipynb #46b49f0d
 class Compared(NamedTuple):
@@ -68,6 +70,14 @@ def scored_images(spec: RunSpec) -> Dataset:
     if PAPERS[spec.paper].scoring == "latents":
         return load_dataset(*where, spec.part("data")["images"], **size)
     return held_out_scenes(*where, images_needed(spec)["test"], **size)
+
+
+def scored_sources(spec: RunSpec) -> Int[Tensor, "n sources"]:
+    "The sources of these images, without drawing one where they follow from the data set's grid."
+    grid = GRIDS.get(spec.dataset)
+    if grid is None or isinstance(grid, OwnImages) or spec.source != "rendered":
+        return scored_images(spec).sources
+    return sources_to_draw(grid, spec.part("data")["images"], seed=0)
 
 
 def trained_model(spec: RunSpec, store: Store) -> Autoencoder:
@@ -111,7 +121,7 @@ def latent_scores(spec: RunSpec, store: Store) -> tuple[dict[str, float], bool]:
     predictors = how.pop("predictors", ("forest",))
     only_forest = "boosting" in predictors and not trained
     seen = slice(len(rows) * 2 // 3 if only_forest else None)
-    sources = scored_images(spec).sources[rows[seen]]
+    sources = scored_sources(spec)[rows[seen]]
     how |= {"predictors": ("forest",) if only_forest else predictors, "seed": spec.seed, "protocol": spec.protocol}
     scores = infomec_and_dci(model, sources, latents[seen], **how).scores
     if only_forest and predictors[0] != "forest":

@@ -21,11 +21,12 @@ from ..data.load import Dataset, load_dataset
 from ..nets.slots import SpatialBroadcastDecoder
 from ..nets.style import to_network
 from ..metrics import active, compositional_contrast, sis, slot_agreement
-from ..scores.reconstruction import mse, psnr
+from .evaluate import finite_psnr
+from ..scores.reconstruction import mse
 from ..scores.segmentation import fg_ari
 
 # %% auto #0
-__all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'start_of', 'slots_all', 'segment_all',
+__all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'start_of', 'segment_all',
            'reconstruction_scores', 'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores',
            'SlotEvaluation', 'evaluate_slots', 'slot_sheet']
 
@@ -69,17 +70,6 @@ def start_of(model: Autoencoder, seed: int | None) -> dict[str, torch.Generator]
     return {"generator": make_generator(seed, next(model.parameters()).device)}
 
 
-@torch.no_grad()
-def slots_all(
-    model: Autoencoder,
-    images: UInt8[Tensor, "n height width 3"],
-    seed: int | None = None,  # as of `start_of`
-    batch_size: int = 50,
-) -> Float[Tensor, "n slots dim"]:
-    "Slots of any number of images."
-    start = start_of(model, seed)
-    return torch.cat([model.encode(batch, **start) for batch in images.split(batch_size)])
-
 # %% ../../nbs/runs/02_slots.ipynb #189cab71
 @torch.no_grad()
 def segment_all(
@@ -103,7 +93,7 @@ def reconstruction_scores(
     reconstructions = decode_all(model, slots, batch_size=50)
     segments = segment_all(model, data.images, seed=seed)
     return {
-        "psnr": psnr(data.images, reconstructions),
+        "psnr": finite_psnr(data.images, reconstructions),
         "mse": mse(data.images, reconstructions),
         "fg_ari": fg_ari(data.masks, segments, background=range(data.background_segments)),
     }
@@ -191,7 +181,7 @@ def evaluate_slots(
     "All scores of a model of slots (psa, section 6 and appendix H)."
     in_training = model.training
     model.eval()  # slots are means of their posteriors
-    slots = slots_all(model, data.images, seed)
+    slots = encode_all(model, data.images, batch_size=50, **start_of(model, seed))
     scores = reconstruction_scores(model, data, slots, seed) | relevance_scores(model, data, seed=seed)
     if data.name == "sprites":
         scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n_contrast)

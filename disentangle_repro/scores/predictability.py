@@ -141,8 +141,8 @@ def explicitness_score(
     From 0.5, for chance, to 1; higher is better. `protocol="paper"` separates each value from all others and averages
     over values, "code" fits one softmax per source and averages over sources; `held_out` is the fraction of rows that
     areas are measured on. Values that occur on one side of the split only are left out. At least 10 rows;
-    `ValueError` otherwise, for another protocol, a fraction outside (0, 1), and where `check_sources_latents` raises
-    it.
+    `ValueError` otherwise, where no value is on both sides, for another protocol, a fraction outside (0, 1), and where
+    `check_sources_latents` raises it.
     """
     check_choice("protocol", protocol, ("paper", "code"))
     check_fractions(held_out=held_out)
@@ -152,6 +152,8 @@ def explicitness_score(
     inputs = tuple(standardised(latents[train], latents[rest]))
     jobs = (delayed(source_areas)((inputs[0], s[train]), (inputs[1], s[rest]), protocol) for s in sources.T)
     areas = Parallel(n_jobs=-1, prefer="threads")(jobs)
+    if all(np.isnan(of).all() for of in areas):
+        raise ValueError("sources have no value that occurs on both sides of the split: needed are values that recur.")
     return float(np.nanmean(np.concatenate(areas) if protocol == "paper" else [np.nanmean(a) for a in areas]))
 
 # %% ../../nbs/scores/08_predictability.ipynb #d7619ae2

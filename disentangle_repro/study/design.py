@@ -18,6 +18,7 @@ from ..core.engine import executor
 from ..core.files import need_checkout
 from ..core.run_spec import RunSpec
 from ..core.scale import SCALES
+from ..papers import PAPERS
 from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
@@ -157,6 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return take(store, given.take)
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
+    if given.pilot and given.pilot[0] not in PAPERS:
+        options.error(f"--pilot begins with {given.pilot[0]} but must with a paper, one of {', '.join(PAPERS)}")
     limit = asked_limit(given, RESERVED)
     with executor(given.engine) as pool:
         if given.pilot:

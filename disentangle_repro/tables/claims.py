@@ -68,9 +68,10 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_claims(paper: str) -> list[dict[str, Any]]:
-    "The claims of a paper, as `claims.yaml` has them."
+    "The claims of a paper, as `claims.yaml` has them; none without the file."
     folder = PAPERS[paper].folder if paper in PAPERS else None
-    claims = read_yaml((folder or paper_tables_folder()) / "claims.yaml")
+    path = (folder or paper_tables_folder()) / "claims.yaml"
+    claims = (read_yaml(path) or []) if path.exists() else []
     return [claim for claim in claims if claim["paper"] == paper]
 
 # %% ../../nbs/tables/04_claims.ipynb #c6210b93

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Found', 'GREY', 'VERDICT_LOOKS', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values',
-           'draw_row', 'draw_beside', 'Look', 'forest_limits', 'draw_difference', 'difference_text', 'name_contrast',
-           'plot_forest']
+           'Look', 'forest_limits', 'draw_difference', 'difference_text', 'name_contrast', 'plot_forest']
 
 # %% ../../nbs/tables/02_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -128,41 +127,6 @@ def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None
     axis.set_xticks(places, [f"{record['values'][place]:.2f}" for place in places], fontsize=7)
     axis.set(xlabel="value, in rising order", title=f"{dataset}, {MODEL_NAMES[model]}")
     axis.tick_params(length=0)
-    return figure
-
-# %% ../../nbs/tables/02_figures.ipynb #002307fa
-def draw_row(axis: Axes, row: int, cell: Any, by_seed: Sequence[float]) -> None:
-    "A model's printed number above ours, with intervals, arrows where these extend beyond the panel, and seeds."
-    for who, place, colour, marker in (("reported", row - 0.17, "0.45", "D"), ("ours", row + 0.17, "C0", "o")):
-        value, half = getattr(cell, who), np.nan_to_num(getattr(cell, f"{who}_ci95"))
-        axis.errorbar(value, place, xerr=half, fmt=marker, color=colour, markersize=4, linewidth=1.2)
-        for end, outside, arrow in ((0, value - half < 0, "<"), (1, value + half > 1, ">")):
-            if outside:
-                axis.plot(end, place, arrow, color=colour, markersize=4, clip_on=False)
-    axis.plot(by_seed, [row + 0.17] * len(by_seed), "|", color="C0", markersize=7)
-
-
-def draw_beside(
-    cells: pd.DataFrame,  # of one data set, as of `table_cells`
-    metrics: Sequence[str],  # one panel per metric
-) -> Figure:
-    "Printed numbers and ours: a panel per metric, a row per model with numbers of ours."
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
-    models = list(dict.fromkeys(cells.dropna(subset="ours").model))
-    size = (2.6 * len(metrics), 1.2 + 0.34 * len(models))
-    figure, axes = plt.subplots(1, len(metrics), figsize=size, layout="constrained", sharey=True, squeeze=False)
-    for axis, metric in zip(axes[0], metrics, strict=True):
-        for cell in cells[(cells.metric == metric) & cells.ours.notna()].itertuples():
-            draw_row(axis, models.index(cell.model), cell, list(json.loads(cell.by_seed or "{}").values()))
-        axis.set(xlabel=METRIC_NAMES[metric], xlim=(0, 1), yticks=range(len(models)))
-        axis.set_yticklabels([MODEL_NAMES[model] for model in models])
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].invert_yaxis()
-    looks = {"printed": ("D", "0.45"), "ours, 95% interval": ("o", "C0"), "a seed": ("|", "C0")}
-    shown = [Line2D([], [], linestyle="", marker=marker, color=colour) for marker, colour in looks.values()]
-    figure.legend(shown, looks, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
     return figure
 
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a02

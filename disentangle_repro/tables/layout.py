@@ -29,18 +29,21 @@ from .references import Reference, reference_of, references
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'seed_scores',
-           'gate_scores', 'table_cells', 'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind',
-           'devices', 'device_kinds', 'number', 'overlap_best', 'separated_best', 'not_told_from_best', 'lay_out',
-           'limit_rows', 'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note',
-           'write_frame', 'write_table', 'page']
+__all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'gate_scores',
+           'table_cells', 'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind', 'devices',
+           'device_kinds', 'number', 'overlap_best', 'separated_best', 'not_told_from_best', 'lay_out', 'limit_rows',
+           'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'write_frame',
+           'write_table', 'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
     "The paper's printed numbers: table, model, dataset, metric, value, ci95."
     folder = PAPERS[paper].folder if paper in PAPERS else None
     path = folder / "reported.csv" if folder else paper_tables_folder() / "reported" / f"{paper}.csv"
-    return pd.read_csv(path, dtype={"table": str, "value": float, "ci95": float})
+    kinds = {"table": str, "model": str, "dataset": str, "metric": str, "value": float, "ci95": float}
+    if folder and not path.exists():  # of a paper of one's own, where it is optional
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    return pd.read_csv(path, dtype=kinds)
 
 # %% ../../nbs/tables/01_layout.ipynb #6da0144d
 def printed_as(paper: str) -> Mapping[str, str]:  # our data set -> the printed one
@@ -87,10 +90,6 @@ def scores_by_seed(
     complete = [seed for seed in seeds if all((seed, dataset) in scores for dataset in datasets)]
     return {seed: float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete}
 
-
-def seed_scores(runs: Sequence[dict[str, Any]], datasets: Sequence[str], metric: str) -> list[float]:
-    "A metric's mean over data sets, one value per seed that has all of them."
-    return list(scores_by_seed(runs, datasets, metric).values())
 
 # %% ../../nbs/tables/01_layout.ipynb #b82a51b9
 def gate_scores(runs: Sequence[dict[str, Any]], metrics: Iterable[str]) -> str:  # JSON; empty for no such scores

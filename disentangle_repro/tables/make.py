@@ -159,7 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(str(error))
     options = parser().parse_args(arguments)
     try:
-        papers, request, limit = asked_papers(options), asked_request(options), asked_limit(options, RESERVED)
+        papers, request = asked_papers(options, parser()), asked_request(options, parser())
+        limit = asked_limit(options, RESERVED)
         if is_study(options):
             lay_out_study(papers, request)
             return 0

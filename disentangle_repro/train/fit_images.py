@@ -59,6 +59,8 @@ def as_images(
         has, how = f"{str(dtype)[6:]} {tuple(images.shape)}", converted_by(dtype, images.shape)
         needed = "uint8 (n, height, width, channels), of 1 or 3 channels"
         raise ValueError(f"images is {has} but must be {needed}{how}.")
+    if not len(images):
+        raise ValueError("images has no image: needed is at least one.")
     return images.to(device)
 
 # %% ../../nbs/train/08_fit_images.ipynb #e863420f

@@ -22,7 +22,7 @@ from ..core.errors import check_choice
 
 # %% auto #0
 __all__ = ['PRECISIONS', 'PRODUCTS', 'ROUNDED', 'to_float32', 'processor_flags', 'multiplies_bfloat16', 'rounded',
-           'RoundedProducts', 'RoundedResults', 'in_bfloat16', 'outermost', 'networks_in', 'pick_precision']
+           'RoundedProducts', 'RoundedResults', 'in_bfloat16', 'outermost', 'networks_in']
 
 # %% ../../nbs/train/06_precision.ipynb #f7d27600
 PRECISIONS = ("fp32", "bf16")
@@ -128,10 +128,3 @@ def networks_in(precision: str, model: Autoencoder) -> Iterator[None]:
             vars(network).pop("forward", None)
             if former is not None:
                 network.forward = former
-
-# %% ../../nbs/train/06_precision.ipynb #6b392534
-def pick_precision(precision: str, device: torch.device | str) -> str:  # one of `PRECISIONS`
-    "The precision asked for; for \"auto\" bf16 where the device multiplies it, else fp32. `ValueError` for any other."
-    if check_choice("precision", precision, (*PRECISIONS, "auto")) != "auto":
-        return precision
-    return "bf16" if multiplies_bfloat16(device) else "fp32"

@@ -20,8 +20,8 @@ from ..core.device import float32_products, float32_products_in, make_generator
 from .loop import CudaGraphStep, Training, draw_batch
 
 # %% auto #0
-__all__ = ['KINDS', 'M_TRIM_THRESHOLD', 'M_MMAP_MAX', 'step_operations', 'elapsed', 'call_seconds', 'matmul_rates', 'step_speed',
-           'step_parts', 'keep_freed_memory']
+__all__ = ['M_TRIM_THRESHOLD', 'M_MMAP_MAX', 'step_operations', 'elapsed', 'call_seconds', 'matmul_rates', 'step_speed',
+           'keep_freed_memory']
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
 @torch.no_grad()
@@ -84,32 +84,6 @@ def step_speed(training: Training, n: int = 20) -> dict[str, float]:  # `millise
         "images_per_second": training.batch_size / seconds,
         "gflops": 1e-9 * step_operations(training) / seconds,
     }
-
-# %% ../../nbs/train/04_speed.ipynb #99ea2ad6
-KINDS = {  # the first that occurs in an operation's name
-    "convolution_backward": "convolutions, backward",
-    "convolution": "convolutions, forward",
-    "group_norm_backward": "normalisation, backward",
-    "group_norm": "normalisation, forward",
-    "leaky_relu": "rectifiers",
-    "gelu": "rectifiers",
-    "copy_": "copies",
-    "mm": "dense layers",
-    "adamw": "optimiser",
-}
-
-
-def step_parts(training: Training, n: int = 5) -> dict[str, float]:  # milliseconds of an update, by kind of operation
-    "What `n` updates spent on a CPU, by `KINDS` and `the rest`."
-    training.update()
-    with profile(activities=[ProfilerActivity.CPU]) as seen:
-        for _ in range(n):
-            training.update()
-    parts = dict.fromkeys([*KINDS.values(), "the rest"], 0.0)
-    for operation in seen.key_averages():
-        kind = next((kind for name, kind in KINDS.items() if name in operation.key), "the rest")
-        parts[kind] += operation.self_cpu_time_total / 1e3 / n
-    return parts
 
 # %% ../../nbs/train/04_speed.ipynb #6dae4b8a
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # glibc's names (malloc.h)

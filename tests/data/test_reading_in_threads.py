@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from disentangle_repro.core.device import fixed_threads
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import hdf5
-from disentangle_repro.data.hdf5 import OnDisk, read_rows, torch_threads
+from disentangle_repro.data.hdf5 import OnDisk, read_rows
 
 IMAGES = np.random.default_rng(0).integers(256, size=(50, 8, 8, 3), dtype="uint8")
 KINDS = {
@@ -34,7 +35,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_are_those_of_the_file_in_any_order(path, name, threads):
     rows = np.array([49, 3, 3, 17, 0, 48, 16, 15])
-    with h5py.File(path) as file, torch_threads(threads):
+    with h5py.File(path) as file, fixed_threads(threads):
         assert np.array_equal(read_rows(file[name], rows), IMAGES[rows])
         assert np.array_equal(read_rows(file[name], np.arange(50)), IMAGES)
         assert read_rows(file[name], rows[:0]).shape == (0, 8, 8, 3)
@@ -50,7 +51,7 @@ def test_chunks_are_unpacked_side_by_side(path, monkeypatch):
         return unpack(stored)
 
     monkeypatch.setattr(hdf5.zlib, "decompress", unpack_together)
-    with torch_threads(4):
+    with fixed_threads(4):
         assert OnDisk(path, "gzip")[torch.arange(50)].equal(torch.from_numpy(IMAGES))
     assert len(by) == 4
 

@@ -17,7 +17,7 @@ SMOKE = Request(SCALES["smoke"])
 
 
 def asked(*options: str) -> Request:
-    return asked_request(parser().parse_args(["--scale", "smoke", *options]))
+    return asked_request(parser().parse_args(["--scale", "smoke", *options]), parser())
 
 
 def test_it_is_in_the_record_and_the_name_and_the_note(tmp_path, monkeypatch):

@@ -58,7 +58,7 @@ def test_saved_are_operations_of_the_decoder_and_not_slots(monkeypatch, name):
 def test_the_contrast_is_a_mean_over_64_images_at_every_scale_with_numbers(monkeypatch, scale, expected):
     seen = []
     monkeypatch.setattr(chapter, "compositional_contrast", lambda decoder, slots: seen.append(len(slots)) or 0.0)
-    monkeypatch.setattr(chapter, "slots_all", lambda *_, **__: torch.zeros(100, 5, 16))
+    monkeypatch.setattr(chapter, "encode_all", lambda *_, **__: torch.zeros(100, 5, 16))
     for name in ("reconstruction_scores", "relevance_scores", "truth_scores"):
         monkeypatch.setattr(chapter, name, lambda *_, **__: {})
     few = held_out_scenes("sprites", "rendered", 2, torch.device("cpu"))

@@ -169,19 +169,16 @@ def test_only_what_is_known_is_trained(precision):
         new_training("grid", "ae", precision)
 
 
-def test_auto_looks_at_the_processor(tmp_path, monkeypatch):
+def test_bf16_needs_a_processor_that_multiplies_it(tmp_path, monkeypatch):
     cpuinfo = tmp_path / "cpuinfo"
-    cases = {"fpu avx512f avx512_bf16 x": "bf16", "fpu amx_bf16 amx_tile": "bf16", "fpu avx512f avx2": "fp32"}
+    cases = {"fpu avx512f avx512_bf16 x": True, "fpu amx_bf16 amx_tile": True, "fpu avx512f avx2": False}
     flags = chapter.processor_flags
     for line, expected in cases.items():
         cpuinfo.write_text(f"processor\t: 0\nvmx flags\t: amx_bf16\nflags\t\t: {line}\n")
         monkeypatch.setattr(chapter, "processor_flags", lambda: flags.__wrapped__(cpuinfo))
-        assert chapter.pick_precision("auto", "cpu") == expected
-        assert chapter.pick_precision("fp32", "cpu") == "fp32" and chapter.pick_precision("bf16", "cpu") == "bf16"
+        assert chapter.multiplies_bfloat16("cpu") == expected
     cpuinfo.write_text("processor\t: 0\nFeatures\t: fp asimd bf16\n")
-    assert chapter.pick_precision("auto", "cpu") == "fp32"
-    with pytest.raises(ValueError, match="'auto'"):
-        chapter.pick_precision("half", "cpu")
+    assert not chapter.multiplies_bfloat16("cpu")
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux")
