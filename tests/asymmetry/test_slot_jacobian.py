@@ -131,6 +131,7 @@ def test_what_is_refused():
         (lambda: sj.jis(worse), r"jacobian\[1, 2, 0, 3\] is nan"),
         (lambda: sj.j_ari(jacobian, masks.float()), "masks holds torch.float32"),
         (lambda: sj.j_ari(jacobian, masks[:1]), r"masks has shape \(1, 4, 4\)"),
+        (lambda: sj.j_ari(0 * jacobian, masks), "jacobian is 0 in every pixel that counts"),
         (lambda: sj.jis(jacobian, masks), "foreground holds torch.int32"),
         (lambda: sj.slot_jacobian(lambda s: s, torch.ones(2, 3, 0)), r"slots has shape \(2, 3, 0\)"),
         (

@@ -128,6 +128,14 @@ def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
         assert do_runs(specs(5), store, pool, finish) == {}
 
 
+def test_an_interruption_begins_nothing_that_is_queued():
+    with pytest.raises(KeyboardInterrupt), executor("local", 1) as pool:
+        futures = [pool.submit(time.sleep, 0.2) for _ in range(5)]
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+    assert sum(future.cancelled() for future in futures) == 4 and not futures[0].cancelled()
+
+
 def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match="'tcp://127.0.0.1:9'.*no Dask scheduler answers"):

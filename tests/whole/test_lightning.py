@@ -51,7 +51,7 @@ def test_its_updates_are_those_of_a_plain_loop(name, images):
         optimizer.param_groups[0]["weight_decay"] = theirs.decay_share(done) * RATES["weight_decay"]
         step = steps[update % len(steps)]
         optimizer.zero_grad()
-        loss, _ = step.loss(batch)
+        loss, _ = step.loss(batch, make_generator(int(torch.randint(2**62, ()))))
         loss.backward(inputs=step.parameters)
         optimizer.step()
     assert trainer.global_step == 6 and float(trainer.callback_metrics["loss"]) == pytest.approx(loss.item(), rel=1e-5)
@@ -63,3 +63,17 @@ def test_its_updates_are_those_of_a_plain_loop(name, images):
 def test_a_model_of_pairs_is_refused():
     with pytest.raises(ValueError, match="trained on pairs of images: use disentangle_repro.train.fit_images"):
         LightningAutoencoder(create_model("ada_gvae", **SMALL))
+
+
+@needs_lightning
+def test_each_step_has_its_own_noise(images):
+    seen, model = [], create_model("sa", dataset="sprites", dim=8, width=0.1)
+    (step,) = model.steps()
+
+    def loss(batch, noise):
+        seen.append(noise.initial_seed())
+        return step.loss(batch, noise)
+
+    model.steps = lambda: [step._replace(loss=loss)]
+    trained(model, images, max_steps=3)
+    assert len(set(seen)) == 3, "initial slots are drawn in training"
