@@ -81,7 +81,7 @@ def test_a_number_is_judged_by_both_of_its_limits(ends, word):
 def test_readme_has_the_kept_chance_of_smcc():
     "And the chapters that README links to."
     text = (ROOT / "README.md").read_text()
-    said = re.search(r"an SMCC of (\S+ ± \S+), and the procedure whose (\S+) is printed gives (\S+) on", text)
+    said = re.search(r"(\S+ ± \S+) on unrelated sets; the procedure whose (\S+) is printed gives (\S+) on", text)
     chance = KEPT["chance of SMCC"]
     assert said[1] == free.spread_in_words(chance["unrelated"]) and said[3] == f"{chance['untrained']['mean']:.2f}"
     printed = free.printed_numbers("psa").query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
