@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..core.errors import check_choice
 from .residual import DoublingConvolution
-from .style import IMAGE_SIZE, dense_layers, scaled
+from .style import IMAGE_SIZE, check_images, dense_layers, scaled
 
 # %% auto #0
 __all__ = ['PREACTIVATION_VARIANTS', 'WIDTHS', 'DENSE', 'SHRINKAGE', 'ONE', 'THREE', 'PreactivationVariant', 'start_map',
@@ -130,7 +130,7 @@ class PreactivationEncoder(nn.Module):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         n, n2, n4 = (scaled(c, width) for c in WIDTHS)
-        self.image_size = image_size
+        self.image_size, self.channels = image_size, channels
         self.first = THREE(channels, n)
         self.stages = nn.Sequential(
             EncoderBlock(n, n, variant),
@@ -147,9 +147,7 @@ class PreactivationEncoder(nn.Module):
         prepare(self, variant)
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b encoded"]:
-        (height, width), size = images.shape[2:], self.image_size
-        if (height, width) != (size, size):
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        check_images(images, self.channels, self.image_size)
         return self.head(self.stages(self.first(images - 0.5)))
 
 # %% ../../nbs/nets/04_preactivation.ipynb #146fe20c

@@ -19,6 +19,7 @@ from disentangle_repro.nets.style import (
     IMAGE_SIZE,
     NET_VARIANTS,
     SMALLEST_MAP,
+    check_images,
     conditional_instance_norm,
     halvings,
     scaled,
@@ -103,13 +104,11 @@ class ResidualEncoder(nn.Module):
         widths = [scaled(c, width) for c in ENCODER_WIDTHS[-halvings(image_size) - 1 :]]
         first, *others = pairwise(widths)
         self.stages = nn.Sequential(encoder_stage(channels, *first), *(encoder_stage(i, i, o) for i, o in others))
-        self.image_size, hidden = image_size, widths[-1]
+        self.image_size, self.channels, hidden = image_size, channels, widths[-1]
         self.head = nn.Sequential(normed_dense(hidden, hidden), nn.Linear(hidden, n_latents))
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b latents"]:
-        (height, width), size = images.shape[2:], self.image_size
-        if (height, width) != (size, size):
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        check_images(images, self.channels, self.image_size)
         return self.head(self.stages(2 * images - 1).mean((2, 3)))
 
 # %% ../../nbs/nets/02_residual.ipynb #6d5cc2f6

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..core.errors import check_choice
 from .attention import Transformer, dense
-from .style import TransposedConvolution, scaled
+from .style import TransposedConvolution, check_images, scaled
 
 # %% auto #0
 __all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
@@ -125,7 +125,7 @@ class SlotEncoder(nn.Module):
         super().__init__()
         strides = strides or default_strides(image_size)
         filters = filters or [*[scaled(CHANNELS, width)] * (len(strides) - 1), CHANNELS]
-        self.image_size, shrinkage = image_size, math.prod(strides)
+        self.image_size, self.channels, shrinkage = image_size, channels, math.prod(strides)
         if image_size % shrinkage:
             raise ValueError(f"image_size is {image_size} but must be a multiple of {shrinkage} for these strides.")
         self.coordinates = from_rgb(chroma, channels)
@@ -139,9 +139,7 @@ class SlotEncoder(nn.Module):
         self.head = nn.Sequential(norm, *dense(wide, hidden or wide, dim, rectifier=rectifier))
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b positions dim"]:
-        (height, width), size = images.shape[2:], self.image_size
-        if (height, width) != (size, size):
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        check_images(images, self.channels, self.image_size)
         features = self.position(self.convolutions(self.coordinates(images)))
         return self.head(features.flatten(2).mT)
 

@@ -17,7 +17,7 @@ from ..core.errors import check_choice
 
 # %% auto #0
 __all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE', 'to_network', 'from_network', 'NetVariant',
-           'halvings', 'scaled', 'EncoderLayer', 'encoder_block', 'dense_layers', 'ImageEncoder',
+           'halvings', 'scaled', 'EncoderLayer', 'encoder_block', 'dense_layers', 'check_images', 'ImageEncoder',
            'conditional_instance_norm', 'AdaptiveInstanceNorm', 'TransposedConvolution', 'StyleLayer', 'StyleDecoder']
 
 # %% ../../nbs/nets/01_style.ipynb #056be6a5
@@ -117,6 +117,15 @@ def dense_layers(inputs: int, hidden: int, outputs: int | None = None) -> nn.Seq
     layers = [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
     return nn.Sequential(*layers, *([] if outputs is None else [nn.Linear(hidden, outputs)]))
 
+# %% ../../nbs/nets/01_style.ipynb #aaf87085
+def check_images(images: Float[Tensor, "b c h w"], channels: int, size: int) -> None:
+    "`ValueError` for images of another size, or with another number of channels, than an encoder takes."
+    if images.shape[2:] != (size, size):
+        height, width = images.shape[2:]
+        raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+    if images.shape[1] != channels:
+        raise ValueError(f"images are of {images.shape[1]} channels but the encoder takes {channels}.")
+
 # %% ../../nbs/nets/01_style.ipynb #a69a6bcc
 class ImageEncoder(nn.Module):
     "Images to latents (qlae, appendix C.3): `ValueError` for an image size other than 16, 32 and 64."
@@ -138,11 +147,7 @@ class ImageEncoder(nn.Module):
         self.head = dense_layers(widths[-1] * SMALLEST_MAP**2, scaled(HIDDEN, width), n_latents)
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b latents"]:
-        (height, width), size = images.shape[2:], self.image_size
-        if (height, width) != (size, size):
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
-        if (channels := images.shape[1]) != self.channels:
-            raise ValueError(f"images are of {channels} channels but the encoder takes {self.channels}.")
+        check_images(images, self.channels, self.image_size)
         return self.head(self.blocks(images).flatten(1))
 
 # %% ../../nbs/nets/01_style.ipynb #975f08d4

@@ -32,7 +32,7 @@ from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
 from ..nets.slots import BROADCAST_MAP, PositionEmbedding, SlotImages, composed
-from ..nets.style import scaled, to_network
+from ..nets.style import check_images, scaled, to_network
 from .mixture import LocalMixture, Statistics, log_responsibilities, statistics
 from .probabilistic_slot_attention import MixtureSlots
 
@@ -98,15 +98,14 @@ class ReleasedEncoder(nn.Module):
         self.convolutions = nn.Sequential(*layers, *block(dim, dim))
         without_biases(self.convolutions)
         divide_weights([layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)][1:])
-        side, self.placed, self.image_size = image_size // math.prod(pools), placed, image_size
+        side, self.placed = image_size // math.prod(pools), placed
+        self.image_size, self.channels = image_size, channels
         if placed:
             self.position = PositionEmbedding(dim, (side, side))
             self.head = nn.Sequential(nn.LayerNorm((side**2, dim)), *dense(dim, dim, dim, rectifier=nn.ReLU), nn.ReLU())
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b positions dim"]:
-        (height, width), size = images.shape[2:], self.image_size
-        if (height, width) != (size, size):
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        check_images(images, self.channels, self.image_size)
         features = self.convolutions(2 * images - 1)
         return self.head(self.position(features).flatten(2).mT) if self.placed else features.flatten(2).mT
 
