@@ -121,7 +121,9 @@ def rests_upon(claim: dict[str, Any], numbers: pd.DataFrame) -> str:
         return "from a measurement without training"
     cells = [(model, data) for model, data in zip(made.model, made.dataset, strict=True) if data != AGGREGATED]
     cells = cells or [(model, PAPERS[claim["paper"]].tables[0].run_on[0]) for model in made.model]
-    whole = max(paper_steps(claim["paper"], PAPERS[claim["paper"]].run_as(model), data) for model, data in set(cells))
+    paper = PAPERS[claim["paper"]]
+    run_on = {printed: own for own, printed in paper.printed_as.items()}
+    whole = max(paper_steps(paper.key, paper.run_as(model), run_on.get(data, data)) for model, data in set(cells))
     steps = f"{from_to(made.updates)} of " * bool(made.updates.min() < whole) + f"the paper's {whole:,} steps"
     seeds, scale = from_to(made.seeds), made.scale.iloc[0]
     many = "seed" if seeds == "1" else "seeds"

@@ -373,6 +373,12 @@ def test_a_paper_whose_models_the_study_does_not_tune_is_not_said_to_be_tuned():
     assert ledger.tuned("qlae", ["qlae", "ae"], "study") == "rivals tuned over 3 or 4 values"
 
 
+def test_steps_are_those_of_the_data_set_that_stands_for_a_printed_one():
+    claim = next(of for of in claims.read_claims("psa") if of["id"] == "psa-3")
+    ours = numbers({("sa_noa", "clevr", "smcc"): 0.5}, seeds=4).assign(updates=20_000, scale="study", gate=GATE)
+    assert ledger.rests_upon(claim, ours).startswith("at 20,000 of the paper's 500,000 steps")
+
+
 def test_a_claim_that_is_not_run_rests_on_nothing_though_one_of_its_models_is_trained():
     values = {("tripod", "shapes3d", m): 0.8 for m in ("infom", "d", "infoe", "i", "c")}
     book = ledger.ledger("tripod", numbers(values, seeds=1).assign(updates=30_000, scale="study", gate=GATE))
