@@ -24,7 +24,7 @@ from disentangle_repro.scores.mutual_information import (
     nmi_matrix,
     source_entropy,
 )
-from .segmentation import adjusted_rand, ari, contingency, fg_ari, mbo
+from .segmentation import adjusted_rand, ari, contingency, fg_ari, mbo, pairs
 
 # %% auto #0
 __all__ = ['random_importance', 'one_hot_rows']
