@@ -32,7 +32,7 @@ from ..train.store import Store
 # %% auto #0
 __all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'HELD', 'OUT_OF_TIME', 'WholeFiles', 'execute', 'notebook_of_run',
            'execute_run', 'set_damaged_aside', 'Limit', 'limit_of', 'Made', 'made', 'kind', 'pace', 'seconds_left',
-           'finishable_first', 'may_begin', 'last_line', 'done', 'attempt', 'outcome', 'do_runs', 'what_is_left']
+           'finishable_first', 'may_begin', 'done', 'attempt', 'outcome', 'do_runs', 'what_is_left']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -194,11 +194,6 @@ Do = Callable[..., None]  # of a specification and a store; where there is a dea
 HELD, OUT_OF_TIME = "held by another process", "out of time"
 
 
-def last_line(error: BaseException) -> str:
-    "The last line of an error's text; its type where it has none."
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
-
-
 def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, `OUT_OF_TIME`, or what went wrong
     "Do a run, and note its failure in the store if there is room for a note."
     try:
@@ -207,7 +202,7 @@ def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, `OUT_OF_TIME`,
         store.clear_failure(spec)
         return OUT_OF_TIME
     except Exception as error:  # whatever a notebook may raise
-        problem = last_line(error)
+        problem = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         with suppress(OSError):
             store.fail(spec, problem)
         return problem
@@ -241,7 +236,7 @@ def outcome(future: Future[str], spec: RunSpec, store: Store) -> str:
         problem = "the Dask scheduler was lost. Finished runs are kept: give the same command again."
         raise ConnectionError(problem) from error
     except Exception as error:  # of Dask: the run took its workers with it
-        problem = f"{type(error).__name__}: {last_line(error)}"
+        problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         with suppress(OSError):
             store.fail(spec, problem)
         return problem
