@@ -66,13 +66,13 @@ def conditions_of_latents(spec: RunSpec) -> Conditions:
         "procedure": how | {"protocol": spec.protocol},
     }
 
-
+# %% ../../nbs/tables/12_references.ipynb #0c444f93
 def conditions_of_slots(spec: RunSpec) -> Conditions:
     "The conditions of scores of slots; only scenes have masks, and ours are rendered."
     of = {"samples": spec.part("scoring")["samples"], "image_size": spec.part("data")["image_size"]}
     return {"dataset": spec.dataset, "slots": spec.part("model")["n_slots"], **of}
 
-
+# %% ../../nbs/tables/12_references.ipynb #aa5029fc
 def conditions_of(spec: RunSpec) -> Conditions | None:
     "The conditions of a run's chance and ceiling; None for scale smoke, unknown sources and scenes of others."
     if spec.scale == "smoke":
@@ -81,7 +81,7 @@ def conditions_of(spec: RunSpec) -> Conditions | None:
         return conditions_of_latents(spec) if spec.dataset in GRIDS else None
     return conditions_of_slots(spec) if spec.source == "rendered" and spec.part("model").get("n_slots") else None
 
-
+# %% ../../nbs/tables/12_references.ipynb #00f29857
 def key_of(conditions: Conditions) -> str:
     "Equal conditions have equal keys."
     return json.dumps(conditions, sort_keys=True)
@@ -98,7 +98,7 @@ def kind_in_words(conditions: Conditions) -> str:
 # %% ../../nbs/tables/12_references.ipynb #18b7cfa6
 SEEDS = (0, 1, 2)
 
-
+# %% ../../nbs/tables/12_references.ipynb #2a2b37eb
 def segmented(labels: Integer[Tensor, "n height width"], data: Dataset, slots: int) -> dict[str, float]:
     "`fg_ari`, `j_ari` and `jis` of slots that each paint the pixels with their label, and no other."
     painted = one_hot(labels, slots).movedim(3, 1).float()
@@ -106,7 +106,7 @@ def segmented(labels: Integer[Tensor, "n height width"], data: Dataset, slots: i
     scores = {"fg_ari": fg_ari(data.masks, labels, background), "j_ari": j_ari(painted, data.masks, background)}
     return scores | {"jis": jis(painted, data.masks >= data.background_segments)}
 
-
+# %% ../../nbs/tables/12_references.ipynb #a3f314cb
 def measured_slots(conditions: Conditions, seed: int) -> dict[str, dict[str, float]]:  # "ceiling" and "chance"
     "Scores of exact slots and of slots that paint the same regions in all scenes."
     where = {name: conditions[name] for name in ("samples", "image_size")}
@@ -116,7 +116,7 @@ def measured_slots(conditions: Conditions, seed: int) -> dict[str, dict[str, flo
     made = {"ceiling": (exact, int(exact.max()) + 1), "chance": (same, conditions["slots"])}
     return {name: segmented(labels, data, slots) for name, (labels, slots) in made.items()}
 
-
+# %% ../../nbs/tables/12_references.ipynb #f0ebba7b
 def measured(conditions: Conditions, seed: int) -> dict[str, dict[str, float]]:  # "ceiling" and "chance"
     "Each score of perfect and of unrelated latents or slots under some conditions."
     if "slots" in conditions:
