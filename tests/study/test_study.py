@@ -54,9 +54,9 @@ def test_of_a_pair_each_weight_is_tried_one_place_lower():
 
 
 def test_a_shortened_training_keeps_the_dose_and_a_tuned_decay_is_what_was_tuned(tmp_path):
-    first, further = [of for of in BLOCKS if (of.paper, of.dataset) == ("qlae", "shapes3d")][:2]
-    tuning, counted = trainings(first, store_in(tmp_path))
-    counted = counted + trainings(further, store_in(tmp_path))[1]
+    blocks = [block for block in BLOCKS if (block.paper, block.dataset) == ("qlae", "shapes3d")][:3]
+    tuning = trainings(blocks[0], store_in(tmp_path))[0]
+    counted = [spec for block in blocks for spec in trainings(block, store_in(tmp_path))[1]]
     decays = {spec.model: spec.part("optimizer")["weight_decay"] for spec in counted}
     assert decays == {"ae": 0.004, "qlae": 0.4, "qlae_no_weight_decay": 0.0, "vqvae": 0.0}
     tried = sorted(spec.part("optimizer")["weight_decay"] for spec in tuning if spec.model == "qlae")
