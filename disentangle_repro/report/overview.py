@@ -59,7 +59,7 @@ from ..tables.without_training import Decided, decided
 __all__ = ['MEANINGS', 'OPEN', 'NOTHING_THERE', 'judged_cells', 'as_claims_name', 'judged_numbers', 'with_sweeps', 'is_vignette',
            'margin', 'judge_vignette', 'Judgement', 'most_seeds', 'counting', 'in_short', 'judge_ours', 'word_cell',
            'counts', 'page_of', 'verdict_cells', 'scale_of', 'claim_row', 'primary_numbers', 'primary_rows', 'forest',
-           'ledger_rows', 'counted', 'wrong_runs', 'has_study', 'links_to_tables', 'write_overview']
+           'ledger_rows', 'counted', 'wrong_runs', 'links_to_tables', 'write_overview']
 
 # %% ../../nbs/report/02_overview.ipynb #4648d0e5
 def judged_cells(basis: Basis, found: Survey) -> pd.DataFrame:
@@ -278,11 +278,6 @@ def wrong_runs(found: Survey) -> list[tuple[str, str, str]]:  # run, state, erro
     return [(run.id, run.state, error.replace(here, "")) for run, error in zip(runs, errors, strict=True)]
 
 # %% ../../nbs/report/02_overview.ipynb #10585f5a
-def has_study(found: Survey) -> bool:
-    "Whether runs of the study, or of a larger scale, exist."
-    return bool({"study", "short", "paper"} & {basis.scale for basis in found.bases})
-
-
 def links_to_tables(found: Survey) -> dict[str, list[tuple[str, str, bool]]]:
     "By paper, the page of each table, its name, and whether it contains a number of ours."
     name = "{0}: {1.title}".format
@@ -306,7 +301,6 @@ def write_overview(
     claims, chosen = ledger_rows(found, checks), primary_numbers(found)
     return write_page(
         site, "index.html", "overview.html", "What reproduced?",
-        first_study=any(basis.scale == "cpu" for basis in found.bases) and not has_study(found),
         n_done=sum(run.state == "done" for run in found.seen.found.values()),
         primaries=primary_rows(chosen), forest=forest(chosen), claims=claims, counted=counted(claims),
         total=counts([row["ours"]["word"] for row in claims]), of_printed=counted(claims, "printed"),

@@ -539,7 +539,7 @@ def judge_at_most(claim: dict[str, Any], numbers: pd.DataFrame) -> Verdict:
     why = "; ".join(f"{metric_name(n.metric)}: {with_interval(n)} (at most {claim['most']:g})" for n in ours)
     verdict, known = judge_side(ours, "<", claim["most"], why), claim.get("by_construction", -math.inf)
     if verdict.word == CONTRADICTED and known > claim["most"]:
-        return Verdict(UNDECIDED, f"{why}; where the claim holds by construction: {known:g}")
+        return Verdict(UNDECIDED, f"{why}; where the claim holds by construction: {known:.2f}")
     return verdict
 
 

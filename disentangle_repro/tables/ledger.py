@@ -47,7 +47,7 @@ from disentangle_repro.tables.claims import (
 )
 from .layout import footnote, page, write_frame
 from .verdicts import NOT_RUN, hierarchical_probabilities
-from .without_training import Decided
+from .without_training import Decided, where_it_holds
 
 # %% auto #0
 __all__ = ['COMPARING', 'LOST', 'WHY_NOT', 'PRIMARY', 'at_hand', 'how_sure', 'paper_steps', 'tuned', 'used_numbers', 'rests_upon',
@@ -141,6 +141,7 @@ def ledger(
     "Every claim of a paper with two verdicts."
     rows, printed = {}, printed_numbers(paper)
     for claim in read_claims(paper):
+        claim |= where_it_holds(claim["id"])
         row = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}", "role": role_of(claim)}
         ours, rests_on = (decided or {}).get(claim["id"]) or judged(claim, measured)
         both = (

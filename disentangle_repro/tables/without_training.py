@@ -20,8 +20,8 @@ from .verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 
 # %% auto #0
 __all__ = ['Interval', 'RECORD', 'Number', 'number_of', 'word_of', 'mean_over', 'exactly', 'words', 'claim_of', 'measurement',
-           'without_training', 'limit_in_words', 'in_words', 'Decided', 'decided', 'spread_in_words', 'named',
-           'chance_note']
+           'without_training', 'limit_in_words', 'in_words', 'Decided', 'decided', 'where_it_holds', 'spread_in_words',
+           'named', 'chance_note']
 
 # %% ../../nbs/tables/13_without_training.ipynb #2c894d6e
 Interval = tuple[float, float]
@@ -131,6 +131,14 @@ def decided(kept: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, De
                 Verdict(word, "; ".join(map(in_words, numbers)), part), f"without training ({of['on']})"
             )
     return found
+
+# %% ../../nbs/tables/13_without_training.ipynb #4453947a
+def where_it_holds(
+    claim: str, kept: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, float]:  # `by_construction`, or nothing
+    "The measured number of a case for which a claim holds by construction."
+    found = (without_training() if kept is None else kept).get(claim, {})
+    return {name: found[name] for name in ("by_construction",) if name in found}
 
 # %% ../../nbs/tables/13_without_training.ipynb #5c956f1d
 def spread_in_words(of: Mapping[str, Any]) -> str:
