@@ -12,7 +12,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import shorten

@@ -25,9 +25,9 @@ from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
 __all__ = ['Decoder', 'SHORTCUTS', 'image_of', 'sum_over_directions', 'slot_derivatives', 'forward_jacobian', 'sheet_slope',
-           'broadcast_jacobian', 'keys_and_values', 'pixel_colours', 'pixel_jacobian', 'transformer_jacobian',
-           'slot_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis', 'to_foreground', 'scene_decoder',
-           'true_jacobian', 'plot_slot_jacobians', 'shared_pixels']
+           'broadcast_derivatives', 'broadcast_jacobian', 'keys_and_values', 'pixel_colours', 'pixel_jacobian',
+           'transformer_jacobian', 'slot_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis',
+           'to_foreground', 'scene_decoder', 'true_jacobian', 'plot_slot_jacobians', 'shared_pixels']
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
 Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with an `image`
@@ -83,18 +83,28 @@ def sheet_slope(mask, part, image, part_slope, alpha_slope):
     return mask * (part_slope + alpha_slope * (part - image))
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d659dad3
+def broadcast_derivatives(
+    decoder: SpatialBroadcastDecoder,
+    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
+    slots: Float[Tensor, "batch slots dims"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "batch slots *shape"]:
+    "As `slot_derivatives`, for a decoder that decodes each slot separately: one pass per dimension, for all slots."
+
+    def along(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots *shape"]:
+        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
+        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
+        masks, image = made.masks[:, :, None], made.image[:, None]
+        return size(sheet_slope(masks, made.parts, image, parts_slope, alpha_slope))
+
+    return sum_over_directions(along, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)
+
+
 def broadcast_jacobian(
     decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
 ) -> Float[Tensor, "batch slots height width"]:
     "Slot Jacobians of a decoder that decodes each slot separately."
-
-    def size(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots height width"]:
-        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
-        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
-        masks, image = made.masks[:, :, None], made.image[:, None]
-        return sheet_slope(masks, made.parts, image, parts_slope, alpha_slope).abs().sum(2)
-
-    return sum_over_directions(size, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)
+    return broadcast_derivatives(decoder, lambda slope: slope.abs().sum(2), slots, chunk)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #613cf71e
 def keys_and_values(decoder: TransformerDecoder, slot: Float[Tensor, "dims"]) -> list[Float[Tensor, "numbers"]]:

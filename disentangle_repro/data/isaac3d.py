@@ -34,7 +34,6 @@ from disentangle_repro.data.raycast import (
     cylinder,
     floor,
     nearest,
-    placed,
     sphere,
     towards,
     walls,

@@ -32,7 +32,7 @@ from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
 from disentangle_repro.data.hdf5 import (
-    Contents, OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
+    OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
 )
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D

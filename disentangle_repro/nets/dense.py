@@ -9,19 +9,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .attention import dense
 from .style import IMAGE_SIZE, scaled
 
 # %% auto #0
-__all__ = ['HIDDEN', 'smooth_layers', 'DenseEncoder', 'DenseDecoder']
+__all__ = ['HIDDEN', 'DenseEncoder', 'DenseDecoder']
 
 # %% ../../nbs/nets/05_dense.ipynb #1bad303b
 HIDDEN = 128
-
-
-def smooth_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    "Two dense layers with GELUs, and an affine one."
-    first, second = nn.Linear(inputs, hidden), nn.Linear(hidden, hidden)
-    return nn.Sequential(first, nn.GELU(), second, nn.GELU(), nn.Linear(hidden, outputs))
 
 
 class DenseEncoder(nn.Sequential):
@@ -36,7 +31,8 @@ class DenseEncoder(nn.Sequential):
         width: float = 1.0,  # multiplies the number of hidden units
         protocol: str = "paper",  # here the same network
     ):
-        super().__init__(nn.Flatten(), *smooth_layers(channels * image_size**2, scaled(HIDDEN, width), n_latents))
+        hidden = scaled(HIDDEN, width)
+        super().__init__(nn.Flatten(), *dense(channels * image_size**2, hidden, hidden, n_latents))
 
 # %% ../../nbs/nets/05_dense.ipynb #c103dd27
 class DenseDecoder(nn.Module):
@@ -52,7 +48,8 @@ class DenseDecoder(nn.Module):
         protocol: str = "paper",  # here the same network
     ):
         super().__init__()
-        self.layers = smooth_layers(n_latents, scaled(HIDDEN, width), channels * image_size**2)
+        hidden = scaled(HIDDEN, width)
+        self.layers = dense(n_latents, hidden, hidden, channels * image_size**2)
         self.shape = channels, image_size, image_size
 
     def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c size size"]:

@@ -90,10 +90,10 @@ CHANNELS = 64  # of convolutions
 FEATURE_MAP = 32  # rows and columns at which the encoder's convolutions stop halving
 
 
-def default_strides(image_size: int, layers: int = 4) -> tuple[int, ...]:
+def default_strides(image_size: int) -> tuple[int, ...]:
     "Strides that halve until the map is 32x32, and keep it then; at most one halving per layer."
     halvings = max(0, math.ceil(math.log2(image_size / FEATURE_MAP)))
-    return tuple(2 if number < halvings else 1 for number in range(layers))
+    return tuple(2 if number < halvings else 1 for number in range(4))
 
 # %% ../../nbs/nets/03_slots.ipynb #39c8a8c0
 LEAKY = partial(nn.LeakyReLU, inplace=True)  # of psa

@@ -20,11 +20,10 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
-from torch.func import jvp
 
-from ..asymmetry.slot_jacobian import sheet_slope, slot_derivatives, sum_over_directions
+from ..asymmetry.slot_jacobian import broadcast_derivatives, slot_derivatives
 from ..core.errors import check_choice
-from ..nets.slots import SpatialBroadcastDecoder, composed
+from ..nets.slots import SpatialBroadcastDecoder
 from disentangle_repro.psa.slot_alignment import (
     Slots,
     align,
@@ -45,7 +44,7 @@ from disentangle_repro.psa.slot_alignment import (
 # %% auto #0
 __all__ = ['MATCHINGS', 'PREDICTORS', 'Decoder', 'SlotAgreement', 'standardized', 'kernel_agreement', 'slot_agreement', 'smcc',
            'slot_r2', 'pseudo_values', 'interval_over_trainings', 'explained', 'own_over_other', 'sis',
-           'derivative_norms', 'broadcast_norms', 'pair_products', 'contrast', 'compositional_contrast']
+           'derivative_norms', 'pair_products', 'contrast', 'compositional_contrast']
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c7e93a62
 MATCHINGS = {"first": match_first, "alternating": match_alternating}
@@ -260,23 +259,8 @@ def derivative_norms(
 ) -> Float[Tensor, "batch slots numbers"]:
     "The norm of the derivative of each output with respect to each slot."
     if isinstance(decoder, SpatialBroadcastDecoder):
-        return broadcast_norms(decoder, slots, chunk)
+        return broadcast_derivatives(decoder, torch.square, slots, chunk).sqrt().flatten(2)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
-
-
-def broadcast_norms(
-    decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots numbers"]:
-    "The same for a decoder that decodes slots separately: one pass per dimension, for all slots at once."
-
-    def squares(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots channels height width"]:
-        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
-        made = composed(*sheets)
-        masks, image, alpha_slope = made.masks[:, :, None], made.image[:, None], slopes[1][:, :, None]
-        return sheet_slope(masks, made.parts, image, slopes[0], alpha_slope).square()
-
-    directions = torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device)
-    return sum_over_directions(squares, directions, chunk).sqrt().flatten(2)
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #a9b5d213
 def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, "batch numbers"]:

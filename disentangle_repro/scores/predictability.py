@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float, Num
 from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier

@@ -5,8 +5,7 @@
 # %% ../../nbs/tables/02_figures.ipynb #ad3ba59e
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 
 from ..data.load import GRIDS
 from ..metrics import plot_nmi
-from ..papers import METRIC_NAMES, MODEL_NAMES
+from ..papers import MODEL_NAMES
 from ..core.run_spec import RunSpec
 from .verdicts import CONTRADICTED, EQUIVALENT, NOT_REACHED, NOT_RUN, SUPPORTED, UNDECIDED
 from ..train.store import Store

@@ -5,7 +5,6 @@
 # %% ../../nbs/tripod/07_settings.ipynb #8dfe01ec
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
