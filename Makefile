@@ -5,7 +5,7 @@
 #               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=; DEVICE=h100
 #               estimates for that GPU, PROBE=1 tries every kind of run here, which takes minutes)
-# make minutes  one small task per paper, trained live in its room: each effect with its interval, under an hour on two cores
+# make minutes  one small task per paper, trained live in its room: each effect with its interval, five minutes on two cores
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
 # make crate    describe the kept results as an RO-Crate, for an archive (paper_tables/results/ro-crate-metadata.json)
@@ -74,11 +74,13 @@ tables: $(READY)
 plan: $(READY)
 	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
 
-# Two chapters at a time, a thread each; their executed copies are in build/minutes.
+# Two chapters at a time, a thread each; what they draw is in their executed copies.
 minutes: $(READY)
 	@mkdir -p build/minutes
+	@echo 'Five chapters; each prints its sentences when it has them, and is in build/minutes afterwards.'
 	@printf '%s\n' $(notdir $(patsubst %/,%,$(dir $(wildcard nbs/*/*_in_minutes.ipynb)))) | OMP_NUM_THREADS=1 xargs -P 2 -I ROOM \
-	    sh -c '$(BIN)/papermill --log-level ERROR --no-progress-bar --stdout-file - nbs/ROOM/*_in_minutes.ipynb build/minutes/ROOM.ipynb'
+	    sh -c '$(BIN)/papermill --log-level ERROR --no-progress-bar --stdout-file - nbs/ROOM/*_in_minutes.ipynb build/minutes/ROOM.ipynb \
+	    2> build/minutes/ROOM.log || { cat build/minutes/ROOM.log; exit 1; }'
 
 report: $(READY)
 	@$(BIN)/disentangle-repro report

@@ -5,6 +5,8 @@
 # %% ../../nbs/core/01_errors.ipynb #1334898c
 from __future__ import annotations
 
+import signal
+import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime']
+__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'until']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -79,4 +81,23 @@ def extra(name: str) -> Iterator[None]:  # of the extra, as `pip` takes it
 
 # %% ../../nbs/core/01_errors.ipynb #7c7e8016
 class OutOfTime(Exception):
-    "A training has stopped at its deadline, and its checkpoint is saved."
+    "A run has stopped at its deadline; what is saved of it is not done again."
+
+# %% ../../nbs/core/01_errors.ipynb #e32a9236
+@contextmanager
+def until(deadline: float | None) -> Iterator[None]:  # in seconds since 1970; None: no deadline
+    "What is done inside is interrupted at a deadline by `OutOfTime`; in the main thread, and not on Windows."
+
+    def stop(*_: object) -> None:
+        raise OutOfTime("the deadline has passed.")
+
+    if deadline is None or not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(deadline - time.time(), 1e-6))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE", help="of a pilot")
     options.add_argument("--seed", type=positive, default=PILOT_SEED, help=f"of a pilot; left out: {PILOT_SEED}")
     add_limit(options)
-    given, store, failures = options.parse_args(arguments), project_store(), {}
+    given, store, failures, pilots = options.parse_args(arguments), project_store(), {}, []
     set_damaged_aside(store)
     if given.take:
         return take(store, given.take)
@@ -165,9 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with executor(given.engine) as pool:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))
-            pilot = run_spec(*given.pilot, request, given.seed)
-            return 1 if do_runs([pilot], store, pool, execute_run, limit) else 0
-        for name, runs in stages(store):
+            pilots = [run_spec(*given.pilot, request, given.seed)]
+            failures = do_runs(pilots, store, pool, execute_run, limit)
+        for name, runs in () if given.pilot else stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
             tuned = after_tuning(runs, REQUEST, store) if name in [block.name for block in BLOCKS] else runs
             tqdm.write(f"{len(runs) - len(tuned)} of them skipped: their tuning is not complete" * (tuned != runs))
@@ -175,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 keep(spec, store)
             failures |= do_runs(tuned, store, pool, run_and_keep, limit)
     if limit is not None:
-        asked = once(spec for _, runs in stages(store) for spec in runs if spec.id not in failures)
+        runs = pilots or (spec for _, runs in stages(store) for spec in runs)
+        asked = once(spec for spec in runs if spec.id not in failures)
         tqdm.write(what_is_left(asked, store) or "All runs are done.")
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")

@@ -18,7 +18,7 @@ import small_scenes
 import torch
 from small_scenes import GREY, SMALL, SPOTS
 
-from disentangle_repro.core.errors import DataError
+from disentangle_repro.core.errors import DataError, OutOfTime, until
 from disentangle_repro.data import hdf5
 from disentangle_repro.data.hdf5 import OnDisk, read_images, read_rows, write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -517,6 +517,19 @@ def test_killed_drawing_is_resumed(tmp_path):
     contents = read_images(tmp_path / "all.h5", GREY)
     assert contents.images[:].equal(GREY.images(contents.sources)) and len(contents.images) == 30_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
+
+
+def test_drawing_stops_at_a_deadline_and_is_resumed(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAWN", str(tmp_path / "drawn.txt"))
+    begun = time.monotonic()
+    with pytest.raises(OutOfTime), until(time.time() + 0.4):
+        write_images(tmp_path / "all.h5", GREY, device="cpu", workers=1)
+    assert time.monotonic() - begun < 0.8, "eight blocks take longer"
+    kept = len(list(tmp_path.glob(".all.h5.parts/0*.h5")))
+    assert not (tmp_path / "all.h5").exists() and kept < 8
+    going_on, blocks = counted(GREY)
+    write_images(tmp_path / "all.h5", going_on, device="cpu")
+    assert len(blocks) == 8 - kept and len(read_images(tmp_path / "all.h5", GREY).images) == 30_000
 
 
 def test_two_processes_do_not_disturb_each_other(tmp_path):
