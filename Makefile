@@ -43,6 +43,11 @@ EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
 COMMA := ,
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
 
+# A mistyped variable would otherwise be a command for all papers.
+KNOWN := PYTHON PAPERS SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS ENGINE DATASETS WORKERS MINUTES WHOLE DEVICE PROBE N BOOK EXTENSIONS
+UNKNOWN := $(filter-out $(KNOWN) MAKE%,$(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
+$(if $(UNKNOWN),$(error $(UNKNOWN) is no variable of this Makefile, which has $(KNOWN)))
+
 # Runs and tests start many processes, and one that has to compile all its modules anew takes three times as long to import them.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -48,6 +48,9 @@ def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a s
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
+        with path.open("rb") as file:
+            if file.read(2) not in (b"PK", b"\x93N"):
+                raise ValueError("it is no numpy file.") from error
         save = "as np.stack(rows) makes them of rows of one length, or words as np.array(words, dtype=str)"
         raise ValueError(f"an array is of Python objects, which are not opened: save numbers, {save}.") from error
 
@@ -501,7 +504,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     from tabulate import tabulate
 
     from disentangle_repro.metrics import asked_metrics, score
-    from disentangle_repro.qlae.infomec import active_latents
+    from disentangle_repro.qlae.infomec import active_latents, informative_though_inactive
     from disentangle_repro.scores.inputs import DoubtfulInput, doubts
 
     if given.dci_samples != 0 and given.dci_samples < 10:
@@ -528,6 +531,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
     remarks = doubts(sources, latents, given.discrete, active)
+    remarks += [] if infomec is None else informative_though_inactive(infomec.nmi, active)
     if given.html:
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.file.name, summary), encoding="utf-8")
@@ -563,8 +567,8 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     try:
         if arguments and not arguments[0].startswith("-"):
             check_choice("SUBCOMMAND", arguments[0], [*CHAPTERS, "score", "list", *CHECKS])
+        load_extensions()  # before the options, which name what there is
         given = command.parse_args(arguments)
-        load_extensions()
         if given.subcommand == "score":
             print(score_file(given))
         elif given.subcommand in CHECKS:
@@ -576,6 +580,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     except (ValueError, OSError) as error:
         command.error(str(error))
     except ImportError as error:
-        needs = f"{given.subcommand} needs {error.name}: pip install 'disentangle_repro[dev]'."
+        needs = f"{arguments[0]} needs {error.name}: pip install 'disentangle_repro[dev]'."
         command.error(str(error) if "pip install" in str(error) else needs)
     return 0

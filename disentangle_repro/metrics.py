@@ -110,7 +110,10 @@ class Metric:
             named = found.to_dict()
             values = {name: named[name.removeprefix(f"{self.name}_")] for name in self.scores}
         else:
-            values = {name: float(np.ravel(found)[0]) for name in self.scores}
+            numbers = np.ravel(found)
+            if len(numbers) != 1 and self.takes != MODELS:
+                raise ValueError(f"{self.name} gave {len(numbers)} numbers: needed is one, or a result with to_dict.")
+            values = {name: float(numbers[0]) for name in self.scores}
         for name, value in values.items():
             low, high = self.scores[name].range
             if value < low - SCATTER or value > high + SCATTER:

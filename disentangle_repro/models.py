@@ -140,11 +140,14 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
         yield
     except TypeError as error:
         if "unexpected keyword argument" in str(error):
-            listed = listed_hyperparameters(make)
+            listed, given = listed_hyperparameters(make), str(error).split("'")[-2]
+            if given in ("image_size", "protocol", "width"):
+                error.add_note(f"create_model gives {given} to the function that makes {name}: it needs it, or **how.")
+                raise
             known = [*signature(create_model).parameters, *(of.partition("=")[0] for of in listed)]
-            near = get_close_matches(str(error).split("'")[-2], known, n=1)
+            near = get_close_matches(given, known, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
-            error.add_note(f"{name} takes {', '.join(listed)}.{meant}")
+            error.add_note(f"{name} takes {', '.join(listed) or 'no hyperparameters'}.{meant}")
         raise
 
 # %% ../nbs/models.ipynb #d53d42c0

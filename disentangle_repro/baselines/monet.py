@@ -87,7 +87,8 @@ class AttentionNet(nn.Module):
     def forward(self, features: Float[Tensor, "b c size size"]) -> Float[Tensor, "b 1 size size"]:
         if features.shape[-2:] != (size := self.image_size, size):
             height, width = features.shape[-2:]
-            raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+            taken = f"the encoder takes {size}x{size} (load_dataset has image_size)"
+            raise ValueError(f"images are {height}x{width} pixels but {taken}.")
         seen = []
         for level, block in enumerate(self.down):
             features = block(features[:, :, ::2, ::2] if level else features)

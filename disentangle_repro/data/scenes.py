@@ -22,7 +22,20 @@ if TYPE_CHECKING:  # slow to import, and only figures and tables need them
     from matplotlib.figure import Figure
 
 # %% auto #0
-__all__ = ['Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet', 'changes', 'different']
+__all__ = ['checked_images', 'Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet',
+           'changes', 'different']
+
+# %% ../../nbs/data/03_scenes.ipynb #4f3ba459
+def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Float[Tensor, "n height width 3"]:
+    "What a scene drew; `ValueError` unless it is images with channels last, of numbers from 0 to 1."
+    size = scene.image_size
+    if drawn.ndim != 4 or drawn.shape[1:] != (size, size, 3):
+        raise ValueError(f"draw of {scene.name} gave {tuple(drawn.shape)} but must give (n, {size}, {size}, 3).")
+    wrong = ~((drawn > -1) & (drawn < 2))
+    if wrong.any():
+        number = drawn[wrong][0].item()
+        raise ValueError(f"draw of {scene.name} gave {number:g}: every number must be from 0, black, to 1.")
+    return drawn
 
 # %% ../../nbs/data/03_scenes.ipynb #49aff8e0
 @dataclass(frozen=True)
@@ -57,10 +70,11 @@ class Scene:
         "Images of the sources; `ValueError` for a wrong number of sources or an integer that is no value index."
         if sources.shape[1:] != (len(self.ranges),):
             raise ValueError(f"sources has shape {tuple(sources.shape)} but must have (n, {len(self.ranges)}).")
-        if sources.is_floating_point():
-            return self.draw(self.values(sources).to(sources.dtype), self.image_size, samples, repeats=False)
-        self.sources.index(sources)
-        return self.draw(self.values(sources).float(), self.image_size, samples, repeats=True)
+        real = sources.is_floating_point()
+        if not real:
+            self.sources.index(sources)
+        values = self.values(sources).to(sources.dtype if real else torch.float32)
+        return checked_images(self, self.draw(values, self.image_size, samples, repeats=not real))
 
     def images(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
         "Images as files hold them."
@@ -126,7 +140,7 @@ class ObjectScene:
         samples: int = 2,  # rays per pixel along each side
     ) -> Float[Tensor, "n height width 3"]:  # red, green, blue from 0 to 1, of the type of the sources
         "Images of the sources; `ValueError` for a wrong number of sources."
-        return self.draw(self.checked(sources), self.image_size, samples)
+        return checked_images(self, self.draw(self.checked(sources), self.image_size, samples))
 
     def images(self, sources: Float[Tensor, "n sources"]) -> UInt8[Tensor, "n height width 3"]:
         "Images as files hold them: drawn by `image`, or else what `generate` draws, as bytes."

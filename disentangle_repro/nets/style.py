@@ -122,7 +122,8 @@ def check_images(images: Float[Tensor, "b c h w"], channels: int, size: int) -> 
     "`ValueError` for images of another size, or with another number of channels, than an encoder takes."
     if images.shape[2:] != (size, size):
         height, width = images.shape[2:]
-        raise ValueError(f"images are {height}x{width} pixels but the encoder takes {size}x{size}.")
+        taken = f"the encoder takes {size}x{size} (load_dataset has image_size)"
+        raise ValueError(f"images are {height}x{width} pixels but {taken}.")
     if images.shape[1] != channels:
         raise ValueError(f"images are of {images.shape[1]} channels but the encoder takes {channels}.")
 

@@ -81,9 +81,9 @@ def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
 
 # %% ../../nbs/plan/01_request.ipynb #c8233d15
 def positive(text: str) -> int:
-    "A whole number of at least one; `ValueError`, which argparse turns into a message, for anything else."
-    if (number := int(text)) < 1:
-        raise ValueError(text)
+    "A whole number of at least one; `ArgumentTypeError` for anything else."
+    if not text.isdecimal() or (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"value is {text!r} but must be a whole number of at least 1")
     return number
 
 
@@ -160,7 +160,9 @@ def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequenc
     own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
     for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
         if asked and not own.intersection(asked):
-            raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
+            how = " A model of yours gets a row by add_row." if option == "models" else ""
+            of_papers = f"tables of {', '.join(papers)} have none of these"
+            raise ValueError(f"{option} is {', '.join(asked)} but {of_papers}.{how}")
 
 
 def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) -> list[str]:

@@ -34,10 +34,10 @@ from disentangle_repro.scores.inputs import (
 from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
-__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'Procedure', 'procedure', 'active_latents',
-           'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver', 'cross_entropy', 'marginal_entropy',
-           'is_one_hot', 'regression_inputs', 'determination', 'normalized_v_information', 'explicitness', 'InfoMEC',
-           'check_not_ids', 'infomec', 'plot_nmi']
+__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'INFORMATIVE', 'Procedure', 'procedure',
+           'active_latents', 'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver', 'cross_entropy',
+           'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination', 'normalized_v_information',
+           'explicitness', 'InfoMEC', 'informative_though_inactive', 'check_not_ids', 'infomec', 'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #61ab08bd
 CONVERGED = "converged"
@@ -236,6 +236,21 @@ class InfoMEC(Result):
     nmi: Float[np.ndarray, "sources latents"]  # equation 7, inactive latents included
     active: Bool[np.ndarray, " latents"]
 
+# %% ../../nbs/qlae/02_infomec.ipynb #823b32f6
+INFORMATIVE = 0.5  # NMI of a latent that is not expected to be inactive
+
+
+def informative_though_inactive(
+    nmi: Float[np.ndarray, "sources latents"], active: Bool[np.ndarray, " latents"]
+) -> list[str]:  # one sentence, or none
+    "A remark on inactive latents with much information about a source."
+    found = np.flatnonzero(~active & (nmi.max(axis=0) > INFORMATIVE))
+    if not len(found):
+        return []
+    which, most = ", ".join(map(str, found)), nmi[:, found].max()
+    why = f"InfoM and InfoC leave out latents {which}, whose ranges are small beside the largest"
+    return [f"{why}. But their NMI is up to {most:.2f}: are all latents in the same unit?"]
+
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def check_not_ids(sources: Int[np.ndarray, "samples sources"]) -> None:
     "`ValueError` for a source with more values than half the samples."
@@ -266,10 +281,11 @@ def infomec(
     `nmi` too. InfoE uses all latents; "code" and its relatives do not clip it at 0. Its regression costs more the
     more values a source has: with 200 values and 1,000 samples about 20 seconds of a core.
 
-    Warns (`DoubtfulInput`) of latents that hardly look discrete or continuous as asked for, arrays that look swapped,
-    and fewer than 100 samples. `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of
-    rows, a source that is fractional, constant or like an id (more values than half the samples), too few samples for
-    the neighbours, latents that are categorical and not discrete, and for choices that do not exist.
+    Warns (`DoubtfulInput`) of latents that hardly look discrete or continuous as asked for, inactive ones that are
+    informative, arrays that look swapped, and fewer than 100 samples. `ValueError` for arrays that are not
+    two-dimensional and finite, unequal numbers of rows, a source that is fractional, constant or like an id (more
+    values than half the samples), too few samples for the neighbours, latents that are categorical and not discrete,
+    and for choices that do not exist.
     """
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
     is_one_hot(discrete, categorical, chosen.encoding)  # refused before the arrays are looked at
@@ -277,7 +293,7 @@ def infomec(
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
-    for doubt in doubts(sources, latents, discrete):
+    for doubt in doubts(sources, latents, discrete) + informative_though_inactive(nmi, active):
         warnings.warn(doubt, DoubtfulInput, stacklevel=2)
     return InfoMEC(
         infom=modularity(nmi[:, active]),

@@ -104,6 +104,9 @@ def check_sources_latents(
     `ValueError` when either is not a matrix of finite numbers, when the numbers of rows differ, when a source has a
     single value, when one that is not continuous is not integer-coded, or when there are more sources than rows.
     """
+    for name, array in (("sources", sources), ("latents", latents)):
+        if hasattr(array, "images"):
+            raise ValueError(f"{name} is of type {type(array).__name__} but must be an array: give its sources.")
     sources, latents = to_numpy(sources), to_numpy(latents)
     check_matrix("latents", latents)
     if sources.ndim and len(sources) != len(latents):

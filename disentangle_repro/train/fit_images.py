@@ -5,6 +5,7 @@
 # %% ../../nbs/train/08_fit_images.ipynb #940abec9
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from inspect import signature
@@ -24,7 +25,7 @@ from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
-__all__ = ['MEANT', 'images_for', 'converted_by', 'as_images', 'check_arguments', 'fit_images']
+__all__ = ['MEANT', 'images_for', 'converted_by', 'as_images', 'fingerprint', 'settings_of', 'check_arguments', 'fit_images']
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
 def images_for(
@@ -62,6 +63,20 @@ def as_images(
     if not len(images):
         raise ValueError("images has no image: needed is at least one.")
     return images.to(device)
+
+# %% ../../nbs/train/08_fit_images.ipynb #6b23ae3b
+def fingerprint(images: UInt8[Tensor, "n height width channels"] | OnDisk) -> str:
+    "What tells images from others: their number, size, and a checksum of some of them."
+    some = images[torch.linspace(0, len(images) - 1, min(16, len(images))).long()].cpu().contiguous()
+    return f"{' x '.join(map(str, images.shape))} bytes of checksum {zlib.crc32(some.numpy()):08x}"
+
+
+def settings_of(
+    model: Autoencoder, images: UInt8[Tensor, "n height width channels"] | OnDisk, **how: Any
+) -> dict[str, str]:
+    "What a training is of, as text, by name."
+    own = {f"the model's {name}": repr(value) for name, value in model.config.items()}
+    return own | {"images": fingerprint(images)} | {name: repr(value) for name, value in how.items()}
 
 # %% ../../nbs/train/08_fit_images.ipynb #e863420f
 MEANT = {
@@ -102,14 +117,16 @@ def fit_images(
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train a model on images, in place.
 
-    `ValueError` for other images or numbers, `TypeError` for an unknown argument, and the errors of `fit`.
+    `ValueError` for other images or numbers and for a checkpoint of a training with other settings, model or images,
+    `TypeError` for an unknown argument, and the errors of `fit`.
     """
     check_arguments(more)
     check_numbers(0, updates=updates), check_numbers(1, batch_size=batch_size)
     device = next(model.parameters()).device
-    given = images_for(model, as_images(images, device), None if sources is None else torch.as_tensor(sources))
+    images = as_images(images, device)
+    given = images_for(model, images, None if sources is None else torch.as_tensor(sources))
     rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
-    training = Training(
-        model, make_optimizer(model, **rates), given, batch_size=batch_size, seed=seed, precision=precision
-    )
+    how = {"batch_size": batch_size, "seed": seed, "precision": precision}
+    training = Training(model, make_optimizer(model, **rates), given, **how)
+    training.made_with = settings_of(model, images, **rates, **how)
     return fit(training, updates, checkpoint=None if checkpoint is None else Path(checkpoint), **more)

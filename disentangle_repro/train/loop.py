@@ -32,9 +32,10 @@ from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
 # %% auto #0
-__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'read_own_state', 'is_continuable',
-           'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite', 'passes',
-           'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit', 'apart', 'plot_curve']
+__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'check_made_with', 'read_own_state',
+           'is_continuable', 'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite',
+           'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit', 'apart',
+           'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
@@ -87,6 +88,7 @@ class Training:
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total`: their number at the end, once known
         self.processor_before = 0.0  # seconds of processor time of the processes before this one
         self.curve: list[dict[str, float]] = []
+        self.made_with: dict[str, str] = {}  # settings that its checkpoints must have; empty: any
 
     def prepare(self) -> None:
         "Set the learning rate, the weight decay and the model's scheduled values for the next update."
@@ -126,6 +128,7 @@ def state_of(training: Training) -> dict[str, Any]:
         "seconds": training.seconds,
         "processor_seconds": training.processor_before + time.process_time(),
         "curve": training.curve,
+        "made_with": training.made_with,
     }
 
 
@@ -159,13 +162,25 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    parts = sorted({*state} - {"processor_seconds"})  # which older checkpoints do not have
+    parts = sorted({*state} - {"processor_seconds", "made_with"})  # which older checkpoints do not have
     return [parts, tensors, groups]
 
 
+def check_made_with(path: Path, theirs: dict[str, str], ours: dict[str, str]) -> None:
+    "`ValueError` for the first setting in which a checkpoint differs from a training, if both are known."
+    for name in sorted({*theirs} | {*ours}) if theirs and ours else ():
+        if theirs.get(name) != ours.get(name):
+            differs = f"{name} was {theirs.get(name)} and is {ours.get(name)} now"
+            raise ValueError(f"checkpoint {path} is of another training: {differs}. Name another file, or delete it.")
+
+
 def read_own_state(training: Training, path: Path) -> dict[str, Any]:
-    "The state that `save` wrote of a training like this one; `DataError` for a damaged file or another training's."
+    """The state that `save` wrote of a training like this one.
+
+    `DataError` for a damaged file or one of another model, `ValueError` for one of other settings.
+    """
     state, ours = read_state(path), signature(state_of(training))
+    check_made_with(path, state.get("made_with", {}), training.made_with)
     try:
         theirs = signature(state)
     except (AttributeError, IndexError, KeyError, TypeError) as error:
@@ -352,11 +367,15 @@ def resume(
 ) -> None:
     """Go on from `checkpoint`, or from a later `kept`; from the beginning, with a warning, where one is damaged.
 
-    `DataError` for an unfinished training of another kind of device.
+    `DataError` for an unfinished training of another kind of device, `ValueError` for one of other settings or of more
+    updates.
     """
     try:
         if (state := latest(training, checkpoint, kept)) is None:
             return
+        if state["updates"] > updates:
+            asked = f"more than the {updates:,} that are asked for"
+            raise ValueError(f"checkpoint {checkpoint} holds {state['updates']:,} updates, {asked}.")
         usable = state["updates"] >= updates or is_continuable(training, state)
         if usable and kept is not None and (needed := kept_at(state["curve"])):
             check_kept(training, kept, needed)

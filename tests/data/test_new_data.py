@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.baselines.autoencoder import encode_all
-from disentangle_repro.core.errors import DataError
+from disentangle_repro.core.errors import DataError, until
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import add_dataset, datasets_table, joint, layouts, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
@@ -32,6 +32,11 @@ from disentangle_repro.runs.assemble import assemble, joint_given, make_probe, s
 from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
 
+WRONG_DRAWINGS = [
+    (lambda images: images.movedim(3, 1), "but must give"),
+    (lambda images: 255 * images, "every number must be from 0"),
+    (lambda images: images / 0 * 0, "gave nan: every number"),
+]
 CORRELATED = {"sources": ["object hue", "scale"], "sigma": 0.2}
 NOTEBOOKS = Path(__file__).parents[2] / "nbs"
 
@@ -338,6 +343,7 @@ def test_a_run_trains_on_correlated_sources_and_is_scored_on_independent_ones():
     held_out = {"sources": ["shape", "wall hue"], "values": [[0], [0, 1]]}
     spec = run_of(images=60, correlation={**CORRELATED, "sigma": 0.05}, held_out=held_out)
     names = {"spec": spec, "device": None, "load_dataset": load_dataset, "joint_given": joint_given}
+    names |= {"until": until, "deadline": None}
     exec(loads := cell_of("run.ipynb", "load_dataset(").split("plt.")[0], names)
     hue, scale = names["seen"].sources[:, [2, 3]].T.numpy()
     assert np.corrcoef(hue, scale)[0, 1] > 0.9
@@ -476,3 +482,11 @@ def test_other_faults_of_a_folder_are_named(mine, tmp_path):
     add_dataset("mine", folder=mine)
     with pytest.raises(DataError, match="broken.png: cannot be read as an image"):
         load_dataset("mine")
+
+
+@pytest.mark.parametrize("change, said", WRONG_DRAWINGS)
+def test_what_a_scene_draws_is_checked(tmp_path, change, said):
+    wrong = dataclasses.replace(SMALL, draw=lambda *of, **how: change(SMALL.draw(*of, **how)))
+    with pytest.raises(ValueError, match=said):
+        write_images(tmp_path / "wrong.h5", wrong, device="cpu")
+    assert not (tmp_path / "wrong.h5").exists()

@@ -193,4 +193,5 @@ def test_minutes_are_whole_and_at_least_one(capsys):
     for wrong in ("0", "-3", "many", "2.5"):
         with pytest.raises(SystemExit) as ended:
             make.main(["--minutes", wrong])
-        assert ended.value.code == 2 and f"--minutes: invalid positive value: '{wrong}'" in capsys.readouterr().err
+        said = f"--minutes: value is '{wrong}' but must be a whole number"
+        assert ended.value.code == 2 and said in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(check
 def test_a_wrong_number_is_refused_by_name(option, capsys):
     with pytest.raises(SystemExit):
         make.main(option)
-    assert f"argument {option[0]}: invalid positive value: '{option[1]}'" in capsys.readouterr().err
+    assert f"argument {option[0]}: value is '{option[1]}' but must be a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def files(tmp_path, both, monkeypatch):
     np.savez("both.npz", latents=latents, sources=sources)
     np.save("latents.npy", latents)
     np.save("sources.npy", sources)
+    Path("text.npz").write_text("latents, sources")
     np.savetxt("latents.csv", latents, delimiter=",", fmt="%.18g")
     pd.DataFrame(sources, columns=["shape", "hue"]).to_csv("sources.csv", index=False)
     named = {f"latent_{j}": z for j, z in enumerate(latents.T)} | {f"source_{i}": s for i, s in enumerate(sources.T)}
@@ -354,6 +355,7 @@ def test_constant_latents_are_remarked(files, both, capsys):
         (["both.npz", "--metrics", "udr"], "udr: needed are the latents of other models, too"),
         (["both.npz", "--metrics", "mig", "--html", "a.html"], "--html draws the NMI of infomec"),
         (["ragged.npz"], "ragged.npz: cannot be read as .npz of plain numbers: an array is of Python objects"),
+        (["text.npz"], "text.npz: cannot be read as .npz of plain numbers: it is no numpy file"),
     ],
 )
 def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message):

@@ -61,3 +61,9 @@ def test_a_request_that_is_refused_leaves_the_report_as_it_is(checkout, status, 
     done, called = make(checkout, "tables", "PAPERS=qlea", STATUS=status)
     assert bool(done.returncode) == (status != "0") and called[0].startswith("tables --papers qlea")
     assert ("report" in called) == report
+
+
+def test_a_mistyped_variable_is_refused_before_anything_is_done(checkout):
+    done, called = make(checkout, "tables", "PAPER=qlae")
+    assert done.returncode and "PAPER is no variable of this Makefile" in done.stderr and not called
+    assert not (checkout / ".venv").exists()

@@ -1,7 +1,9 @@
 "The registry of metrics: what it says of each is true, and an added one is wherever the project's own are."
 
+import dataclasses
 import inspect
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from disentangle_repro import command, metrics
 from disentangle_repro.core.extensions import remember
 from disentangle_repro.core.paper import Score
+from disentangle_repro.data import load_dataset
 from disentangle_repro.metrics import (
     GENERATOR,
     LATENTS,
@@ -18,6 +21,7 @@ from disentangle_repro.metrics import (
     Metric,
     add_metric,
     dci,
+    infomec,
     list_metrics,
     score,
 )
@@ -167,6 +171,39 @@ def test_an_added_metric_is_where_the_others_are(registries, tmp_path, monkeypat
     assert re.search(rf"range of ranges +equal units +{expected:.3f} +300\n", capsys.readouterr().out)
     command.main(["list", "metrics"])
     assert "range of ranges" in capsys.readouterr().out
+
+
+def test_a_metric_gives_one_number(registries):
+    def pair(sources, latents):
+        return np.array([1.0, 2.0])
+
+    add_metric(dataclasses.replace(OF_RANGES, function=pair, scores={"pair": OF_RANGES.scores["narrowest"]}))
+    with pytest.raises(ValueError, match="pair gave 2 numbers: needed is one"):
+        score(*representation(300), metrics=["pair"])
+
+
+def test_a_metric_of_an_extension_is_known_by_name(registries, tmp_path, monkeypatch, capsys):
+    sources, latents = representation(300)
+    np.savez(tmp_path / "both.npz", sources=sources, latents=latents)
+    monkeypatch.setattr(command, "load_extensions", lambda: add_metric(OF_RANGES))
+    command.main(["score", str(tmp_path / "both.npz"), "--metrics", "ranges"])
+    assert "range of ranges" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scale, said", [(100.0, "leave out latents 0, 1"), (1.0, None)])
+def test_an_informative_latent_in_another_unit_is_remarked_on(scale, said):
+    sources = np.random.default_rng(0).integers(6, size=(1_000, 3))
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always")
+        infomec(sources, sources * [1, 1, scale], discrete=False)
+    assert any(said in str(remark.message) for remark in remarks) if said else not any(
+        "leave out" in str(remark.message) for remark in remarks
+    )
+
+
+def test_a_data_set_in_place_of_its_sources_is_named():
+    with pytest.raises(ValueError, match="sources is of type Dataset but must be an array: give its sources"):
+        infomec(load_dataset("shapes3d", n=10, image_size=16), np.zeros((10, 2)), discrete=False)
 
 
 def test_an_added_metric_has_a_class(registries):

@@ -5,6 +5,7 @@ import residual_sizes as residual
 import torch
 from steps import check_step
 
+from disentangle_repro import models
 from disentangle_repro.asymmetry.transformer_vae import TABLE_1
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.factorqvae import settings as factorqvae_settings
@@ -153,3 +154,11 @@ def test_an_unknown_hyperparameter_is_noted_with_the_one_that_is_meant(given, me
     (note,) = error.value.__notes__
     assert note.startswith("qlae takes n_values=10")
     assert note.endswith(f"Did you mean {meant!r}?" if meant else "**nets.")
+
+
+def test_a_function_without_an_argument_that_all_models_get_is_told_so(monkeypatch):
+    monkeypatch.setitem(models.MODELS, "bad", lambda n_latents: None)
+    with pytest.raises(TypeError) as error:
+        create_model("bad", "shapes3d")
+    (note,) = error.value.__notes__
+    assert note == "create_model gives width to the function that makes bad: it needs it, or **how."
