@@ -100,7 +100,7 @@ def finished(store: Store) -> pd.DataFrame:  # one row per stage: runs, finished
 # %% ../../nbs/study/01_design.ipynb #8bb24d34
 WEIGHTS_OF = (
     ("qlae", "ae"), ("qlae", "qlae"), ("qlae", "beta_vae"), ("qlae", "beta_tcvae"), ("tripod", "tripod"),
-    ("factorqvae", "factorqvae"), ("psa", "sa"), ("psa", "psa"),
+    ("psa", "sa"), ("psa", "psa"),
     ("asymmetry", "slot_attention-spatial_broadcast-rec"),
 )  # fmt: skip
 OF_EVERY, OF_FIRST = ("latents.npz", "slots.npz", "slots.jpg"), ("run.ipynb", "moves.jpg")

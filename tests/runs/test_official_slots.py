@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from disentangle_repro.core.errors import until
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import layouts, load_dataset
 from disentangle_repro.data.clevr6 import CLEVR6
@@ -192,7 +193,7 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     spec.hyperparameters["data"]["images"] = 20
     names = {"spec": spec, "device": None, "plt": Plot(), "mosaic": len, "images_needed": images_needed}
     names |= {"training_scenes": training_scenes, "held_out_scenes": held_out_scenes, "joint_given": joint_given}
-    names["PAPERS"] = PAPERS
+    names |= {"PAPERS": PAPERS, "until": until, "deadline": None}
     (loads,) = (cell for cell in cells if "to_choose_by =" in cell)
     exec(loads, names)
     (probes,) = (cell for cell in cells if "probe=" in cell)
