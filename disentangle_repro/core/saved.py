@@ -127,9 +127,9 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    "The tensors in a file; `DataError` where it is missing or no safetensors file."
+    "The tensors in a file, those in half precision as float32; `DataError` where it is missing or no safetensors file."
     try:
-        return safetensors.torch.load_file(path)
+        return {name: t.float() if t.dtype == torch.float16 else t for name, t in safetensors.torch.load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise DataError(path, f"is no whole safetensors file, and nothing else is opened: {error}") from error
 

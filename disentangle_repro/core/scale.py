@@ -25,6 +25,7 @@ class Scale:
     name: str
     purpose: str  # what its numbers are good for, printed under every table
     seeds: int | None  # runs per cell; None is the paper's number
+    first_seed: int | None = None  # of these; default: the one after those of tuning runs
     width: float = 1.0  # multiplies the networks' channels
     updates: int | None = None  # this many updates; the paper's where None
     updates_divisor: int = 1  # ... divided by this
@@ -49,8 +50,8 @@ SCALES = {
               " batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
               evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
-        Scale("study", "the papers' claims, tried on two cores for as long as curves rise: images of 32x32, a quarter"
-              " of width, batches of 16", 4, width=0.25, updates=20_000,
+        Scale("study", "the papers' claims, tried on two cores for as long as curves rise: images of 16x16 (qlae, tripod)"
+              " or 32x32, a quarter of width, batches of 16", 6, first_seed=11, width=0.25, updates=20_000,
               largest_batch=16, images=20_000, image_size=32, precision="bf16", tuning_seeds=1, tuning_values=3,
               tuning_divisor=2, study=True),
         Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
@@ -81,7 +82,8 @@ def at_scale(
     samples = how["scoring"]["samples"]
     if scale.evaluation_samples:
         samples = min(samples, int(scale.evaluation_samples * scaling.get("sample_share", 1 / cost)))
-    data = {"images": scale.images} | ({"image_size": scale.image_size} if scale.image_size else {})
+    size = own.get("image_size", scale.image_size)
+    data = {"images": scale.images} | ({"image_size": size} if size else {})
     precision = {"precision": scale.precision} if scale.precision else {}
     return how | {
         "data": how.get("data", {}) | data,

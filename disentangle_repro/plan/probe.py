@@ -28,7 +28,7 @@ from ..core.hyperparameters import merged
 from ..core.run_spec import RunSpec
 from ..data.load import GRIDS, SCENES, Dataset, describe
 from ..metrics import choices
-from ..runs.assemble import assemble, images_needed, make_probe, probe_every, score
+from ..runs.assemble import assemble, images_needed, make_probe, probe_steps, score
 from ..train.loop import CudaGraphStep, Training, run_updates, state_of
 from ..train.speed import elapsed
 
@@ -141,7 +141,7 @@ def on_line(
 # %% ../../nbs/plan/03_probe.ipynb #30c7422c
 def probes_made(updates: int) -> int:
     "How often a run is probed, at its end included."
-    return math.ceil(updates / probe_every(updates))
+    return len(probe_steps(updates))
 
 # %% ../../nbs/plan/03_probe.ipynb #aa76cb5c
 def with_samples(spec: RunSpec, n: int) -> RunSpec:

@@ -22,7 +22,7 @@ from ..train.shortened import compensated
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Entry', 'GATES', 'revision', 'with_set', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
+__all__ = ['Entry', 'revision', 'with_set', 'study_options', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
            'best_entry', 'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs',
            'is_measurement', 'is_alone', 'paper_tables', 'breadth_first', 'Wanted', 'wanted', 'after_tuning']
 
@@ -41,6 +41,11 @@ def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyp
     return merged(hyperparameters, nested(taken | floats))
 
 # %% ../../nbs/plan/02_specs.ipynb #5d3cb34b
+def study_options(paper: str, model: str, dataset: str) -> Mapping[str, Any]:
+    "The part `scaling` of a setting: what the study does differently for a model."
+    return PAPERS[paper].hyperparameters(PAPERS[paper].run_as(model), dataset).get("scaling", {})
+
+
 def run_spec(
     paper: str,
     model: str,
@@ -52,7 +57,8 @@ def run_spec(
     "One run of a paper's model."
     of, scale, protocol = PAPERS[paper], request.scale, request.protocol
     model = of.run_as(model)
-    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, scale.image_size)
+    size = study_options(paper, model, dataset).get("image_size") if scale.study else None
+    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
         hyperparameters = compensated(at_full_scale, hyperparameters, tuned)
@@ -84,21 +90,19 @@ def around(
 # %% ../../nbs/plan/02_specs.ipynb #54b3f73b
 def is_tuned(setting: Setting, scale: Scale) -> bool:
     "Whether hyperparameters of a model are tuned at a scale."
-    wanted = not scale.study or setting.text.get("scaling", {}).get("tuned", True)
-    return bool(scale.tuning_seeds and setting.grid and wanted)
+    if not (scale.tuning_seeds and setting.grid):
+        return False
+    printed = list(setting.grid) == ["optimizer.weight_decay"] or not setting.text.get("scaling", {}).get("tuned", True)
+    return not (scale.study and printed)
 
 
 def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
-    "The entries of a grid that a scale tries: all, or those around the paper's choice, and the dose of weight decay."
+    "The entries of a grid that a scale tries: all, or those around the paper's choice."
     of, n = PAPERS[paper], request.scale.tuning_values
     setting = of.setting(model)
     if n is None:
         return setting.entries()
-    entries = around(setting.grid, setting.chosen(of.lent(dataset)), n)
-    if not request.scale.study or list(setting.grid) != ["optimizer.weight_decay"]:
-        return entries
-    same_dose = {"optimizer.weight_decay": run_spec(paper, model, dataset, request).part("optimizer")["weight_decay"]}
-    return sorted([*entries, *([] if same_dose in entries else [same_dose])], key=lambda entry: [*entry.values()])
+    return around(setting.grid, setting.chosen(of.lent(dataset)), n)
 
 # %% ../../nbs/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
@@ -125,13 +129,6 @@ def tuning_specs(
     }
 
 # %% ../../nbs/plan/02_specs.ipynb #1a19660b
-GATES = {  # by how a paper's runs are scored: each metric's least value with which a model has learned its data
-    "latents": {"psnr": 28.0, "infoe": 0.85},
-    "slots": {"fg_ari": 0.7},
-    "jacobians": {"fg_ari": 0.7},
-}
-
-
 def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: float = 1.0) -> list[Hashable]:
     "Of the entries of a grid those that reconstruct: above `threshold`, or within `slack` dB of the best."
     near = max(psnr.values()) - slack
@@ -140,20 +137,17 @@ def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: floa
 
 def best_entry(
     records: Mapping[Hashable, Sequence[dict[str, Any]]],  # of each entry of a grid, its runs'
-) -> Hashable | None:  # nothing at scale `study` where no entry passes the gate
+) -> Hashable:
     "The entry with the highest mean InfoM among those that reconstruct."
 
     def mean(entry: Hashable, score: str) -> float:
         return sum(record["scores"][score] for record in records[entry]) / len(records[entry])
 
-    spec = RunSpec(**next(iter(records.values()))[0]["spec"])
-    entries = list(records)
-    if "gan" not in spec.model and SCALES[spec.scale].study:
-        gate = GATES["latents"].items()
-        entries = [entry for entry in records if all(mean(entry, name) >= least for name, least in gate)]
-    elif "gan" not in spec.model:
+    spec, entries = RunSpec(**next(iter(records.values()))[0]["spec"]), list(records)
+    if "gan" not in spec.model:
         entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
-    return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
+    return max(entries, key=lambda entry: mean(entry, "infom"))
+
 
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5
 def best_values(
@@ -164,9 +158,8 @@ def best_values(
     for where, grid in tuning_specs(table, request).items():
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
         if all(record for seeds in records.values() for record in seeds):
-            names, entry = PAPERS[table.paper].setting(where[0]).grid, best_entry(records)
-            if entry is not None:
-                best[where] = dict(zip(names, entry, strict=True))
+            names = PAPERS[table.paper].setting(where[0]).grid
+            best[where] = dict(zip(names, best_entry(records), strict=True))
     return best
 
 # %% ../../nbs/plan/02_specs.ipynb #24863849
@@ -178,10 +171,11 @@ def table_specs(
     "The runs that fill a table, with tuned values where the store has them; none if its runs cannot be made."
     if table.needs:
         return []
-    best, first = best_values(table, request, store), request.scale.tuning_seeds
+    best, scale = best_values(table, request, store), request.scale
+    first = scale.tuning_seeds if scale.first_seed is None else scale.first_seed
     paper = PAPERS[table.paper]
     models = dict.fromkeys(map(paper.run_as, table.models))
-    n = request.seeds or max(request.scale.seeds or paper.seeds, table.fewest_seeds)
+    n = request.seeds or max(scale.seeds or paper.seeds, table.fewest_seeds)
     tuned_as = {model: paper.setting(model).tuned_as or model for model in models}
     return [
         run_spec(table.paper, model, dataset, request, seed, best.get((tuned_as[model], dataset)))

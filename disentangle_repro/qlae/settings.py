@@ -21,7 +21,7 @@ __all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'CRITIC_STEPS', 'ROUNDS', 'INFOGAN
 SEEDS = 5  # section 5
 COMMON = {
     "scoring": {"samples": 10_000},
-    "scaling": {"updates": 50_000},
+    "scaling": {"updates": 30_000, "image_size": 16},  # of the study
     "optimizer": {"decay_biases": True},
     "training": {"clip": None, "clip_only_decaying": False},
 }

@@ -27,9 +27,9 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
-__all__ = ['SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents',
-           'latent_scoring', 'column_scores', 'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion',
-           'score']
+__all__ = ['N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_steps',
+           'images_needed', 'Scoring', 'probe_latents', 'latent_scoring', 'column_scores', 'score_latents',
+           'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def assemble(
@@ -53,9 +53,14 @@ def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it;
     return {name: of for name in ("correlation", "held_out") if (of := spec.part("data")[name]) is not None}
 
 # %% ../../nbs/runs/04_assemble.ipynb #661694f9
-def probe_every(updates: int) -> int:
-    "Updates from one probe to the next."
-    return max(100, updates // 20)
+N_PROBES, PROBE_RATIO, LEAST_UPDATES = 10, 1.5, 100
+
+
+def probe_steps(updates: int) -> list[int]:
+    "After how many updates a training is probed: in geometric steps, the last at its end."
+    steps = (round(updates / PROBE_RATIO**k) for k in reversed(range(N_PROBES)))
+    return [n for n in steps if n >= min(LEAST_UPDATES, updates)]
+
 
 # %% ../../nbs/runs/04_assemble.ipynb #b676f6c8
 SCORING_SECONDS = 120.0
@@ -66,7 +71,7 @@ def images_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all ther
     images, samples = spec.part("data")["images"], spec.part("scoring")["samples"]
     if spec.dataset in GRIDS:
         return {"train": images}
-    return {"train": images, "test": samples, "validation": min(64, max(2, samples // 8))}
+    return {"train": images, "test": samples, "validation": min(1_000, samples)}
 
 # %% ../../nbs/runs/04_assemble.ipynb #159da7e4
 class Scoring(NamedTuple):
@@ -78,9 +83,9 @@ class Scoring(NamedTuple):
 
 
 def probe_latents(spec: RunSpec, data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
-    "The probe of single latents, by the scores' procedure; its D is by a forest."
-    how = {name: value for name, value in latent_scoring(spec).items() if name != "predictors"}
-    return info_probe(data, n=min(2_000, how.pop("samples")), protocol=spec.protocol, **how)
+    "The probe of single latents, by the scores' procedure."
+    options = latent_scoring(spec)
+    return info_probe(data, options.pop("samples"), protocol=spec.protocol, seed=spec.seed, **options)
 
 
 def latent_scoring(spec: RunSpec) -> dict[str, Any]:

@@ -23,17 +23,17 @@ from ..core.scale import SCALES
 from ..core.paper import AGGREGATED, Table
 from ..papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import GATES, rounds, table_specs
+from ..plan.specs import rounds, table_specs
 from ..core.run_spec import RunSpec
 from .references import Reference, reference_of, references
 from ..train.store import Store
 
 # %% auto #0
-__all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'gate_scores',
-           'table_cells', 'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind', 'devices',
-           'device_kinds', 'number', 'overlap_best', 'separated_best', 'not_told_from_best', 'lay_out', 'limit_rows',
-           'printed_cell', 'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'write_frame',
-           'write_table', 'page']
+__all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'table_cells',
+           'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds',
+           'number', 'overlap_best', 'separated_best', 'not_told_from_best', 'lay_out', 'limit_rows', 'printed_cell',
+           'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'write_frame', 'write_table',
+           'page']
 
 # %% ../../nbs/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -91,13 +91,6 @@ def scores_by_seed(
     return {seed: float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete}
 
 
-# %% ../../nbs/tables/01_layout.ipynb #b82a51b9
-def gate_scores(runs: Sequence[dict[str, Any]], metrics: Iterable[str]) -> str:  # JSON; empty for no such scores
-    "Means over runs of the metrics that a gate asks for."
-    scores = [{metric: run["scores"].get(metric, math.nan) for metric in metrics} for run in runs]
-    means = pd.DataFrame(scores).mean(skipna=False).dropna()
-    return json.dumps(means.round(6).to_dict()) if len(means) else ""
-
 # %% ../../nbs/tables/01_layout.ipynb #9ece5f2c
 def table_cells(
     table: Table,
@@ -119,7 +112,7 @@ def table_cells(
             runs = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
             how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
-            how |= {"protocol": request.protocol, "gate": gate_scores(runs, GATES[PAPERS[table.paper].scoring])}
+            how["protocol"] = request.protocol
             how |= {"set": set_text(request.set)} if request.set else {}
             between = reference_behind(runs, known) if len(datasets) == 1 else None
             for metric in table.metrics:

@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -400,7 +400,7 @@ def fit(
     deadline: float | None = None,  # of `clock`: stop before it, with a checkpoint
     after: float = 0.0,  # seconds before the deadline that are needed when all updates have been made
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
-    probe_every: int = 1000,
+    probe_every: int | Collection[int] = 1000,  # updates between probes, or after how many updates
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
     make_criterion: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
     clock: Callable[[], float] = time.time,
@@ -415,7 +415,9 @@ def fit(
     """
 
     def is_probed(at: int) -> bool:
-        return probe is not None and passes(at, log_every, probe_every, updates)
+        if isinstance(probe_every, int):
+            return probe is not None and passes(at, log_every, probe_every, updates)
+        return probe is not None and (at >= updates or any(at - log_every < n <= at for n in probe_every))
 
     if checkpoint is not None:
         criterion = partial(kept_at, probed=is_probed, make_criterion=make_criterion)

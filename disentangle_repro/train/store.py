@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from filelock import FileLock, Timeout
 from PIL import Image
@@ -33,11 +34,12 @@ from disentangle_repro.core.files import (
     is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
 from ..core.run_spec import RunSpec, fingerprint
+from ..core.saved import read_weights
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'UP', 'LARGE', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'lighter', 'copy_kept', 'Store', 'project_store', 'readable_store',
-           'store_in']
+           'read_record', 'held', 'last_states', 'lighter', 'in_half_precision', 'copy_kept', 'Store', 'project_store',
+           'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -157,16 +159,25 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
     return output | {"data": {"image/jpeg": base64.b64encode(jpeg.getvalue()).decode(), **others}}
 
 # %% ../../nbs/train/03_store.ipynb #3e60833a
+def in_half_precision(path: Path) -> bytes:
+    "A safetensors file with its numbers in half precision; `DataError` where it is no such file."
+    tensors = read_weights(path).items()
+    return safetensors.torch.save({name: t.half() if t.is_floating_point() else t for name, t in tensors})
+
+
 def copy_kept(
     source: Path,
     target: Path,
     root: Path,  # of the checkout in which the run was computed
 ) -> None:
-    """Copy a file of a run to where files are kept; a notebook with relative paths, last states of bars, light images.
+    """Copy a file of a run to where files are kept: weights in half precision, notebooks with relative paths and light images.
 
     `DataError` for a notebook that cannot be read.
     """
     with written_whole(target) as part:
+        if source.suffix == ".safetensors":
+            part.write_bytes(in_half_precision(source))
+            return
         if source.suffix != ".ipynb":
             shutil.copyfile(source, part)
             return
