@@ -55,7 +55,7 @@ def run_spec(
     at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, scale.image_size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
-        hyperparameters = compensated(at_full_scale, hyperparameters, tuned)
+        hyperparameters = compensated(at_full_scale, hyperparameters)
     hyperparameters = with_set(hyperparameters, request.set)
     data = hyperparameters["data"]
     if data["images"] is not None:
@@ -89,16 +89,12 @@ def is_tuned(setting: Setting, scale: Scale) -> bool:
 
 
 def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
-    "The entries of a grid that a scale tries: all, or those around the paper's choice, and the dose of weight decay."
+    "The entries of a grid that a scale tries: all, or those around the paper's choice."
     of, n = PAPERS[paper], request.scale.tuning_values
     setting = of.setting(model)
     if n is None:
         return setting.entries()
-    entries = around(setting.grid, setting.chosen(of.lent(dataset)), n)
-    if not request.scale.study or list(setting.grid) != ["optimizer.weight_decay"]:
-        return entries
-    same_dose = {"optimizer.weight_decay": run_spec(paper, model, dataset, request).part("optimizer")["weight_decay"]}
-    return sorted([*entries, *([] if same_dose in entries else [same_dose])], key=lambda entry: [*entry.values()])
+    return around(setting.grid, setting.chosen(of.lent(dataset)), n)
 
 # %% ../../nbs/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters

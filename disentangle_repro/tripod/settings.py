@@ -27,7 +27,7 @@ TRAINING = {
         "psnr_threshold": dict(zip(DATASETS, PSNR_THRESHOLDS, strict=True)),
     },
     "scoring": {"samples": 10_000},
-    "scaling": {"updates": 30_000, "tuned": False, "dose": False},  # of the study
+    "scaling": {"updates": 30_000, "tuned": False},  # of the study
 }
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
