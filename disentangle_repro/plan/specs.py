@@ -61,7 +61,7 @@ def run_spec(
     at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
-        hyperparameters = compensated(at_full_scale, hyperparameters, tuned)
+        hyperparameters = compensated(at_full_scale, hyperparameters)
     hyperparameters = with_set(hyperparameters, request.set)
     data = hyperparameters["data"]
     if data["images"] is not None:

@@ -25,7 +25,7 @@ from ..core.run_spec import RunSpec
 from ..train.store import Store, environment
 
 # %% auto #0
-__all__ = ['UPDATES', 'SINGLE', 'IN_MEAN', 'spot_spec', 'first_losses', 'SpotCheck', 'spot_check']
+__all__ = ['UPDATES', 'FIRST', 'LAST', 'NEEDED', 'spot_spec', 'first_losses', 'SpotCheck', 'spot_check']
 
 # %% ../../nbs/tables/08_spot_check.ipynb #a63a67b2
 UPDATES = 300
@@ -33,8 +33,9 @@ UPDATES = 300
 
 def spot_spec() -> RunSpec:
     "The first updates of a run of the study."
-    run = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["study"], updates=UPDATES), seed=1)
-    return replace(run, model="spot_check", hyperparameters=run.hyperparameters | {"measurement": {"of": run.model}})
+    run = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["study"]), seed=1)
+    repeated = {"measurement": {"of": run.model, "updates": UPDATES}}
+    return replace(run, model="spot_check", hyperparameters=run.hyperparameters | repeated)
 
 # %% ../../nbs/tables/08_spot_check.ipynb #037f7244
 def first_losses(
@@ -43,50 +44,47 @@ def first_losses(
     progress: bool = False,
 ) -> list[float]:  # one per update
     "The losses of the first updates of a training."
-    run = {part: of for part, of in spec.hyperparameters.items() if part != "measurement"}
-    training = assemble(replace(spec, model=spec.part("measurement")["of"], hyperparameters=run), images)
+    parts = {part: values for part, values in spec.hyperparameters.items() if part != "measurement"}
+    repeated = spec.part("measurement")
+    training = assemble(replace(spec, model=repeated["of"], hyperparameters=parts), images)
     training.total = spec.part("training")["steps"]
     step = CudaGraphStep(training)
-    updates = tqdm(range(training.total), desc="spot check", unit="update", disable=not progress)
+    updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=not progress)
     return [run_updates(training, step, 1)["loss"] for _ in updates]
 
 # %% ../../nbs/tables/08_spot_check.ipynb #6e13dbbc
-SINGLE, IN_MEAN = (10, 0.005), (50, 0.03)  # number of losses compared singly and in the mean, with relative tolerances
+FIRST, LAST = 10, 100  # losses that are compared singly, and in the mean at the end
+NEEDED = {"the first 10": 0.005, "the mean of 50": 0.03, "the mean of the last 100": 0.05}  # relative tolerances
 
 
 class SpotCheck(NamedTuple):
     "Stored and recomputed losses of the same updates."
 
-    kept: list[float]
+    stored: list[float]
     ours: list[float]
 
-    def single(self, n: int = SINGLE[0]) -> float:
-        "The largest relative difference of the first `n` losses."
-        kept, ours = (np.array(losses[:n]) for losses in self)
-        return float(np.max(np.abs(ours - kept) / np.abs(kept)))
-
-    def in_mean(self, n: int = IN_MEAN[0]) -> float:
-        "The relative difference of the means of the first `n` losses."
-        kept, ours = (np.mean(losses[:n]) for losses in self)
-        return float(np.abs(ours - kept) / np.abs(kept))
+    def differences(self) -> dict[str, float]:  # by the names of `NEEDED`
+        "Relative differences: the largest of the first losses, and of means."
+        stored, ours = (np.array(losses) for losses in self)
+        single = float(np.max(np.abs(ours / stored - 1)[:FIRST]))
+        means = (abs(float(ours[part].mean() / stored[part].mean()) - 1) for part in (slice(50), slice(-LAST, None)))
+        return dict(zip(NEEDED, (single, *means), strict=True))
 
     def __str__(self) -> str:
-        what = f"Spot check: {len(self.ours)} updates of QLAE trained anew"
-        if self.kept == self.ours:
-            return f"{what}; all losses are identical to the kept ones."
-        same = self.single() <= SINGLE[1] and self.in_mean() <= IN_MEAN[1]
-        return (
-            f"{what}; the losses {'agree with' if same else 'DIFFER FROM'} the kept ones: the first {SINGLE[0]} within"
-            f" {self.single():.1e} (needed: {SINGLE[1]:g}), the mean of {IN_MEAN[0]} within {self.in_mean():.1e}"
-            f" (needed: {IN_MEAN[1]:g})."
-        )
+        repeated = f"Spot check: {len(self.ours)} updates of QLAE trained again"
+        if self.stored == self.ours:
+            return f"{repeated}; all losses are identical to the stored ones."
+        differences = self.differences()
+        agree = all(differences[name] <= needed for name, needed in NEEDED.items())
+        parts = (f"{name} within {differences[name]:.1e} (needed: {needed:g})" for name, needed in NEEDED.items())
+        return f"{repeated}; the losses {'agree with' if agree else 'DIFFER FROM'} the stored ones: {', '.join(parts)}."
 
 # %% ../../nbs/tables/08_spot_check.ipynb #3c283de3
 def spot_check(store: Store, progress: bool = True) -> SpotCheck:
     "Train the first updates again; store the losses if none are stored."
     spec, device = spot_spec(), torch.device("cpu")  # the CPU, like the study
-    of = spec.part("data")
-    data = load_dataset(spec.dataset, spec.source, of["images"], device=device, image_size=of["image_size"])
+    part = spec.part("data")
+    data = load_dataset(spec.dataset, spec.source, part["images"], device=device, image_size=part["image_size"])
     with fixed_threads(1):  # as for the stored losses; two threads would wait for each other on shared cores
         ours = first_losses(spec, data.images, progress)
     record = store.record(spec)

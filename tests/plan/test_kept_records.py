@@ -9,10 +9,11 @@ from disentangle_repro.core.run_spec import RunSpec, fingerprint
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, is_older, rounds, run_spec, tried
+from disentangle_repro.plan.specs import is_measurement, is_older, rounds, run_spec
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()
+EARLIER_DECAY = {"ae": 0.004, "qlae": 0.4}  # with the printed total in the study's length, until 25 November 2026
 
 
 def planned(spec):
@@ -21,8 +22,8 @@ def planned(spec):
     kept = ("precision", "steps", "steps_per_round") if is_older(spec) else ("precision",)
     own = {"training": {name: spec.part("training")[name] for name in kept}}
     entries = PAPERS[spec.paper].setting(spec.model).entries()
-    if SCALES[spec.scale].study:  # which tries the printed total of weight decay, too
-        entries = [*entries, *tried(spec.paper, spec.model, spec.dataset, replace(request, updates=None))]
+    if SCALES[spec.scale].study and spec.model in EARLIER_DECAY:
+        entries = [*entries, {"optimizer.weight_decay": EARLIER_DECAY[spec.model]}]
     for tuned in (None, *entries):
         plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, tuned)
         yield replace(plan, hyperparameters=merged(plan.hyperparameters, own), revision=spec.revision)
