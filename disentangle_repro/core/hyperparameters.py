@@ -105,7 +105,7 @@ class Setting:
     "How one model of a paper is trained; a value that depends on the data set is a dictionary from data set to value."
 
     text: Pieces  # the paper's values
-    code: Pieces = field(default_factory=dict)  # those of the released code that are different
+    code: Pieces = field(default_factory=dict)  # those of the released code that are different; None: has none
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # such as `model.beta`: values to try
     fixed: Pieces = field(default_factory=dict)  # what stays the same whatever is tuned
     tuned_as: str = ""  # the model whose tuned values it takes, where that is another
@@ -136,6 +136,8 @@ class Setting:
         "Hyperparameters of a run; `ValueError` for a data set that it has no values for."
         released = self.code if check_choice("protocol", protocol, ("paper", "code")) == "code" else {}
         whole = merged(on(dataset, self.text), on(dataset, released), nested(tuned or {}), on(dataset, self.fixed))
+        for name in [name for name, value in released.get("model", {}).items() if value is None]:
+            del whole["model"][name]
         if image_size is None:
             return whole
         native = self.image_size[dataset] if isinstance(self.image_size, Mapping) else self.image_size
@@ -148,8 +150,8 @@ class Setting:
         return {
             name: {
                 "paper": text.get(name, ""),
-                "code": code[name] if text.get(name, "") != code[name] else "",
+                "code": code.get(name, "none") if text.get(name, "") != code.get(name, "none") else "",
                 "source": self.sources.get(name, self.sources.get(name.partition(".")[0], "")),
             }
-            for name in code
+            for name in text | code
         }

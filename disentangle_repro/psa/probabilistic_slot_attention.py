@@ -63,9 +63,10 @@ def identity_map(dim: int) -> nn.Linear:
 class ProbabilisticSlotAttention(nn.Module):
     """Features (batch, positions, dim) of images to `MixtureSlots` (psa, Algorithms 1 to 3).
 
-    Without a `generator` all images have the same fixed initial means, and slots are means. `n_slots` and `iterations`
-    may be changed later, `n_slots` only with sampled queries. `ValueError` for an unknown `queries`, fewer than
-    one slot or iteration, and features of another size.
+    The defaults are the text's letter, and those of `psa_autoencoder` our reading. Without a `generator` all images
+    have the same fixed initial means, and slots are means. `n_slots` and `iterations` may be changed later, `n_slots`
+    only with sampled queries. `ValueError` for an unknown `queries`, fewer than one slot or iteration, and features
+    of another size.
     """
 
     has_weights = True  # slots have mixture weights, by which they can be pruned
@@ -80,11 +81,12 @@ class ProbabilisticSlotAttention(nn.Module):
         queries: str = "sampled",  # initial means: "sampled" from N(0, I), or "learned" with their variances
         normalize: bool = True,  # layer norm of the features first, as in slot attention
         floor: float = FLOOR,  # the smallest variance
+        sampled: bool = True,  # in training with a generator, slots are samples; if not, always means
     ):
         super().__init__()
         if min(n_slots, iterations) < 1:
             raise ValueError(f"n_slots is {n_slots} and iterations {iterations}: both must be at least 1.")
-        self.n_slots, self.iterations, self.floor = n_slots, iterations, floor
+        self.n_slots, self.iterations, self.floor, self.sampled = n_slots, iterations, floor, sampled
         self.projected, self.queries = projected, check_choice("queries", queries, ("sampled", "learned"))
         self.draws_start = queries == "sampled"
         self.norm = nn.LayerNorm(dim) if normalize else nn.Identity()
@@ -113,7 +115,7 @@ class ProbabilisticSlotAttention(nn.Module):
         features: Float[Tensor, "batch positions dim"],
         generator: torch.Generator | None = None,  # for the start and the slots; on the features' device
         *,
-        sampled: bool | None = None,  # sample slots, not means; by default in training with a generator
+        sampled: bool | None = None,  # sample slots; left out: the layer's choice, in training with a generator
     ) -> MixtureSlots:
         dim = self.to_query.in_features
         if features.shape[2] != dim:
@@ -126,7 +128,7 @@ class ProbabilisticSlotAttention(nn.Module):
             mixture, log_a = iterate(keys, values, mixture, self.to_query, self.floor)
         mean, variance, weight = mixture.mean, mixture.variance, mixture.weight
         if sampled is None:
-            sampled = self.training and generator is not None
+            sampled = self.sampled and self.training and generator is not None
         slots = draw(mean, variance.sqrt(), generator) if sampled else mean
         return MixtureSlots(slots, log_a.exp().mT, {}, mean, variance, weight)
 
@@ -134,18 +136,24 @@ class ProbabilisticSlotAttention(nn.Module):
 def psa_autoencoder(
     n_slots: int,  # K
     *,
-    dim: int = 64,  # d, of a slot
+    dim: int = 8,  # d, of a slot
     image_size: int,
     decoder: str = "broadcast",  # one of `SLOT_DECODERS`
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
     chroma: float | None = None,  # as of `slot_networks`
+    floor: float = 0.1,  # these two as of `ProbabilisticSlotAttention`
+    sampled: bool = False,
     **attention: Any,  # as `ProbabilisticSlotAttention` takes them
 ) -> SlotAutoencoder:
-    "PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder=\"convolutional\"` as well (psa, Algorithms 1 to 3)."
+    """PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder="convolutional"` as well (psa, Algorithms 1 to 3).
+
+    `dim`, `floor` and `sampled` are our reading; `sampled=True, floor=FLOOR` is the text's letter.
+    """
     sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
     nets = slot_networks(dim, decoder=decoder, **sizes)
-    return SlotAutoencoder(slots=ProbabilisticSlotAttention(n_slots, dim, **attention), **nets)
+    slots = ProbabilisticSlotAttention(n_slots, dim, floor=floor, sampled=sampled, **attention)
+    return SlotAutoencoder(slots=slots, **nets)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d087adb7
 def active(

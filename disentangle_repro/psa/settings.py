@@ -12,8 +12,8 @@ from ..core.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'NO_DEPARTURE', 'MONET',
-           'SLOT_ATTENTION', 'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'OF_PSA',
-           'SETTINGS', 'with_slots']
+           'SLOT_ATTENTION', 'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'NOT_READ',
+           'RELEASED_PSA', 'READING', 'READ', 'PSA', 'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
@@ -73,7 +73,8 @@ RELEASED_TRAINING = {
     },
     "scaling": NO_DEPARTURE,
 }
-OF_PSA = {"model": {"iterations": 5}}
+NOT_READ = {"floor": None, "sampled": None}  # these models have neither
+RELEASED_PSA = merged(RELEASED_TRAINING, {"model": {"dim": 64, "iterations": 5, **NOT_READ}})
 
 # %% ../../nbs/psa/08_settings.ipynb #2b7fcbae
 def with_slots(
@@ -90,12 +91,13 @@ def with_slots(
     return Setting(settings, code or {}, **how)
 
 
+READING = {"dim": 8, "floor": 0.1, "sampled": False}  # ours
+READ = {**SOURCES, "model.dim": "ours, P36", "model.floor": "ours, P36", "model.sampled": "ours, P15"}
+PSA = with_slots(sources=READ, revision=5, code=RELEASED_PSA, iterations=3, **READING)
 SETTINGS = {
     "ae": with_slots(dim=64, code=RELEASED_TRAINING),
     "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, revision=3, dim=16),
     "sa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     "sa_noa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
-    "psa": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
-    "psa_noa": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
-    "psa_proj": with_slots(dim=64, iterations=3, code=merged(RELEASED_TRAINING, OF_PSA)),
+    **dict.fromkeys(("psa", "psa_noa", "psa_proj"), PSA),
 }

@@ -98,12 +98,21 @@ def reconstruction_scores(
     }
 
 # %% ../../nbs/runs/02_slots.ipynb #c2ab5433
-def slot_probe(data: Dataset, n: int = 50) -> Callable[[Autoencoder], dict[str, float]]:
-    "A probe for `fit`: `psnr`, `mse` and `fg_ari` on the first `n` scenes."
+def slot_probe(
+    data: Dataset,
+    n: int = 50,
+    seed: int = 0,  # of the initial slots
+) -> Callable[[Autoencoder], dict[str, float]]:
+    "A probe for `fit`: `psnr`, `mse` and `fg_ari` on the first `n` scenes, as `evaluate_slots` has them."
     part = data.first(n)
 
     def probe(model: Autoencoder) -> dict[str, float]:
-        return reconstruction_scores(model, part, encode_all(model, part.images, batch_size=50))
+        in_training = model.training
+        model.eval()  # slots are means of their posteriors
+        slots = encode_all(model, part.images, batch_size=50, **start_of(model, seed))
+        scores = reconstruction_scores(model, part, slots, seed)
+        model.train(in_training)
+        return scores
 
     return probe
 
