@@ -45,7 +45,6 @@ NAVIGATION = {
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
     "explorer.html": "Explorer",
-    "whose_mig.html": "Scores compared",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }

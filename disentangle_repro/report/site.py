@@ -36,7 +36,6 @@ from disentangle_repro.report.proofs_and_differences import (
 )
 from .run_pages import write_run_pages
 from .table_pages import table_path, write_table_pages
-from .whose_mig import write_whose_mig
 from ..tables.cells import Snapshot, Survey, survey, table_name
 from ..train.store import Store, held, project_store
 
@@ -132,7 +131,6 @@ def page_steps(
         "tables": lambda: write_table_pages(found, site),
         "runs": lambda: write_run_pages(found.seen, site, pages_of()),
         "explorer": lambda: write_explorer(found.seen, site, pages_of()),
-        "whose MIG": lambda: write_whose_mig(site),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),
         "chapters": lambda: write_chapters(site, linked_chapters(checks, differences)),
