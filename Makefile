@@ -17,7 +17,7 @@
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
-# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots, of a kernel's start
+# make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
 # make export   write the package and README.md from the notebooks
 # make clean    remove what can be made again (not the runs)
 
@@ -83,7 +83,7 @@ plan: $(READY)
 minutes: $(READY)
 	@mkdir -p build/minutes
 	@echo 'Five chapters; each prints its sentences when it has them, and is in build/minutes afterwards.'
-	@printf '%s\n' $(notdir $(patsubst %/,%,$(dir $(wildcard nbs/*/*_in_minutes.ipynb)))) | OMP_NUM_THREADS=1 xargs -P 2 -I ROOM \
+	@printf '%s\n' $(notdir $(patsubst %/,%,$(dir $(wildcard nbs/*/*_in_minutes.ipynb)))) | JUPYTER_PATH= OMP_NUM_THREADS=1 xargs -P 2 -I ROOM \
 	    sh -c '$(BIN)/papermill --log-level ERROR --no-progress-bar --stdout-file - nbs/ROOM/*_in_minutes.ipynb build/minutes/ROOM.ipynb \
 	    2> build/minutes/ROOM.log || { cat build/minutes/ROOM.log; exit 1; }'
 
@@ -147,7 +147,6 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/bench_training.py
 	$(BIN)/python benchmarks/bench_slots.py
 	$(BIN)/python benchmarks/bench_slot_jacobian.py
-	$(BIN)/python benchmarks/bench_kernels.py
 
 export: $(DEV)
 	$(BIN)/nbdev_export

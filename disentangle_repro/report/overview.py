@@ -294,7 +294,6 @@ def write_overview(
     *,
     checks: pd.DataFrame,  # outcomes of proof checks: paper, proposition, statement, state, message
     differences: int,  # number of known differences between text and code
-    compared: Sequence[tuple[str, str]] = (),  # pages that compare models: paths in the site, and data sets
 ) -> Path:
     "Write `index.html`."
     cells = {basis: progress(basis, found).to_dict("index") for basis in found.bases}
@@ -308,6 +307,6 @@ def write_overview(
         progress=[(basis, of["cells"], of["runs"]) for basis, of in cells.items()],
         untouched=[paper for paper in PAPERS if not found.of(paper)],
         wrong=wrong_runs(found), orphans=[(run.id, is_older(run.spec)) for run in orphans(found)],
-        compared=compared, differences=differences, tables=links_to_tables(found),
+        differences=differences, tables=links_to_tables(found),
         proofs=pd.crosstab(checks.paper, checks.state),
     )  # fmt: skip

@@ -44,16 +44,11 @@ NAVIGATION = {
     "index.html": "Overview",
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
-    "index.html#compare": "Models compared",
     "explorer.html": "Explorer",
-    "across.html": "Across papers",
-    "whose_mig.html": "Scores compared",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }
-PARTS = {  # the navigation entry of the pages of a folder
-    "tables": "index.html#tables", "compare": "index.html#compare", "chapters": "proofs.html"
-}  # fmt: skip
+PARTS = {"tables": "index.html#tables", "chapters": "proofs.html"}  # the navigation entry of the pages of a folder
 
 
 def page_text(path: str, template: str, title: str, **values: Any) -> str:
@@ -91,7 +86,7 @@ def classic_script(
     return f'(()=>{{"use strict";{body}\n}})();\n'
 
 # %% ../../nbs/report/01_page.ipynb #a0e06097
-STATIC = ("style.css", "report.css", "report.js", "compare.js", "explorer.js")
+STATIC = ("style.css", "report.css", "report.js", "explorer.js")
 
 
 def write_assets(

@@ -18,7 +18,6 @@ from tqdm import tqdm
 from ..core.engine import executor
 from ..core.errors import DataError
 from ..core.extensions import load_extensions
-from ..core.kernels import forked_kernels
 from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
 from ..data.official import not_available
@@ -31,8 +30,8 @@ from ..runs.runner import Limit, do_runs, execute, set_damaged_aside, what_is_le
 from ..train.store import project_store
 
 # %% auto #0
-__all__ = ['IMPORTED', 'RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study',
-           'lay_out_study', 'without_data', 'print_plan', 'main']
+__all__ = ['RESERVED', 'tables_folder', 'lay_out_paper', 'first_line', 'write_tables', 'make_tables', 'is_study', 'lay_out_study',
+           'without_data', 'print_plan', 'main']
 
 # %% ../../nbs/tables/09_make.ipynb #ffa30e02
 def tables_folder(request: Request) -> Path:
@@ -68,7 +67,6 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
         tqdm.write(f"Primary contrasts: {', '.join(f'{claim} {word}' for claim, word in primary.word.items())}")
 
 # %% ../../nbs/tables/09_make.ipynb #18bf2938
-IMPORTED = ("disentangle_repro.runs.assemble", "seaborn", "sklearn.ensemble")  # before a kernel starts
 RESERVED = 60.0  # seconds of a limited time for the tables and the report
 
 
@@ -90,21 +88,20 @@ def make_tables(
     store = project_store()
     set_damaged_aside(store)
     quiet = "local" if engine.startswith("local") else engine  # timings need an idle machine and all cores
-    with forked_kernels(IMPORTED):
-        with executor(engine) as pool:
-            tuning = asked().tuning
-            failures = do_runs(tuning, store, pool, limit=limit) if tuning else {}
-            todo = asked()  # with tuned hyperparameters
-            trainings = after_tuning(todo.trainings, request, store)
-            together = [spec for spec in todo.measurements if not is_alone(spec)]
-            if left_out := len(todo.trainings) - len(trainings):
-                tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
-            for part in filter(None, (trainings, together)):
-                failures |= do_runs(part, store, pool, limit=limit)
-        for spec in (spec for spec in todo.measurements if is_alone(spec)):
-            with executor(quiet, at_once=1) as pool, forked_kernels(None):
-                failures |= do_runs([spec], store, pool, limit=limit)
-        write_tables(papers, request)
+    with executor(engine) as pool:
+        tuning = asked().tuning
+        failures = do_runs(tuning, store, pool, limit=limit) if tuning else {}
+        todo = asked()  # with tuned hyperparameters
+        trainings = after_tuning(todo.trainings, request, store)
+        together = [spec for spec in todo.measurements if not is_alone(spec)]
+        if left_out := len(todo.trainings) - len(trainings):
+            tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
+        for part in filter(None, (trainings, together)):
+            failures |= do_runs(part, store, pool, limit=limit)
+    for spec in (spec for spec in todo.measurements if is_alone(spec)):
+        with executor(quiet, at_once=1) as pool:
+            failures |= do_runs([spec], store, pool, limit=limit)
+    write_tables(papers, request)
     if limit is not None:
         runs = [spec for part in asked() for spec in part if spec.id not in failures]
         tqdm.write(what_is_left(runs, store) or "All runs are done.")
@@ -123,8 +120,7 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
     store = project_store()
     set_damaged_aside(store)
     tqdm.write(str(spot_check(store)))
-    with forked_kernels(IMPORTED):
-        write_tables(papers, request)
+    write_tables(papers, request)
     runs = wanted(papers, request, store).trainings
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from tqdm import tqdm
 
 from ..core.files import project_root
-from ..core.kernels import forked_kernels
 from ..core.scale import SCALES
 from ..core.run_spec import RunSpec
 from ..papers import PAPERS
@@ -23,7 +22,7 @@ from ..plan.request import Request, with_protocol
 from ..plan.specs import is_older, once, wanted
 from ..runs.rescore import LATENTS, Compared, rescore, runs_with
 from .ledger import write_primaries
-from .make import IMPORTED, lay_out_paper, tables_folder
+from .make import lay_out_paper, tables_folder
 from ..train.store import Store, project_store
 
 # %% auto #0
@@ -120,7 +119,7 @@ def verify(
         return [*map(str, faults), "No table is rendered from such records."], 0
     asked = published(project_root() / "paper_tables" / "tables")
     todo = [(paper, r) for r in asked for paper in with_protocol(papers or PAPERS, r.protocol)]
-    with TemporaryDirectory() as folder, forked_kernels(IMPORTED):
+    with TemporaryDirectory() as folder:
         for number, (paper, request) in enumerate(tqdm(todo, desc="tables", unit="paper", disable=not progress)):
             ours, theirs = Path(folder) / str(number), tables_folder(request)
             if files := files_of(paper, theirs):

@@ -27,10 +27,10 @@ REPORT = os.environ.get("REPORT")
 SHOTS = os.environ.get("SHOTS")
 WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
 # what the pages of a folder are
-FOLDERS = {"tables": "table", "runs": "run", "compare": "compare", "chapters": "chapter"}
+FOLDERS = {"tables": "table", "runs": "run", "chapters": "chapter"}
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "compare", "across", "proofs", "differences", "whose_mig", "explorer", "chapter")
+KINDS = ("overview", "table", "run", "proofs", "differences", "explorer", "chapter")
 ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
 SEEN_BY_AXE = [
     pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])
@@ -423,7 +423,7 @@ def check_heads(page):
     assert off == [], "headings beside their columns"
 
 
-@pytest.mark.parametrize("kind", ["overview", "table", "compare", "across", "proofs", "differences"])
+@pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
 def test_headings_stand_above_their_columns_on_a_phone(chromium, site, kind):
     with opened(chromium, site, site.of_kind(kind)[0], 400) as page:
         check_heads(page)

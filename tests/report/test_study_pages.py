@@ -17,7 +17,6 @@ from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.report import run_pages
-from disentangle_repro.report.compare import write_comparisons
 from disentangle_repro.report.overview import judged_numbers, write_overview
 from disentangle_repro.report.proofs_and_differences import proof_rows
 from disentangle_repro.report.run_pages import write_run_pages
@@ -61,9 +60,8 @@ def report(folder, *runs):
 
 def pages_of(found, site):
     pages = {path.parent.name: path.read_text() for path in write_run_pages(found.seen, site)}
-    compared = {name: path.read_text() for name, path in write_comparisons(found.seen, site).items()}
     table = write_table_page(PAPERS["qlae"].tables[0], found, site).read_text()
-    return overview_of(found, site), table, pages, compared
+    return overview_of(found, site), table, pages
 
 
 def line_of(overview, paper):
@@ -79,25 +77,22 @@ def alone(tmp_path_factory):
 
 
 def test_the_first_study_alone(alone):
-    overview, table, pages, compared = alone
+    overview, table, pages = alone
     assert "undecided cpu, 10,000 updates, 3 seeds" in line_of(overview, "qlae")
     assert all(" – not run" in line_of(overview, paper) for paper in PAPERS if paper != "qlae")
     figure = re.search(r"<svg.*?</svg>", overview, re.S)[0]
     assert all(re.search(rf"{paper}-\d+: ", figure) for paper in PAPERS), "a row in the figure for each paper"
     assert "38 of 40 rows not run" in table and "10,000 updates" in table
-    assert re.findall(r"<option>([^<]*)", compared["shapes3d"]) == ["scale cpu, rendered data, protocol paper"]
 
 
 def test_once_the_study_has_records(tmp_path):
-    overview, table, pages, compared = report(tmp_path, ("cpu", 3, LEARNED), ("study", 4, LEARNED))
+    overview, table, pages = report(tmp_path, ("cpu", 3, LEARNED), ("study", 4, LEARNED))
     assert re.search(r"\+0.40 ± 0.0\d supported .*study, [\d,]+ updates, 4 seeds", line_of(overview, "qlae"))
     assert {"cpu", "study"} == set(re.findall(r'<tr data-scale="(\w+)"', table))
-    assert re.findall(r"<option>scale (\w+)", compared["shapes3d"]) == ["study", "cpu"]
     assert len(pages) == 14
     for page in pages.values():
         assert 'src="curve.png"' in page and 'src="nmi.png"' in page
         assert "elete" not in page and "make tables" not in page
-    assert compared["shapes3d"].count("curve.png") > 2
 
 
 def test_claims_are_judged_on_the_first_study_only_as_long_as_there_is_no_other(tmp_path):

@@ -243,19 +243,6 @@ def test_a_column_is_computed_by_runs_and_printed_by_tables(registries):
     assert table.metrics[-2:] == ("narrowest", "mig") and "mig" not in PAPERS["qlae"].tables[0].metrics
 
 
-def test_an_added_metric_is_among_scores_compared(registries, monkeypatch):
-    from disentangle_repro.core.files import project_root
-    from disentangle_repro.report import whose_mig
-
-    recorded, _ = whose_mig.read_record(project_root() / "paper_tables" / whose_mig.RECORD)
-    assert whose_mig.with_added(recorded) is recorded
-    add_metric(OF_RANGES)
-    shown = whose_mig.with_added(recorded)
-    assert list(shown) == [*recorded, "range of ranges"]
-    assert 0 < shown.loc["two sources in one latent", "range of ranges"] < 1
-    assert np.isnan(shown.loc["and three constant latents", "range of ranges"]), "a refusal is not a number"
-
-
 @pytest.mark.parametrize(
     ("add", "message"),
     [
