@@ -121,7 +121,7 @@ def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluat
 
 SCORING = {  # as papers name it
     "latents": Scoring(probe_latents, score_latents),
-    "slots": Scoring(lambda _, data: slot_probe(data), score_slots),
+    "slots": Scoring(lambda spec, data: slot_probe(data, seed=spec.seed), score_slots),
     "jacobians": Scoring(
         lambda _, data: jacobian_probe(data), lambda _, model, data: evaluate_objects(model, data), most_disentangled
     ),

@@ -27,9 +27,10 @@ from ..scores.inputs import DoubtfulInput
 from ..scores.reconstruction import mse, squared_errors
 
 # %% auto #0
-__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr', 'LatentScores',
-           'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up', 'ceiling_and_chance',
-           'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr', 'mean_image_psnr',
+           'LatentScores', 'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up',
+           'ceiling_and_chance', 'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps',
+           'value_counts']
 
 # %% ../../nbs/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -79,6 +80,12 @@ def finite_psnr(
     "PSNR, of an exact image as if one byte were off by one level."
     least = 1 / (255**2 * images[0].numel())
     return float(np.mean(-10 * np.log10(np.maximum(squared_errors(images, reconstructions), least))))
+
+def mean_image_psnr(images: UInt8[Tensor, "n height width channels"]) -> float:  # in dB
+    "PSNR of the mean image, which a decoder reaches that ignores its input."
+    mean = images.float().mean(0).round().to(torch.uint8)
+    return finite_psnr(images, mean.expand_as(images))
+
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
 class LatentScores(NamedTuple):

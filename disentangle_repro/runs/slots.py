@@ -100,7 +100,7 @@ def reconstruction_scores(
 # %% ../../nbs/runs/02_slots.ipynb #c2ab5433
 def slot_probe(
     data: Dataset,
-    n: int = 50,
+    n: int = 1_000,
     seed: int = 0,  # of the initial slots
 ) -> Callable[[Autoencoder], dict[str, float]]:
     "A probe for `fit`: `psnr`, `mse` and `fg_ari` on the first `n` scenes, as `evaluate_slots` has them."
