@@ -22,7 +22,7 @@ from .sources import Sources
 # %% auto #0
 __all__ = ['Domains', 'TOGETHER', 'PATIENCE', 'Correlation', 'HeldOut', 'Joint', 'check_keys', 'check_pair', 'correlation_of',
            'held_out_of', 'checked_values', 'joint_of', 'normalised', 'allowed', 'weights', 'domains_of',
-           'cell_probabilities', 'joint_size', 'joint_rows', 'accepted', 'sample_accepted']
+           'cell_probabilities', 'joint_size', 'cell_counts', 'joint_rows', 'accepted', 'sample_accepted']
 
 # %% ../../nbs/data/21_joint.ipynb #68a96f87
 @dataclass(frozen=True)
@@ -191,15 +191,23 @@ def cell_probabilities(joint: Joint, sources: Sources) -> tuple[Sources, Float[T
 
 
 def joint_size(joint: Joint, sources: Sources) -> int:
-    "Images in the whole data set: of a rectangle, or around it; with a correlation as many draws as the grid has rows."
+    "Images in the whole data set; with a correlation until the most probable combination has none left."
     small, probability = cell_probabilities(joint, sources)
-    if joint.correlation is not None:
-        return sources.size
-    return int((probability > 0).sum()) * (sources.size // small.size)
+    in_cell = sources.size // small.size
+    return int(in_cell / probability.max()) if joint.correlation else int((probability > 0).sum()) * in_cell
+
+
+def cell_counts(probability: Float[Tensor, "cells"], n: int, generator: torch.Generator) -> Int[Tensor, "cells"]:
+    "How many of `n` rows each cell has: `n` times its probability, rounded up or down at random."
+    expected = n * probability
+    counts = expected.long()
+    if left_over := n - int(counts.sum()):
+        counts[torch.multinomial(expected - counts, left_over, generator=generator)] += 1
+    return counts
 
 
 def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[Tensor, "n"]:
-    "`n` rows of the grid, or all; `ValueError` where there are not so many."
+    "`n` different rows of the grid, or all; `ValueError` where there are not so many."
     size, generator = joint_size(joint, sources), make_generator(seed)
     if n is not None and not 1 <= n <= size:
         raise ValueError(f"n is {n} but must be from 1 to {size}, the number of images under {joint.as_json()}.")
@@ -208,10 +216,12 @@ def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[
         columns = dict(zip(sources.names, sources.factors(rows).T, strict=True))
         return rows[allowed(joint, columns, domains_of(sources))][:n]
     small, probability = cell_probabilities(joint, sources)
-    cells = torch.multinomial(probability, n or size, replacement=True, generator=generator)
-    factors = sources.factors(torch.randint(sources.size, (n or size,), generator=generator))
-    factors[:, [sources.names.index(name) for name in small.names]] = small.factors(cells)
-    return sources.index(factors)
+    counts = cell_counts(probability, n or size, generator)
+    rows = torch.randperm(sources.size, generator=generator)
+    cells = small.index(sources.factors(rows)[:, [sources.names.index(name) for name in small.names]])
+    rows = rows[cells.argsort(stable=True)].view(small.size, -1)
+    taken = rows[torch.arange(rows.shape[1]) < counts[:, None]]
+    return taken[torch.randperm(len(taken), generator=generator)]
 
 # %% ../../nbs/data/21_joint.ipynb #30dba40a
 TOGETHER, PATIENCE = 1024, 1000  # scenes proposed at once; rounds without any new scene until one gives up

@@ -18,6 +18,7 @@ from ..core.errors import extra
 from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
 from ..scores.dci import HELD_OUT, forest_by_depth, split_rows
 from ..scores.importance import completeness, disentanglement
+from ..scores.inputs import distinct_rows
 from disentangle_repro.scores.mutual_information import (
     discrete_mutual_information,
     equal_width_bins,
@@ -186,6 +187,7 @@ def choices(
     found = {"samples": len(sources), "paper_against_code": paper_against_code(sources, latents, discrete, categorical)}
     if discrete:
         return found
+    sources, latents = distinct_rows(sources, latents)
     active = latents[:, active_latents(latents, discrete=False)]
     sweeps = {"bins": bin_sweep(sources, active), "neighbours": neighbour_sweep(sources, active)}
     return found | sweeps | {"depth": depth_sweep(sources, latents, n_trees=n_trees)}

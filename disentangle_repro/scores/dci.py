@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
-from .inputs import Result, check_numbers, check_sources_latents
+from .inputs import Result, check_numbers, check_sources_latents, distinct_rows
 
 # %% auto #0
 __all__ = ['OFFERED', 'HELD_OUT', 'MAX_SAMPLES', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit',
@@ -216,16 +216,16 @@ def dci(
     samples and 0.7 to 0.8 with 10,000, and depend on the number of latents; use them to compare with these papers.
     Boosting: scikit-learn's gradient boosted trees, a third held out, the same under each protocol. Forest and
     boosting are not comparable. Of more than 10,000 samples `protocol="field"` uses 10,000, drawn at random by `seed`,
-    unless `max_samples` says otherwise; the others use all. `.samples` of the result is the number used. At least 10
-    samples, two sources and two latents; `ValueError` otherwise, and where `check_sources_latents`, `depth_rule` or
-    `drawn_rows` raise it.
+    unless `max_samples` says otherwise; the others use all. Rows of continuous latents that repeat count once.
+    `.samples` of the result is the number used. At least 10 samples, two sources and two latents; `ValueError`
+    otherwise, and where `check_sources_latents`, `depth_rule` or `drawn_rows` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
     check_numbers(1, n_trees=n_trees)
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r} but must be a number of threads, or -1 for as many as there are cores.")
     max_depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
-    sources, latents = check_sources_latents(sources, latents)
+    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))

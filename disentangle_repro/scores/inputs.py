@@ -15,8 +15,8 @@ from torch import Tensor
 
 # %% auto #0
 __all__ = ['LARGEST', 'FEW_SAMPLES', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
-           'check_sources_latents', 'DoubtfulInput', 'doubts', 'check_flags', 'check_numbers', 'check_fractions',
-           'Result']
+           'check_sources_latents', 'most_values', 'take_few_values', 'distinct_rows', 'DoubtfulInput', 'doubts',
+           'check_flags', 'check_numbers', 'check_fractions', 'Result']
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -28,12 +28,13 @@ def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
 def to_numpy(
     array: Any,  # an array, a tensor, a list of tensors, or anything that `np.asarray` accepts
 ) -> Shaped[np.ndarray, "*shape"]:  # the same numbers
-    "A tensor of any device as a numpy array; `bfloat16` becomes `float32`."
+    "A tensor of any device as a numpy array; numbers of 16 bits become `float32`."
     if isinstance(array, Tensor):
-        return (array.float() if array.dtype == torch.bfloat16 else array).numpy(force=True)
+        return (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
     if isinstance(array, (list, tuple)):
         array = [to_numpy(each) if isinstance(each, Tensor) else each for each in array]
-    return plain(np.asarray(array))
+    array = plain(np.asarray(array))
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 # %% ../../nbs/scores/01_inputs.ipynb #889cba20
 LARGEST = np.float64(np.finfo(np.float32).max)  # about 3.4e38
@@ -118,6 +119,26 @@ def check_sources_latents(
     checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
     return checked, latents.astype(np.float64)
 
+# %% ../../nbs/scores/01_inputs.ipynb #d0b0a002
+def most_values(latents: Num[np.ndarray, "n latents"]) -> int:
+    "The number of different values of the latent that takes most."
+    return max(len(np.unique(column)) for column in latents.T)
+
+
+def take_few_values(latents: Num[np.ndarray, "n latents"]) -> bool:
+    "Whether no latent takes more values than a twentieth of the samples."
+    return most_values(latents) <= len(latents) / 20
+
+
+def distinct_rows(
+    sources: Num[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"]
+) -> tuple[Num[np.ndarray, "m sources"], Num[np.ndarray, "m latents"]]:
+    "The first of each set of rows with equal sources and latents, in their order; all rows of latents of few values."
+    if take_few_values(latents):
+        return sources, latents
+    rows = np.sort(np.unique(np.hstack([sources, latents]), axis=0, return_index=True)[1])
+    return sources[rows], latents[rows]
+
 # %% ../../nbs/scores/01_inputs.ipynb #d0b10002
 class DoubtfulInput(UserWarning):
     "Arrays that can be scored, but hardly in the way that was asked for."
@@ -145,11 +166,11 @@ def doubts(
             f"Only {active.sum()} of {n_latents} latents are active{same}; the others' ranges are small beside the"
             " largest. Are all columns latents, in the same unit?"
         )
-    largest = max(len(np.unique(column)) for column in latents.T)
+    largest = most_values(latents)
     values = f"{largest:,} values in {n:,} samples"
     if discrete and largest > n / 2:
         found.append(f"Latents are scored as discrete, but one takes {values}: few occur twice.")
-    if not discrete and largest <= n / 20:
+    if not discrete and take_few_values(latents):
         found.append(f"No latent takes more than {values}: should they be scored as discrete?")
     if n_sources > n_latents and (latents == np.round(latents)).all():
         columns = f"sources has {n_sources} columns and latents has {n_latents}"

@@ -12,7 +12,7 @@ from scipy.special import digamma
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from .inputs import check_flags, check_numbers, check_sources_latents
+from .inputs import check_flags, check_numbers, check_sources_latents, distinct_rows
 
 # %% auto #0
 __all__ = ['indicators', 'discrete_mutual_information', 'nearest_on_left', 'ball_counts', 'ross_estimate', 'without_ties',
@@ -152,8 +152,9 @@ def nmi_matrix(
     """Fraction of each source's entropy that each latent explains (qlae, equation 7).
 
     (sources, latents), each from 0 to 1; higher is more informative, about 0 for noise. `discrete=True` counts equal
-    values, for quantised latents; continuous ones have an estimate by `neighbors` nearest neighbours. `ValueError` as
-    in `check_sources_latents`, for fewer samples than neighbours, and for a source whose values all occur once.
+    values, for quantised latents; continuous ones have an estimate by `neighbors` nearest neighbours, in which rows
+    with equal sources and latents count once. `ValueError` as in `check_sources_latents`, for fewer samples than
+    neighbours, and for a source whose values all occur once.
     """
     check_flags(discrete=discrete)
     sources, latents = check_sources_latents(sources, latents)
@@ -161,5 +162,6 @@ def nmi_matrix(
         information = discrete_mutual_information(sources, latents)
     else:
         check_numbers(1, neighbors=neighbors)
+        sources, latents = distinct_rows(sources, latents)
         information = ksg_mutual_information(sources, latents, k=neighbors, seed=seed)
     return np.clip(information / source_entropy(sources)[:, None], 0, 1)

@@ -22,7 +22,14 @@ from ..core.errors import check_choice
 from .dci import HELD_OUT, check_training_rows, forest_by_depth, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
+from disentangle_repro.scores.inputs import (
+    Result,
+    check_flags,
+    check_fractions,
+    check_numbers,
+    check_sources_latents,
+    distinct_rows,
+)
 
 # %% auto #0
 __all__ = ['squared_correlations', 'machine_accuracy', 'single_accuracies', 'sap', 'area_under_curve', 'source_areas',
@@ -88,6 +95,7 @@ def sap(
         raise ValueError("latents has 1 column: SAP needs at least 2.")
     if continuous:
         return float(gaps(squared_correlations(sources, latents), axis=1).mean())
+    sources, latents = distinct_rows(sources, latents)
     parts = [(sources[rows], latents[rows]) for rows in split_rows(sources, held_out, seed)]
     check_training_rows(parts[0][0])
     return float(gaps(single_accuracies(*parts), axis=1).mean())
@@ -146,7 +154,7 @@ def explicitness_score(
     """
     check_choice("protocol", protocol, ("paper", "code"))
     check_fractions(held_out=held_out)
-    sources, latents = check_sources_latents(sources, latents)
+    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     train, rest = split_rows(sources, held_out, seed)
     check_training_rows(sources[train])
     inputs = tuple(standardised(latents[train], latents[rest]))
@@ -211,7 +219,7 @@ def dci_es(
     sources, two latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
     """
     check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
-    sources, latents = check_sources_latents(sources, latents)
+    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))

@@ -39,7 +39,6 @@ def corners():
         "unsigned bytes": (sources, np.round(20 * latents).astype(np.uint8)),
         "float32": (sources, latents.astype(np.float32)),
         "float32 on edges": (sources, edges[generator.integers(21, size=latents.shape)].astype(np.float32)),
-        "float16": (sources, latents.astype(np.float16)),
         "tiny": (sources, 1e-9 * latents),
         "huge and shifted": (sources, 1e9 * latents + 1e12),
         "sources with gaps between their values": (sources * 7 - 20, latents),
