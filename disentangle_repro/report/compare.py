@@ -47,8 +47,8 @@ class Entry(NamedTuple):
 
 
 def setting_of(run: Run) -> str:
-    "The setting of a run, in words; empty for a run that is unfinished, damaged, or trains no model."
-    basis = basis_of(run.spec) if run.record and run.spec and not is_measurement(run.spec) else None
+    "The setting of a run, in words; empty for a run that is unfinished, diverged, damaged, or trains no model."
+    basis = basis_of(run.spec) if run.state == "done" and not is_measurement(run.spec) else None
     if basis is None:
         return ""
     shortened = f", {basis.updates:,} updates" if basis.updates else ""
