@@ -16,7 +16,7 @@ from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'until']
+__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -82,6 +82,19 @@ def extra(name: str) -> Iterator[None]:  # of the extra, as `pip` takes it
 # %% ../../nbs/core/01_errors.ipynb #7c7e8016
 class OutOfTime(Exception):
     "A run has stopped at its deadline; what is saved of it is not done again."
+
+
+class Diverged(FloatingPointError):
+    "A training whose loss or weights are no longer finite; doing it again would end in the same way."
+
+    def __init__(
+        self,
+        message: str,
+        updates: int = 0,  # made when it was noticed
+        terms: dict[str, str] | None = None,  # that are not finite, such as `{"loss": "nan"}`
+    ):
+        super().__init__(message)
+        self.outcome = {"updates": updates, "terms": terms or {}}
 
 # %% ../../nbs/core/01_errors.ipynb #e32a9236
 @contextmanager

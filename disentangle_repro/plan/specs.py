@@ -19,7 +19,7 @@ from ..data.load import contents
 from ..papers import PAPERS, trained
 from .request import Request
 from ..train.shortened import compensated
-from ..train.store import Store
+from ..train.store import Store, is_diverged
 
 # %% auto #0
 __all__ = ['Entry', 'revision', 'with_set', 'study_options', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
@@ -137,16 +137,17 @@ def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: floa
 
 def best_entry(
     records: Mapping[Hashable, Sequence[dict[str, Any]]],  # of each entry of a grid, its runs'
-) -> Hashable:
-    "The entry with the highest mean InfoM among those that reconstruct."
+) -> Hashable:  # None where every entry has a run that diverged
+    "The entry with the highest mean InfoM among those that reconstruct; one with a run that diverged loses."
 
     def mean(entry: Hashable, score: str) -> float:
         return sum(record["scores"][score] for record in records[entry]) / len(records[entry])
 
-    spec, entries = RunSpec(**next(iter(records.values()))[0]["spec"]), list(records)
-    if "gan" not in spec.model:
+    spec = RunSpec(**next(iter(records.values()))[0]["spec"])
+    entries = [entry for entry, runs in records.items() if not any(map(is_diverged, runs))]
+    if "gan" not in spec.model and entries:
         entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
-    return max(entries, key=lambda entry: mean(entry, "infom"))
+    return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
 
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5
@@ -159,7 +160,8 @@ def best_values(
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
         if all(record for seeds in records.values() for record in seeds):
             names = PAPERS[table.paper].setting(where[0]).grid
-            best[where] = dict(zip(names, best_entry(records), strict=True))
+            if (entry := best_entry(records)) is not None:
+                best[where] = dict(zip(names, entry, strict=True))
     return best
 
 # %% ../../nbs/plan/02_specs.ipynb #24863849

@@ -271,9 +271,9 @@ def counted(rows: Sequence[dict[str, Any]], who: str = "ours") -> dict[str, list
 
 # %% ../../nbs/report/02_overview.ipynb #88367747
 def wrong_runs(found: Survey) -> list[tuple[str, str, str]]:  # run, state, error
-    "Runs that failed or have a damaged record, each with the last line of its error."
-    runs = [run for run in found.seen.found.values() if run.damage or run.failure]
-    errors = [str(run.damage or run.failure["error"]).strip().splitlines()[-1] for run in runs]
+    "Runs that diverged, failed or have a damaged record, each with the last line of its error."
+    runs = [run for run in found.seen.found.values() if run.problem]
+    errors = [run.problem.strip().splitlines()[-1] for run in runs]
     here = f"{found.seen.runs.parent}/"
     return [(run.id, run.state, error.replace(here, "")) for run, error in zip(runs, errors, strict=True)]
 

@@ -385,7 +385,8 @@ def problems(run: Run) -> list[dict[str, str]]:
     "The problems of a run's record, with a command that repeats the run."
     failed = f"Failed at {run.failure['when']}: {run.failure['error']}" if run.failure else ""
     damaged = f"The record is damaged. {run.damage}" if run.damage else ""
-    return [{"what": what, "command": command(run.spec)} for what in (failed, damaged) if what]
+    diverged = [{"what": f"Diverged: {run.problem}.", "command": ""}] if run.state == "diverged" else []
+    return diverged + [{"what": what, "command": command(run.spec)} for what in (failed, damaged) if what]
 
 # %% ../../nbs/report/04_run_pages.ipynb #26c96ae8
 ELSEWHERE = "The executed notebook stays where the run was made."

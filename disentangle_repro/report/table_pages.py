@@ -72,7 +72,7 @@ SIGNS = {
 }
 
 # %% ../../nbs/report/03_table_pages.ipynb #b0681320
-TINTS = {"failed": "bad", "damaged": "bad", "waiting": "waiting"}
+TINTS = {"diverged": "bad", "failed": "bad", "damaged": "bad", "waiting": "waiting"}
 
 
 def order(value: float) -> str:
@@ -134,7 +134,7 @@ def basis_row(
         "basis": first.basis, "scale": first.scale, "smoke": first.smoke, "protocol": first.protocol,
         "cells": [halves(cell, cell.state) for cell in cells.itertuples()],
         "seeds": made, "seeds_text": str(made) if over_trainings(table) or made == planned else f"{made} of {planned}",
-        "troubled": [(spec, state) for spec, state in states if state in ("failed", "damaged")],
+        "troubled": [(spec, state) for spec, state in states if state in ("diverged", "failed", "damaged")],
         "updates": updates_of(first.runs) or (f"{first.updates:,}" if first.updates else ""), "device": first.device,
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,19 +21,19 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from ..core.engine import bar_line, executor
-from ..core.errors import DataError, OutOfTime, extra
+from ..core.errors import DataError, Diverged, OutOfTime, extra
 from ..core.files import project_root, set_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..papers import PAPERS
 from ..core.run_spec import RunSpec
 from .assemble import SCORING_SECONDS
 from ..train.loop import read_state
-from ..train.store import Store
+from ..train.store import Store, is_diverged
 
 # %% auto #0
-__all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'HELD', 'OUT_OF_TIME', 'WholeFiles', 'execute', 'notebook_of_run',
-           'execute_run', 'set_damaged_aside', 'Limit', 'limit_of', 'Made', 'made', 'kind', 'pace', 'seconds_left',
-           'finishable_first', 'may_begin', 'done', 'attempt', 'outcome', 'do_runs', 'what_is_left']
+__all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run',
+           'set_damaged_aside', 'Limit', 'limit_of', 'Made', 'made', 'kind', 'pace', 'seconds_left', 'finishable_first',
+           'may_begin', 'Outcome', 'Attempt', 'failed', 'done', 'attempt', 'result', 'do_runs', 'what_is_left']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -56,7 +57,7 @@ def execute(
 ) -> None:
     """Execute a notebook; the copy is written as it ends, also where a cell fails.
 
-    Raises what a cell raises, `OutOfTime` itself where it is that, and `DataError` where there is no such notebook.
+    Raises what a cell raises, `OutOfTime` and `Diverged` themselves, and `DataError` where there is no such notebook.
     """
     with extra("tables"):
         import papermill
@@ -74,8 +75,9 @@ def execute(
         try:
             papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
         except papermill.PapermillExecutionError as error:
-            if error.ename == OutOfTime.__name__:
-                raise OutOfTime(error.evalue) from error
+            ends = {kind.__name__: kind for kind in (OutOfTime, Diverged)}
+            if error.ename in ends:
+                raise ends[error.ename](error.evalue) from error
             raise
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd
@@ -158,7 +160,7 @@ def pace(spec: RunSpec, store: Store) -> float | None:  # nothing where none is 
     for path in store.runs.glob(f"{spec.paper}-{spec.model}-{spec.dataset}-*/run.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):  # damaged records are reported elsewhere
             record = json.loads(path.read_bytes())
-            if kind(record["spec"]) == kind(asdict(spec)):
+            if kind(record["spec"]) == kind(asdict(spec)) and not is_diverged(record):
                 found.append(record["seconds"] / record["spec"]["hyperparameters"]["training"]["steps"])
     return median(found) if found else None
 
@@ -191,22 +193,44 @@ def may_begin(spec: RunSpec, store: Store, limit: Limit | None) -> bool:
 
 # %% ../../nbs/runs/05_runner.ipynb #83d0854f
 Do = Callable[..., None]  # of a specification and a store; where there is a deadline, with `deadline=`
-HELD, OUT_OF_TIME = "held by another process", "out of time"
 
 
-def done(spec: RunSpec, store: Store, do: Do) -> str:  # nothing, `OUT_OF_TIME`, or what went wrong
-    "Do a run, and note its failure in the store if there is room for a note."
+class Outcome(Enum):
+    "What an attempt at a run came to."
+
+    DONE = "done"
+    DIVERGED = "diverged"
+    FAILED = "failed"
+    HELD = "held by another process"
+    OUT_OF_TIME = "out of time"
+
+
+class Attempt(NamedTuple):
+    "An outcome, with the last line of the error where the run failed or diverged."
+
+    outcome: Outcome
+    problem: str = ""
+
+
+def failed(spec: RunSpec, store: Store, problem: str) -> Attempt:
+    "A failed attempt, noted in the store if there is room for a note."
+    with suppress(OSError):
+        store.fail(spec, problem)
+    return Attempt(Outcome.FAILED, problem)
+
+
+def done(spec: RunSpec, store: Store, do: Do) -> Attempt:
+    "Do a run."
     try:
         do(spec, store)
     except OutOfTime:
         store.clear_failure(spec)
-        return OUT_OF_TIME
+        return Attempt(Outcome.OUT_OF_TIME)
+    except Diverged as error:
+        return Attempt(Outcome.DIVERGED, str(error))
     except Exception as error:  # whatever a notebook may raise
-        problem = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-        with suppress(OSError):
-            store.fail(spec, problem)
-        return problem
-    return ""
+        return failed(spec, store, (str(error).strip().splitlines() or [type(error).__name__])[-1])
+    return Attempt(Outcome.DONE)
 
 # %% ../../nbs/runs/05_runner.ipynb #45f76587
 def attempt(
@@ -215,20 +239,20 @@ def attempt(
     do: Do = execute_run,
     wait: bool = False,  # until another process releases the run
     limit: Limit | None = None,
-) -> str:  # nothing where the run is done, `HELD`, `OUT_OF_TIME`, or what went wrong
+) -> Attempt:
     "Do a run unless it is done or held, or there is no time for it."
     try:
         with store.hold(spec, wait) as mine:
             if not mine:
-                return HELD
+                return Attempt(Outcome.HELD)
             if store.record(spec) is not None:
-                return ""
-            return done(spec, store, do) if may_begin(spec, store, limit) else OUT_OF_TIME
+                return Attempt(Outcome.DONE)
+            return done(spec, store, do) if may_begin(spec, store, limit) else Attempt(Outcome.OUT_OF_TIME)
     except OSError as error:  # the store cannot be written to
-        return str(error)
+        return Attempt(Outcome.FAILED, str(error))
 
 # %% ../../nbs/runs/05_runner.ipynb #68d6af6d
-def outcome(future: Future[str], spec: RunSpec, store: Store) -> str:
+def result(future: Future[Attempt], spec: RunSpec, store: Store) -> Attempt:
     "The result of an attempt; `ConnectionError` if its scheduler was lost."
     try:
         return future.result()
@@ -236,10 +260,7 @@ def outcome(future: Future[str], spec: RunSpec, store: Store) -> str:
         problem = "the Dask scheduler was lost. Finished runs are kept: give the same command again."
         raise ConnectionError(problem) from error
     except Exception as error:  # of Dask: the run took its workers with it
-        problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        with suppress(OSError):
-            store.fail(spec, problem)
-        return problem
+        return failed(spec, store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 # %% ../../nbs/runs/05_runner.ipynb #977bfd60
 def do_runs(
@@ -260,14 +281,16 @@ def do_runs(
             missing = []
             for future in as_completed(futures):
                 spec = futures[future]
-                problem = outcome(future, spec, store)
-                if problem == HELD:
+                outcome, problem = result(future, spec, store)
+                if outcome is Outcome.HELD:
                     missing.append(spec)
-                if problem in (HELD, OUT_OF_TIME):
+                if outcome in (Outcome.HELD, Outcome.OUT_OF_TIME):
                     continue
                 bar.update()
-                if problem:
+                if outcome is Outcome.FAILED:
                     failures[spec.id] = problem
+                if outcome is Outcome.DIVERGED:
+                    tqdm.write(f"DIVERGED {spec.id}: {problem}")
     return failures
 
 # %% ../../nbs/runs/05_runner.ipynb #77678f95

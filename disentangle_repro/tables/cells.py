@@ -23,7 +23,7 @@ from ..papers import PAPERS
 from ..plan.request import Request
 from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs, wanted
 from .layout import reported_numbers, table_cells
-from ..train.store import Store
+from ..train.store import Store, is_diverged
 
 # %% auto #0
 __all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'is_in_full', 'bases',
@@ -43,9 +43,18 @@ class Run:
 
     @property
     def state(self) -> str:
-        '"done", "failed", "damaged" or "waiting".'
-        found = {"damaged": self.damage, "done": self.record, "failed": self.failure}
+        '"done", "diverged", "failed", "damaged" or "waiting".'
+        diverged = self.record and is_diverged(self.record)
+        found = {"damaged": self.damage, "diverged": diverged, "done": self.record, "failed": self.failure}
         return next((state for state, what in found.items() if what), "waiting")
+
+    @property
+    def problem(self) -> str:
+        "What is wrong with the run; empty if it is done or waiting."
+        if self.state == "diverged":
+            outcome = self.record["diverged"]
+            return f"{', '.join(f'{k} {v}' for k, v in outcome['terms'].items())} after {outcome['updates']:,} updates"
+        return self.damage or (str(self.failure["error"]) if self.state == "failed" else "")
 
 # %% ../../nbs/tables/10_cells.ipynb #567f9f16
 def spec_in(
@@ -203,13 +212,14 @@ def model_of(spec: RunSpec) -> str:
     return spec.part("measurement").get("of", spec.model)
 
 # %% ../../nbs/tables/10_cells.ipynb #be6272ec
-STATES = ("done", "failed", "damaged", "waiting")
+STATES = ("done", "diverged", "failed", "damaged", "waiting")
 
 
 def worst(states: Iterable[str]) -> str:
     'The state of a cell whose runs have these: one of `STATES`, or "out of reach" for one without runs.'
     states = set(states)
-    return next((state for state in ("damaged", "failed", "waiting", "done") if state in states), "out of reach")
+    order = ("damaged", "failed", "waiting", "diverged", "done")
+    return next((state for state in order if state in states), "out of reach")
 
 # %% ../../nbs/tables/10_cells.ipynb #128f4c33
 def trainings_of(paper: str, request: Request, store: Store) -> list[RunSpec]:
@@ -221,7 +231,7 @@ def own_cells(table: Table, request: Request, specs: Iterable[RunSpec], store: S
     "The separate cells of a measurement for a table, with the columns of `table_cells`."
     printed = reported_numbers(table.paper).query("table in @table.reported_in").set_index("model").value
     where = {"paper": table.paper, "table": table.number, "dataset": table.run_on[0], "reported_ci95": math.nan}
-    where |= {"ours_ci95": math.nan, "updates": 0, "scale": request.scale.name, "source": request.source}
+    where |= {"ours_ci95": math.nan, "diverged": 0, "updates": 0, "scale": request.scale.name, "source": request.source}
     cells = measured_by(table).cells([(spec, store.record(spec)) for spec in specs], printed)
     return pd.DataFrame([where | cell for cell in cells])
 
@@ -247,7 +257,7 @@ def numbers(
 
 # %% ../../nbs/tables/10_cells.ipynb #bb947614
 def leading(runs: Iterable[RunSpec], seen: Snapshot) -> str:
-    "The run that a number links to: the first that is done, else the first that failed or is damaged, else None."
+    "The run that a number links to: the first that is done, else the first that is not waiting, else None."
     states = {spec.id: seen.run(spec).state for spec in runs}
     order = sorted((id for id in states if states[id] != "waiting"), key=lambda id: states[id] != "done")
     return next(iter(order), "")
@@ -309,7 +319,7 @@ def every_run(basis: Basis, found: Survey) -> list[RunSpec]:
 
 
 def progress(basis: Basis, found: Survey) -> pd.DataFrame:
-    "How many cells and runs are done, failed, damaged, waiting or out of reach; rows `cells` and `runs`."
+    "How many cells and runs are done, diverged, failed, damaged, waiting or out of reach; rows `cells` and `runs`."
     trained = found.on(basis).query("dataset != @AGGREGATED")  # means over data sets have no runs of their own
     cells = trained.groupby(["table", "dataset", "model"]).state.agg(worst)
     runs = pd.Series([found.seen.run(spec).state for spec in every_run(basis, found)])

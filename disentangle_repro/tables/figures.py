@@ -16,7 +16,7 @@ from ..metrics import plot_nmi
 from ..papers import MODEL_NAMES
 from ..core.run_spec import RunSpec
 from .verdicts import CONTRADICTED, EQUIVALENT, NOT_REACHED, NOT_RUN, SUPPORTED, UNDECIDED
-from ..train.store import Store
+from ..train.store import Store, is_diverged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def first_runs(specs: Iterable[RunSpec], store: Store) -> Found:  # by model and
     "The first finished run of each model on each data set, with its record."
     found: Found = {}
     for spec in specs:
-        if (record := store.record(spec)) is not None:
+        if (record := store.record(spec)) is not None and not is_diverged(record):
             found.setdefault((spec.model, spec.dataset), (spec, record))
     return found
 

@@ -26,7 +26,7 @@ from ..plan.request import Request
 from ..plan.specs import rounds, table_specs
 from ..core.run_spec import RunSpec
 from .references import Reference, reference_of, references
-from ..train.store import Store
+from ..train.store import Store, is_diverged
 
 # %% auto #0
 __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'table_cells',
@@ -109,9 +109,11 @@ def table_cells(
         datasets = table.run_on if dataset == AGGREGATED else (dataset,)
         for model in table.models:
             run_as = PAPERS[table.paper].run_as(model)
-            runs = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
+            tried = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
+            runs = [run for run in tried if not is_diverged(run)]
+            diverged = len({run["spec"]["seed"] for run in tried if is_diverged(run)})
             where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
-            how = {"updates": updates_behind(runs, made), "scale": request.scale.name, "source": request.source}
+            how = {"updates": updates_behind(tried, made), "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
             how |= {"set": set_text(request.set)} if request.set else {}
             between = reference_behind(runs, known) if len(datasets) == 1 else None
@@ -120,7 +122,8 @@ def table_cells(
                 scores = list(by_seed.values())
                 numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
                 cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
-                behind = {"seeds": trainings_behind(runs, scores), **how, "device": devices(runs)}
+                behind = {"seeds": trainings_behind(runs, scores), "diverged": diverged if scores or not runs else 0}
+                behind |= {**how, "device": devices(tried)}
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
                 rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
     return pd.DataFrame(rows)
@@ -202,7 +205,8 @@ def separated_best(values: Sequence[float], half_widths: Sequence[float], lower:
 def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cells`, in their order
     "Which numbers, `reported` or `ours`, are in bold on their data set and metric, each half by its rule."
     rule = overlap_best if who == "reported" else separated_best
-    known = cells[f"{who}_ci95"].where((cells.seeds >= 3) | (who == "reported"))
+    enough = (cells.seeds >= 3) & (cells.get("diverged", 0) == 0)
+    known = cells[f"{who}_ci95"].where(enough | (who == "reported"))
     kinds = [cells.dataset, cells.metric, cells.model.str.contains("gan")]  # InfoGANs are bolded separately
     found = pd.Series(False, index=cells.index)
     for (_, metric, _), of in cells.groupby(kinds, sort=False):
@@ -250,10 +254,13 @@ def printed_cell(cell: Any) -> str:
 def our_cell(cell: Any, most: int) -> str:
     """Ours with its interval, and with its seeds where these are fewer than the row's `most`, or only one.
 
-    Marked where its seeds come from several kinds of device.
+    Marked where its seeds come from several kinds of device, or some have diverged.
     """
     text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), "not run")
     text += MIXED * (not math.isnan(cell.ours) and len(device_kinds(cell.device)) > 1)
+    if n := getattr(cell, "diverged", 0):
+        lost = f"diverged ({n} of {cell.seeds + n})"
+        return lost if math.isnan(cell.ours) else f"{text}, {lost}"
     few = not math.isnan(cell.ours) and (cell.seeds == 1 or cell.seeds < most)
     return f"{text} ({cell.seeds} seed{'s' * (cell.seeds != 1)})" if few else text
 
@@ -299,6 +306,8 @@ def footnote(cells: pd.DataFrame) -> str:
     protocol = "" if cell.protocol == "paper" else f"; protocol **{cell.protocol}**"
     mixed = any(len(device_kinds(text)) > 1 for text in run.device)
     marks = f"{MIXED}: seeds from several kinds of device, which round differently. " if mixed else ""
+    if "diverged" in cells and cells.diverged.any():
+        marks += "Diverged: a loss became NaN or infinite; the mean is over the other seeds, and not in bold. "
     if "set" in run:
         protocol += f"; set where a model has it: {cell.set}"
     where = f"data: {data}; device: {used or 'none yet'}"
@@ -349,7 +358,8 @@ def write_table(
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
-    return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), cells)
+    rows = cells if cells.get("diverged", pd.Series(0)).any() else cells.drop(columns="diverged", errors="ignore")
+    return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), rows)
 
 # %% ../../nbs/tables/01_layout.ipynb #caafcba2
 def page(

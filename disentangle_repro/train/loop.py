@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import make_generator
-from ..core.errors import DataError, OutOfTime, check_choice
+from ..core.errors import DataError, Diverged, OutOfTime, check_choice
 from ..core.files import set_aside, written_whole
 from ..data.pairs import ImagePairs
 from .optimizer import SCHEDULES, set_learning_rate
@@ -33,9 +33,9 @@ from .precision import PRECISIONS, networks_in
 
 # %% auto #0
 __all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'check_made_with', 'read_own_state',
-           'is_continuable', 'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'check_finite',
-           'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit', 'apart',
-           'plot_curve']
+           'is_continuable', 'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'not_finite',
+           'check_finite', 'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit',
+           'apart', 'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
@@ -301,14 +301,23 @@ def run_updates(training: Training, step: Callable[[], dict[str, Tensor]], n: in
     return {"updates": training.updates, **means}
 
 # %% ../../nbs/train/02_loop.ipynb #c9c773dd
+def not_finite(point: dict[str, float], model: torch.nn.Module) -> dict[str, str]:
+    "The terms of a point of the curve that are NaN or infinite, and the weights where one of them is."
+    lost = {name: str(value) for name, value in point.items() if not math.isfinite(value)}
+    finite = torch.stack([parameter.isfinite().all() for parameter in model.parameters()]).all()
+    return lost if finite else lost | {"weights": "not finite"}
+
+
 def check_finite(point: dict[str, float], since: int, training: Training) -> None:
-    "`FloatingPointError` where a mean of the updates after `since` is NaN or infinite: which, when and what helps."
-    lost = [f"{name} is {value}" for name, value in point.items() if not math.isfinite(value)]
-    if lost:
-        raise FloatingPointError(
-            f"{', '.join(lost)} between updates {since:,} and {training.updates:,}, at a learning rate of "
+    "`Diverged` where a mean of the updates after `since`, or a weight, is NaN or infinite: which, when and what helps."
+    if lost := not_finite(point, training.model):
+        what = ", ".join(f"{name} is {value}" for name, value in lost.items()).replace("weights is", "weights are")
+        raise Diverged(
+            f"{what} between updates {since:,} and {training.updates:,}, at a learning rate of "
             f"{training.optimizer.param_groups[0]['lr']:g}. Nothing was saved since; going on would end here again. "
-            "A lower learning_rate, or a clip of the gradients, makes another run of it."
+            "A lower learning_rate, or a clip of the gradients, makes another run of it.",
+            training.updates,
+            lost,
         )
 
 # %% ../../nbs/train/02_loop.ipynb #7950df18
@@ -410,7 +419,7 @@ def fit(
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
 
-    `FloatingPointError` where the loss is not finite, `OSError` where a file cannot be written; nothing is saved then.
+    `Diverged` where loss or weights are not finite, `OSError` where a file cannot be written; nothing is saved then.
     `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
     """
 
@@ -428,7 +437,11 @@ def fit(
     with tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
             before, start = training.updates, clock()
-            point = run_updates(training, step, min(log_every, updates - before))
+            try:
+                point = run_updates(training, step, min(log_every, updates - before))
+            except (RuntimeError, ValueError):
+                check_finite({}, before, training)  # a step may refuse NaN, such as one that samples
+                raise
             check_finite(point, before, training)
             if is_probed(training.updates):
                 point |= probe(training.model)

@@ -14,13 +14,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
@@ -29,17 +30,20 @@ from PIL import Image
 
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
-from ..core.errors import DataError
+from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
     is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
 from ..core.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
 
+if TYPE_CHECKING:
+    from disentangle_repro.train.loop import Training
+
 # %% auto #0
 __all__ = ['LIBRARIES', 'UP', 'LARGE', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'lighter', 'in_half_precision', 'copy_kept', 'Store', 'project_store',
-           'readable_store', 'store_in']
+           'read_record', 'held', 'last_states', 'lighter', 'in_half_precision', 'copy_kept', 'is_diverged', 'Store',
+           'project_store', 'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -194,6 +198,11 @@ def copy_kept(
 DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 
 
+def is_diverged(record: Mapping[str, Any]) -> bool:
+    "Whether a record is of a training that diverged; it has no scores."
+    return "diverged" in record
+
+
 @dataclass(frozen=True)
 class Store:
     "Runs on disk: one folder each under `runs`, and the records that are kept under `results`."
@@ -268,6 +277,17 @@ class Store:
             write_record(self.kept(spec.id), record)
         write_record(path, record)
         return path
+
+    @contextmanager
+    def finished_if_diverged(self, spec: RunSpec, training: Training, environment: dict[str, Any]) -> Iterator[None]:
+        "Inside, a training that diverges finishes its run, with a record without scores; `Diverged` goes on."
+        try:
+            yield
+        except Diverged as error:
+            processor = training.processor_before + time.process_time()
+            seconds = {"seconds": round(training.seconds, 1), "processor_seconds": round(processor, 1)}
+            self.finish(spec, {"scores": {}, "diverged": error.outcome, "environment": environment, **seconds})
+            raise
 
     def keep(self, spec: RunSpec, name: str) -> Path:
         "Copy a file of the run's folder to where files outlive it: `results/<what it is>/<run>`."

@@ -14,6 +14,7 @@ from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import Store, Training, fit, make_optimizer
 from disentangle_repro.train.loop import load
+from disentangle_repro.train.store import environment
 
 UPDATES = 40
 Injected = Callable[[Training], None]  # called before every update
@@ -62,7 +63,8 @@ def train(spec: RunSpec, store: Store, inject: Injected = nothing) -> None:
         begun.write(f"{spec.id} {os.getpid()}\n")
     training = new_training(spec.seed, inject)
     how = {"checkpoint": checkpoint, "checkpoint_seconds": 0, "kept": kept, "probe_every": 20, "progress": False}
-    curve = fit(training, UPDATES, probe=lambda model: {"psnr": float(training.updates)}, **how)
+    with store.finished_if_diverged(spec, training, environment(torch.device("cpu"))):
+        curve = fit(training, UPDATES, probe=lambda model: {"psnr": float(training.updates)}, **how)
     load(training, kept)
     weights = b"".join(parameter.detach().numpy().tobytes() for parameter in training.model.parameters())
     scores = {"loss": curve[-1]["loss"]}

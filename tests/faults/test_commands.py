@@ -117,6 +117,21 @@ if spec.model == "ae" and not Path({str(died)!r}).exists():
     tally("a kernel that dies in a table", lost=lost, believed=believed, equal=same(project, undisturbed))
 
 
+def test_a_training_that_diverges_in_a_table(project, tally):
+    project.add_cell("run.ipynb", """
+if spec.model == "ae":
+    next(model.parameters()).data.fill_(np.nan)
+""", after="model = training.model")  # fmt: skip
+    assert project.make() == 0, project.said()
+    (of_ae,) = (record for run, record in project.results().items() if "-ae-" in run)
+    assert "DIVERGED qlae-ae-" in project.said() and of_ae["diverged"]["terms"]["loss"] == "nan"
+    (table,) = project.tables.glob("tables/smoke/qlae_table_1.md")
+    assert "diverged (1 of 1)" in table.read_text()
+    before = project.finished()
+    assert project.make() == 0 and len(begun(project)) == 2 and "DIVERGED" not in project.said()
+    tally("a training that diverges in a table", lost=project.finished() != before)
+
+
 def test_a_table_on_a_full_disk(project, undisturbed, tally):
     with small_disk(project.store.runs, 1_024 * KILOBYTE):
         assert project.make() == 1

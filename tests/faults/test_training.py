@@ -6,45 +6,84 @@ import re
 import nbformat
 import pytest
 import torch
-from small_runs import at, files_of, results, specs, store_in, train, undisturbed
+from small_runs import UPDATES, at, files_of, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.engine import executor
 from disentangle_repro.runs import runner
 from disentangle_repro.runs.runner import do_runs
 from disentangle_repro.train.loop import read_state
+from disentangle_repro.train.store import is_diverged
 
 
 def poison(training):
     next(training.model.parameters()).data.fill_(math.nan)
 
 
+def poison_after_step(training):
+    step = training.optimizer.step
+
+    def step_and_poison():
+        step()
+        poison(training)
+
+    training.optimizer.step = step_and_poison
+
+
+def refuse_poison(training):
+    poison(training)
+    raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+
+
 def no_memory(training):
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 
 
-@pytest.mark.parametrize(
-    ("fault", "then", "said"),
-    [
-        ("loss turned NaN", poison, "loss is nan.*between updates 20 and 30, at a learning rate of 0.001.*clip"),
-        ("out of memory in a step", no_memory, "CUDA out of memory. Tried to allocate 20.00 MiB"),
-    ],
-)
-def test_a_run_that_fails_stops_alone_and_goes_on_later(fault, then, said, tally, tmp_path):
-    store, (first, bad, last) = store_in(tmp_path / "disturbed"), specs(3)
+def do_badly(folder, then, update):
+    "Three runs, the second with a fault before an update: the store, the runs, and what the driver gives back."
+    store, runs = store_in(folder), specs(3)
 
     def train_badly(spec, store):
-        train(spec, store, at(25, then) if spec is bad else lambda training: None)
+        train(spec, store, at(update, then) if spec is runs[1] else lambda training: None)
 
     with executor("local", at_once=1) as pool:
-        failures = do_runs([first, bad, last], store, pool, train_badly)
-        assert list(failures) == [bad.id] and store.failure(bad)["error"] == failures[bad.id]
-        assert re.search(said, failures[bad.id])
-        before, checkpoint = results(store), read_state(files_of(bad, store)[0])
-        assert checkpoint["updates"] == 20 and all(map(math.isfinite, (p["loss"] for p in checkpoint["curve"])))
-        assert do_runs([first, bad, last], store, pool, train) == {} and store.failure(bad) is None
+        return store, runs, do_runs(runs, store, pool, train_badly)
+
+
+@pytest.mark.parametrize(
+    ("update", "then", "updates", "terms"),
+    [
+        (25, poison, 30, {"loss", "reconstruction", "quantize", "commit", "weights"}),
+        (UPDATES - 1, poison_after_step, UPDATES, {"weights"}),
+        (25, refuse_poison, 25, {"weights"}),
+    ],
+)
+def test_a_run_that_diverges_is_finished_without_scores(update, then, updates, terms, tally, tmp_path, capsys):
+    "Also where the last step has lost the weights, or a step refuses NaN, so that no loss shows it."
+    store, runs, failures = do_badly(tmp_path / "disturbed", then, update)
+    record = store.record(runs[1])
+    assert failures == {} and store.failure(runs[1]) is None and f"DIVERGED {runs[1].id}" in capsys.readouterr().out
+    assert is_diverged(record) and record["scores"] == {} and record["environment"]["device"]
+    assert record["diverged"]["updates"] == updates and record["diverged"]["terms"].keys() == terms
+    with executor("local", at_once=1) as pool:
+        assert do_runs(runs, store, pool, lambda *_: pytest.fail("done again")) == {}
+    others = {run: kept for run, kept in results(store).items() if run != runs[1].id}
+    equal = others == undisturbed(tmp_path / "in peace", [runs[0], runs[2]])
+    tally("loss or weights turned NaN", lost=2 - len(others), equal=equal)
+
+
+def test_a_run_that_fails_stops_alone_and_goes_on_later(tally, tmp_path):
+    store, runs, failures = do_badly(tmp_path / "disturbed", no_memory, 25)
+    bad = runs[1]
+    assert list(failures) == [bad.id] and store.failure(bad)["error"] == failures[bad.id]
+    assert re.search("CUDA out of memory. Tried to allocate 20.00 MiB", failures[bad.id])
+    before, checkpoint = results(store), read_state(files_of(bad, store)[0])
+    assert checkpoint["updates"] == 20 and all(map(math.isfinite, (p["loss"] for p in checkpoint["curve"])))
+    with executor("local", at_once=1) as pool:
+        assert do_runs(runs, store, pool, train) == {} and store.failure(bad) is None
     after = results(store)
     lost = sum(after.get(run) != record for run, record in before.items()) + 2 - len(before)
-    tally(fault, lost=lost, believed=bad.id in before, equal=after == undisturbed(tmp_path / "in peace", specs(3)))
+    equal = after == undisturbed(tmp_path / "in peace", specs(3))
+    tally("out of memory in a step", lost=lost, believed=bad.id in before, equal=equal)
 
 
 def test_a_kernel_that_dies_is_said_and_stops_nothing_else(tally, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from disentangle_repro.core import engine
+from disentangle_repro.core.paper import AGGREGATED
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.models import list_models
 from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
@@ -20,7 +21,7 @@ from disentangle_repro.plan.specs import (
     tuning_specs,
 )
 from disentangle_repro.tables import make
-from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells
+from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells, write_table
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])
@@ -231,6 +232,25 @@ def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
     assert row.ours == pytest.approx(0.2) and row.ours_ci95 == pytest.approx(4.303 * 0.1 / math.sqrt(3), rel=1e-3)
     shown = lay_out(cells).loc[("shapes3d", "QLAE")]
     assert shown["InfoM", "ours"] == "0.20 ± 0.25" and shown["", "seeds"] == "3", "all are alike, none is bold"
+
+
+def test_means_are_over_seeds_that_did_not_diverge_and_the_cell_says_how_many_did(checkout, tmp_path):
+    "The model of the highest mean is not in bold if it has lost seeds."
+    lost = {"scores": {}, "environment": {"device": "CPU"}, "diverged": {"updates": 20, "terms": {"loss": "nan"}}}
+    for spec in specs_of(checkout, seeds=4):
+        better = {"qlae": 0.5, "beta_tcvae": 0.3}.get(spec.model, 0.1)
+        scores = {metric: better + 0.001 * spec.seed for metric in METRIC_NAMES}
+        diverges = spec.model == "ae" or (spec.model == "qlae" and spec.seed > 2)
+        checkout.finish(spec, lost if diverges else {"scores": scores, "environment": {"device": "CPU"}})
+    cells = table_cells(EVERY_TABLE[0], replace(SMOKE, seeds=4), checkout)
+    laid_out = lay_out(cells)
+    for dataset in ("shapes3d", AGGREGATED):
+        shown = laid_out.loc[dataset]["InfoM", "ours"]
+        assert shown["AE"] == "diverged (4 of 4)" and shown["QLAE"] == "0.50 ± 0.00, diverged (1 of 4)"
+        assert shown["β-TCVAE"] == "**0.30 ± 0.00**"
+    row = cells.query("model == 'qlae' and metric == 'infom' and dataset == 'shapes3d'").iloc[0]
+    assert (row.seeds, row.diverged, row.by_seed) == (3, 1, '{"0": 0.5, "1": 0.501, "2": 0.502}')
+    assert "Diverged: a loss" in write_table(EVERY_TABLE[0], cells, tmp_path)[0].read_text()
 
 
 @pytest.mark.parametrize("scale", SCALES)
