@@ -146,7 +146,7 @@ def best_entry(
     spec = RunSpec(**next(iter(records.values()))[0]["spec"])
     entries = [entry for entry, runs in records.items() if not any(map(is_diverged, runs))]
     if "gan" not in spec.model and entries:
-        entries = passing({entry: mean(entry, "psnr") for entry in records}, spec.part("training")["psnr_threshold"])
+        entries = passing({entry: mean(entry, "psnr") for entry in entries}, spec.part("training")["psnr_threshold"])
     return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
 
