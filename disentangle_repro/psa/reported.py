@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.paper import Measurement, Model, Paper, Score, Table
+from ..core.paper import Measurement, Model, Paper, Record, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 from .agreement import pair_records
@@ -15,7 +15,8 @@ from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'TABLES', 'ON_POINTS',
-           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'SCORES', 'PAPER', 'mixture_specs', 'agreement_specs']
+           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'SCORES', 'PAPER', 'mixture_specs', 'agreement_specs',
+           'agreement_verdict', 'distance_verdict']
 
 # %% ../../nbs/psa/12_reported.ipynb #9bdf04eb
 TITLES = {
@@ -98,6 +99,21 @@ SCORES = {
     "slot_count_mae": Score("error of the count", lower_is_better=True),
     "flops_saving_percent_max": Score("operations saved at most (%)", 0),
 }
+def agreement_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-1
+    "The agreement of two trainings on the mixture, which depends on how slots are matched."
+    readings = record["scores"]["smcc"], sum(record["alternating"]["smcc"]) / len(record["alternating"]["smcc"])
+    text = f"SMCC {readings[0]:.2f} with slots matched once, {readings[1]:.2f} with alternating matching; reported 0.93 ± 0.04"
+    return "depends on the reading", "", "", text
+
+
+def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-6
+    "How far aggregate posteriors of different trainings are apart; no bound decides it."
+    text = f"those of two trainings are {record['scores']['aggregate_ratio']:.2f} times as far apart as a training's own"
+    by_construction = known.get("by_construction")
+    more = f", {by_construction:.2f} times where the claim holds by construction" if by_construction else ""
+    return "undecided", "", "", text + more
+
+
 PAPER = Paper(
     key="psa",
     title="Identifiable Object-Centric Representation Learning via Probabilistic Slot Attention",
@@ -109,6 +125,7 @@ PAPER = Paper(
     scoring="slots",
     protocols=PROTOCOLS,
     measurements=(MIXTURE, AGREEMENT),
+    verdicts={"psa-1": ("mixture", agreement_verdict), "psa-6": ("mixture", distance_verdict)},
     metrics=SCORES,
     printed_as=PRINTED_AS,
     layout="psa/tables.ipynb",

@@ -5,7 +5,7 @@
 # %% ../../nbs/tables/02_figures.ipynb #ad3ba59e
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..data.load import GRIDS
 from ..metrics import plot_nmi
 from ..papers import MODEL_NAMES
 from ..core.run_spec import RunSpec
-from .verdicts import CONTRADICTED, EQUIVALENT, NOT_REACHED, NOT_RUN, SUPPORTED, UNDECIDED
+from .verdicts import DEPENDS, NOT_RUN, REVERSED, SUPPORTED, UNDECIDED
 from ..train.store import Store, is_diverged
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # %% auto #0
-__all__ = ['Found', 'GREY', 'VERDICT_LOOKS', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance', 'draw_values',
-           'Look', 'forest_limits', 'draw_difference', 'difference_text', 'name_contrast', 'plot_forest']
+__all__ = ['Found', 'GREY', 'COLOURS', 'VIEWS', 'first_runs', 'chosen', 'draw_nmi', 'draw_image', 'draw_importance',
+           'draw_values', 'colour_of', 'forest_limits', 'draw_difference', 'plot_forest', 'draw_rows']
 
 # %% ../../nbs/tables/02_figures.ipynb #7a0d81fa
 Found = dict[tuple[str, str], tuple[RunSpec, dict[str, Any]]]
@@ -129,83 +129,65 @@ def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None
     return figure
 
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a02
-class Look(NamedTuple):
-    "How a verdict is drawn, legible in colour and in grey."
-
-    colour: str
-    marker: str
-    filled: bool = True
+GREY = "#7d838a"  # reported differences, and every other word
+COLOURS = {SUPPORTED: "#2b8a57", REVERSED: "#c64f3b", DEPENDS: "#3a7cc2", UNDECIDED: "#b07f14"}
+VIEWS = (("reported", "D", "reported"), ("end", "o", "at the end"), ("quality", "s", "at equal quality"))  # column, marker, name
 
 
-GREY = Look("#7d838a", "D")  # printed differences, and every other word
-VERDICT_LOOKS = {
-    SUPPORTED: Look("#2b8a57", "o"),
-    CONTRADICTED: Look("#c64f3b", "X"),
-    EQUIVALENT: Look("#3a7cc2", "s"),
-    UNDECIDED: Look("#b07f14", "o", filled=False),
-    NOT_REACHED: Look("#8b6bb8", "v", filled=False),
-    NOT_RUN: GREY,
-}
+def colour_of(word: str) -> str:
+    "The colour of a verdict, by its first word."
+    return next((colour for start, colour in COLOURS.items() if word.startswith(start)), GREY)
 
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a04
 def forest_limits(contrasts: pd.DataFrame) -> tuple[float, float]:
     "The ends of the panel: zero and every interval, within ±1."
-    half = contrasts[["printed_half", "ours_half"]].fillna(0).to_numpy(float)
-    values = contrasts[["printed", "ours"]].to_numpy(float)
+    names = [name for name, *_ in VIEWS]
+    half = contrasts[[f"{name}_half" for name in names]].fillna(0).to_numpy(float)
+    values = contrasts[names].to_numpy(float)
     low, high = max(-1, min(0, np.nanmin(values - half))), min(1, max(0, np.nanmax(values + half)))
     pad = 0.06 * max(high - low, 0.1)
     return low - pad, high + pad
 
 
-def draw_difference(axis: Axes, height: float, value: float, half: float, look: Look) -> None:
+def draw_difference(axis: Axes, height: float, value: float, half: float, colour: str, marker: str) -> None:
     "A difference with its interval, and arrows where it extends beyond the panel; draws nothing if unknown."
     if np.isnan(value):
         return
     half, (low, high) = np.nan_to_num(half), axis.get_xlim()
-    face = look.colour if look.filled else "none"
-    axis.plot(np.clip([value - half, value + half], low, high), [height] * 2, color=look.colour, lw=1.6)
-    axis.plot(value, height, look.marker, color=look.colour, markerfacecolor=face, markersize=6.5)
+    axis.plot(np.clip([value - half, value + half], low, high), [height] * 2, color=colour, lw=1.6)
+    axis.plot(value, height, marker, color=colour, markersize=6)
     for end, outside, arrow in ((low, value - half < low, "<"), (high, value + half > high, ">")):
         if outside:
-            axis.plot(end, height, arrow, color=look.colour, markersize=5, clip_on=False)
+            axis.plot(end, height, arrow, color=colour, markersize=5, clip_on=False)
 
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a05
-def difference_text(value: float, half: float) -> str:
-    "A difference with half its interval, as text; empty if unknown."
-    return "" if np.isnan(value) else f"{round(value, 2) + 0.0:+.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
-
-
-def name_contrast(axis: Axes, top: float, row: Any, ink: str) -> None:
-    "The labels of a row: the contrast above it; both differences and the verdict to its right."
-    at = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
-    axis.text(0, top, f"{row.claim}: {row.metric} of {row.contrast}, {row.dataset}", color=ink, **at)
-    paper = difference_text(row.printed, row.printed_half) or "number lost in our copy of the text"
-    ours = ", ".join(filter(None, (difference_text(row.ours, row.ours_half), row.verdict)))
-    axis.text(1.03, top - 0.75, f"paper: {paper}", color=ink, alpha=0.7, **at)
-    axis.text(1.03, top - 1.45, f"ours: {ours}", color=ink, alpha=0.7 if np.isnan(row.ours) else 1, **at)
-
-
 def plot_forest(
-    contrasts: pd.DataFrame,  # claim, contrast, metric, dataset, printed, printed_half, ours, ours_half, verdict
+    contrasts: pd.DataFrame,  # from `contrasts_table`, with a column `verdict`
     ink: str = "black",  # the colour of text and axis
 ) -> Figure:
-    """Differences of scores, the printed one above ours: a row for each contrast, in the order given.
-
-    Half-widths are of the intervals; unknown values are NaN.
-    """
+    "Differences of scores: for each comparison the reported one, ours at the end, and ours at equal quality."
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(6, 0.55 + 0.62 * len(contrasts)), layout="constrained")
-    axis.set(xlim=forest_limits(contrasts), ylim=(-2.5 * len(contrasts) + 0.7, 0.7), yticks=[])
+    figure, axis = plt.subplots(figsize=(6, 0.6 + 0.8 * len(contrasts)), layout="constrained")
+    axis.set(xlim=forest_limits(contrasts), ylim=(-4 * len(contrasts) + 0.8, 0.7), yticks=[])
     axis.set_xlabel("difference: first model − second", fontsize=9)
-    for top, row in zip(-2.5 * np.arange(len(contrasts)), contrasts.itertuples(), strict=True):
-        axis.plot([0, 0], [top - 1.9, top - 0.4], color=ink, lw=0.8, alpha=0.35)
-        draw_difference(axis, top - 0.75, row.printed, row.printed_half, GREY)
-        draw_difference(axis, top - 1.45, row.ours, row.ours_half, VERDICT_LOOKS.get(row.verdict, GREY))
-        name_contrast(axis, top, row, ink)
+    for top, row in zip(-4.0 * np.arange(len(contrasts)), contrasts.to_dict("records"), strict=True):
+        axis.plot([0, 0], [top - 3.2, top - 0.4], color=ink, lw=0.8, alpha=0.35)
+        draw_rows(axis, top, row, ink)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.spines["bottom"].set_color(ink)
     axis.locator_params(axis="x", nbins=6)
     axis.tick_params(colors=ink, labelsize=9)
     axis.xaxis.label.set_color(ink)
     return figure
+
+
+def draw_rows(axis: Axes, top: float, row: Mapping[str, Any], ink: str) -> None:
+    "The rows of one comparison, with its name above and its numbers to the right."
+    at = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9, "color": ink}
+    axis.text(0, top, f"{row['claim']}: {row['contrast']}: {row['verdict']}", **at)
+    for line, (name, marker, label) in enumerate(VIEWS, 1):
+        value, half, height = row[name], row[f"{name}_half"], top - 0.15 - 0.85 * line
+        draw_difference(axis, height, value, half, GREY if name == "reported" else colour_of(row["verdict"]), marker)
+        interval = "" if np.isnan(half) else f" ± {half:.2f}"
+        axis.text(1.03, height, f"{label}: –" if np.isnan(value) else f"{label}: {round(value, 2) + 0.0:+.2f}{interval}", **at)

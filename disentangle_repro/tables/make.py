@@ -22,7 +22,7 @@ from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
 from ..data.official import not_available
 from ..papers import PAPERS
-from .ledger import write_primaries, written_summaries
+from .claims_table import claims_table, counted
 from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
 from ..plan.specs import Wanted, after_tuning, is_alone, wanted
 from .spot_check import spot_check
@@ -61,10 +61,11 @@ def write_tables(papers: Sequence[str], request: Request) -> None:
             found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
             titles = [f"  {path.name}: {first_line(path).strip('# ')}" for path in found]
             tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
-    if lines := [line for line in written_summaries(folder) if line.partition(":")[0] in papers]:
-        tqdm.write("\n" + "\n".join(["Claims, judged on our runs:", *lines]))
-        primary = write_primaries(folder)
-        tqdm.write(f"Primary contrasts: {', '.join(f'{claim} {word}' for claim, word in primary.word.items())}")
+    table = claims_table(project_store(), request, papers)
+    tqdm.write(f"\nClaims: {counted(table)}.")
+    words = ", ".join(f"{claim} {row.word}" for claim, row in table[table.role == "primary"].iterrows())
+    if words:
+        tqdm.write(f"Primary claims: {words}.")
 
 # %% ../../nbs/tables/09_make.ipynb #18bf2938
 RESERVED = 60.0  # seconds of a limited time for the tables and the report

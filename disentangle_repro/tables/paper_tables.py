@@ -18,15 +18,13 @@ from ..papers import PAPERS
 from ..plan.request import Request
 from ..plan.specs import measurement_specs
 from .cells import in_full, measured_by, numbers, trainings_of
-from .claims import large_enough, measured_numbers
 from .layout import as_html, footnote, lay_out, write_table
-from .ledger import ledger, readable, rests_on, write_ledger
+from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
 from .setup_tables import write_setup
-from .without_training import decided
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['measured', 'LaidOut', 'laid_out', 'requested_tables', 'show', 'judged', 'write_paper']
+__all__ = ['measured', 'LaidOut', 'laid_out', 'requested_tables', 'show', 'show_claims', 'write_paper']
 
 # %% ../../nbs/tables/07_paper_tables.ipynb #d152897f
 def measured(paper: str, request: Request, store: Store) -> list[Record]:
@@ -72,25 +70,20 @@ def show(tables: Sequence[LaidOut]) -> None:
         display(HTML(as_html(lay_out(cells))), Markdown(note))
 
 
-def judged(
-    paper: str,
-    tables: Sequence[LaidOut],
-    *more: pd.DataFrame,  # numbers of ours outside these tables, with the columns that claims need
-) -> tuple[pd.DataFrame, str]:  # of `ledger`, and the conditions of our numbers
-    "Judge the claims of a paper on the printed numbers and on ours, and show them."
-    from IPython.display import HTML, Markdown, display
+def show_claims(paper: str, request: Request, store: Store) -> pd.DataFrame:  # from `claims_table`
+    "Judge the claims of a paper, and display them in a notebook."
+    from IPython.display import Markdown, display
 
-    every_cell = pd.concat([cells if in_full else large_enough(cells) for _, cells, _, in_full in tables])
-    ours = measured_numbers(every_cell).replace({"dataset": dict(PAPERS[paper].printed_as)})  # each cell once
-    book = ledger(paper, pd.concat([ours, *more]), decided())
-    stands_on = rests_on(pd.concat([cells for _, cells, _, in_full in tables if not in_full]))
-    display(Markdown(readable(book).to_markdown()), Markdown(stands_on))
-    return book, stands_on
+    table = claims_table(store, request, [paper])
+    display(Markdown(counted(table)), *(Markdown(part.to_markdown()) for part in readable(table) if len(part)))
+    return table
 
 
-def write_paper(tables: Sequence[LaidOut], book: pd.DataFrame, stands_on: str, folder: Path) -> None:
-    "Write a paper's tables, its claims and its tables of settings into a folder."
-    for table, cells, note, _ in tables:
-        write_table(table, cells, folder, note)
-    write_ledger(table.paper, book, stands_on, folder)
+def write_paper(
+    tables: Sequence[LaidOut], claims: pd.DataFrame, request: Request, store: Store, folder: Path, note: str = ""
+) -> None:
+    "Write a paper's tables, its claims and its tables of settings into a folder; `note` goes below the claims."
+    for table, cells, below, _ in tables:
+        write_table(table, cells, folder, below)
+    write_claims(claims, contrasts_table(store, request, [table.paper]), table.paper, folder, note)
     write_setup(table.paper, folder)

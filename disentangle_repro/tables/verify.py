@@ -21,7 +21,6 @@ from ..papers import PAPERS
 from ..plan.request import Request, with_protocol
 from ..plan.specs import is_older, once, wanted
 from ..runs.rescore import LATENTS, Compared, rescore, runs_with
-from .ledger import write_primaries
 from .make import lay_out_paper, tables_folder
 from ..train.store import Store, project_store
 
@@ -125,12 +124,6 @@ def verify(
             if files := files_of(paper, theirs):
                 lay_out_paper(paper, request, ours)
                 lines += differing(paper, theirs, ours)
-                n += len(files)
-        for request in () if papers else asked:
-            ours, theirs = Path(folder) / f"primary_{len(lines)}", tables_folder(request)
-            if files := files_of("primary", theirs):
-                write_primaries(theirs, ours)
-                lines += differing("primary", theirs, ours)
                 n += len(files)
     return lines, n
 

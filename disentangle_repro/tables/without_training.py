@@ -14,16 +14,19 @@ import numpy as np
 from scipy import stats
 
 from ..core.files import project_root
-from ..papers import MODEL_NAMES
-from .claims import Verdict, printed_numbers, read_claims
-from .verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
+from ..core.scale import SCALES
+from ..papers import MODEL_NAMES, PAPERS
+from .claims import Verdict, read_claims, reported_scores
+from .verdicts import SUPPORTED, UNDECIDED
+from ..train.store import Store
 
 # %% auto #0
-__all__ = ['Interval', 'RECORD', 'Number', 'number_of', 'word_of', 'mean_over', 'exactly', 'words', 'claim_of', 'measurement',
-           'without_training', 'limit_in_words', 'in_words', 'Decided', 'decided', 'where_it_holds', 'spread_in_words',
-           'named', 'chance_note']
+__all__ = ['CONTRADICTED', 'ELSEWHERE', 'Interval', 'RECORD', 'Number', 'number_of', 'word_of', 'mean_over', 'exactly', 'words',
+           'claim_of', 'measurement', 'without_training', 'limit_in_words', 'in_words', 'measured_verdict',
+           'without_training_verdicts', 'spread_in_words', 'named', 'chance_note']
 
 # %% ../../nbs/tables/13_without_training.ipynb #2c894d6e
+CONTRADICTED, ELSEWHERE = "contradicted", "measured elsewhere"  # besides the words of claims about trained models
 Interval = tuple[float, float]
 
 
@@ -112,33 +115,27 @@ def in_words(of: Number) -> str:
     return f"{of.name} {of.value:.{places}f}{ends}, claimed {limit_in_words(of)}"
 
 
-class Decided(NamedTuple):
-    "A verdict, and its conditions."
+def measured_verdict(name: str, measured: Mapping[str, Any]) -> Verdict:
+    "The verdict on a claim from its stored numbers."
+    numbers = [Number(**number) for number in measured["numbers"]]
+    word = ELSEWHERE if claim_of(name).get("elsewhere") else word_of(numbers)
+    part = measured["part"] if word in (SUPPORTED, CONTRADICTED) else ""
+    return Verdict(word, part, note=f"{'; '.join(map(in_words, numbers))} ({measured['on']})")
 
-    verdict: Verdict
-    rests_on: str
 
-
-def decided(kept: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Decided]:  # by claim
-    "Verdicts on the claims that are measured without training; default of `kept`: the stored measurements."
-    found = {}
-    for name, of in (without_training() if kept is None else kept).items():
-        if "numbers" in of:
-            numbers = [Number(**number) for number in of["numbers"]]
-            word = word_of(numbers)
-            part = of["part"] if word != UNDECIDED else ""
-            found[name] = Decided(
-                Verdict(word, "; ".join(map(in_words, numbers)), part), f"without training ({of['on']})"
-            )
-    return found
-
-# %% ../../nbs/tables/13_without_training.ipynb #4453947a
-def where_it_holds(
-    claim: str, kept: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, float]:  # `by_construction`, or nothing
-    "The measured number of a case for which a claim holds by construction."
-    found = (without_training() if kept is None else kept).get(claim, {})
-    return {name: found[name] for name in ("by_construction",) if name in found}
+def without_training_verdicts(
+    store: Store | None = None,  # with the measurements of the papers; none when left out
+    kept: Mapping[str, Mapping[str, Any]] | None = None,  # default: the stored measurements
+) -> dict[str, Verdict]:  # by claim
+    "The verdicts on the claims that need no training."
+    kept = without_training() if kept is None else kept
+    verdicts = {name: measured_verdict(name, measured) for name, measured in kept.items() if "numbers" in measured}
+    for paper in PAPERS.values() if store else ():
+        for name, (measurement_name, judge) in paper.verdicts.items():
+            (spec,) = paper.measurement(measurement_name).specs(SCALES["study"], ())
+            if (record := store.record(spec)) is not None:
+                verdicts[name] = Verdict(*judge(record, kept.get(name, {})))
+    return verdicts
 
 # %% ../../nbs/tables/13_without_training.ipynb #5c956f1d
 def spread_in_words(of: Mapping[str, Any]) -> str:
@@ -164,7 +161,7 @@ def chance_note(
         return (
             f"Chance, the SMCC of kept slots whose images are paired with others (± over pairs): {'; '.join(models)}."
         )
-    printed = printed_numbers(paper).query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
+    printed = reported_scores(paper).query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
     return (
         f"Chance: unrelated sets of slots have an SMCC of {spread_in_words(found['unrelated'])} (± over ten pairs of"
         " trainings). The released procedure, whose SMCC is printed, gives untrained affine networks"
