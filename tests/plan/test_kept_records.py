@@ -20,12 +20,13 @@ def planned(spec):
     request = Request(SCALES[spec.scale], spec.source, spec.protocol, updates=rounds(spec))
     kept = ("precision", "steps", "steps_per_round") if is_older(spec) else ("precision",)
     own = {"training": {name: spec.part("training")[name] for name in kept}}
+    settings = {"model": spec.hyperparameters["model"]} if is_older(spec) else {}
     entries = PAPERS[spec.paper].setting(spec.model).entries()
     if SCALES[spec.scale].study:  # which tries the printed total of weight decay, too
         entries = [*entries, *tried(spec.paper, spec.model, spec.dataset, replace(request, updates=None))]
     for tuned in (None, *entries):
         plan = run_spec(spec.paper, spec.model, spec.dataset, request, spec.seed, tuned)
-        yield replace(plan, hyperparameters=merged(plan.hyperparameters, own), revision=spec.revision)
+        yield replace(plan, hyperparameters=merged(plan.hyperparameters, own) | settings, revision=spec.revision)
 
 
 def test_there_are_kept_records():
