@@ -15,8 +15,8 @@ from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'TRAINING', 'ITERATIONS', 'SEEDS', 'SCORING', 'LOG_VARIANCES', 'NORMAL_START', 'SOURCES', 'CONTINUOUS',
-           'DVAE', 'QVAE', 'OF_VAES', 'CODES', 'BETA', 'GAMMA', 'SETTINGS', 'CODEBOOKS', 'ABLATIONS', 'timing',
-           'autoencoder', 'on_each', 'ablated']
+           'DVAE', 'QVAE', 'OF_VAES', 'CODES', 'SCALARS', 'BETA', 'GAMMA', 'SETTINGS', 'CODEBOOKS', 'ABLATIONS',
+           'timing', 'autoencoder', 'on_each', 'ablated']
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")
@@ -25,7 +25,14 @@ TRAINING = {
     "training": {"clip": None, "batch_size": 256},
     "scoring": {"samples": 15_000, "predictors": ["boosting", "forest"], "encoding": "one_hot"},
     "model": {"family": "preactivation"},
-    "scaling": {"image_cost": 4, "sample_share": 2, "updates": 10_000, "schedule": "cosine"},  # of qlae's networks
+    "scaling": {
+        "image_cost": 4,  # of qlae's networks
+        "sample_share": 2,
+        "updates": 30_000,  # of the study, as the three below
+        "image_size": 16,
+        "schedule": "cosine",
+        "model.family": "style",
+    },
 }
 ITERATIONS = 100_000
 SEEDS = 1  # none is printed
@@ -55,6 +62,7 @@ SOURCES = {
     "model.deviation": "R17",
     "model.initial": "F10",
     "scaling": "ours",
+    "scaling.model.family": "the study",
 }
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #ef71baef
@@ -81,6 +89,7 @@ CONTINUOUS = on_each(1e-4, 5e-5, 1e-5, unit=PIXEL_VALUES)  # relative to a sum o
 DVAE, QVAE = on_each(5e-3, 1e-5, 5e-5), on_each(1e-3, 5e-5, 5e-5)
 OF_VAES = {"released": LOG_VARIANCES, "beta": CONTINUOUS}
 CODES: dict[str, Any] = {"n_values": 64, "revision": 2}
+SCALARS = CODES | {"reach": True, "revision": 3}  # records of revision 2 are of other networks at scale `study`
 BETA, GAMMA = {"model.beta": 1}, {"model.gamma": 1}
 SETTINGS = {
     "ae": autoencoder(),
@@ -89,9 +98,9 @@ SETTINGS = {
     "bioae": autoencoder(activity=on_each(1e-2, 0.1, 1e-2), nonnegative=1.0),
     "qlae": autoencoder(released=NORMAL_START, n_values=16, quantize=1e-2, commit=1e-2, revision=2),
     "dvae": autoencoder(beta=DVAE, **CODES),
-    "qvae": autoencoder(beta=QVAE, reach=True, **CODES),
+    "qvae": autoencoder(beta=QVAE, **SCALARS),
     "factordvae": autoencoder(True, beta=DVAE, gamma=on_each(5e-4, 1e-5, 5e-6), **CODES),
-    "factorqvae": autoencoder(True, beta=QVAE, gamma=on_each(1e-4, 5e-5, 1e-6), reach=True, **CODES),
+    "factorqvae": autoencoder(True, beta=QVAE, gamma=on_each(1e-4, 5e-5, 1e-6), **SCALARS),
 }
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #0109040b
