@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
 from .core.errors import extra
 from .train.optimizer import make_optimizer
+from .train.precision import networks_in
 
 # %% auto #0
 __all__ = ['Batch', 'images_of', 'LightningAutoencoder']
@@ -39,7 +42,8 @@ class LightningAutoencoder(LightningModule):
     """A model in training, for a Lightning `Trainer`; called, or in `predict`, it returns the latents of images.
 
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
-    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw.
+    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, and for half precision other
+    than "bf16-mixed".
     """
 
     def __init__(
@@ -66,7 +70,18 @@ class LightningAutoencoder(LightningModule):
 
     def forward(self, batch: Batch) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        return self.model.encode(images_of(batch))
+        with self.only_networks_lowered():
+            return self.model.encode(images_of(batch))
+
+    @contextmanager
+    def only_networks_lowered(self) -> Iterator[None]:
+        "Inside, what Lightning's bf16-mixed computes in bf16 are the model's networks alone, as in `fit_images`."
+        device_type = self.device.type
+        lowered = torch.is_autocast_enabled(device_type)
+        if lowered and torch.get_autocast_dtype(device_type) != torch.bfloat16:
+            raise ValueError("precision is 16-mixed, but must be 32-true, 64-true or bf16-mixed.")
+        with torch.autocast(device_type, enabled=False), networks_in("bf16" if lowered else "fp32", self.model):
+            yield
 
     def done(self) -> float:
         "The fraction of the training that is done, in whole rounds; 0 where its end is not known."
@@ -81,7 +96,8 @@ class LightningAutoencoder(LightningModule):
             group["weight_decay"] = self.rates["weight_decay"] * self.model.decay_share(done)
         images = images_of(batch)
         noise = make_generator(int(torch.randint(2**62, ())), images.device)
-        loss, terms = step.loss(images, noise)
+        with self.only_networks_lowered():
+            loss, terms = step.loss(images, noise)
         optimizer.zero_grad()
         self.manual_backward(loss, inputs=step.parameters)
         optimizer.step()

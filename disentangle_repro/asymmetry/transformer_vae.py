@@ -117,7 +117,7 @@ class TransformerVAE(SlotAutoencoder):
     def loss(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        images = to_network(images)
+        images = self.prepared(images)
         slots, _, terms = self.slots(self.encoder(images), generator)
         drawn = self.decoder(slots)
         terms["reconstruction"] = (drawn.image - images).square().sum((1, 2, 3)).mean()

@@ -212,6 +212,18 @@ class Autoencoder(ConfiguredModule):
         "Reconstructions of images, with values in [0, 1]; the loss is that of `steps`."
         return self.decode(self.encode(images))
 
+    def prepared(
+        self, images: UInt8[Tensor, "batch height width channels"]
+    ) -> Float[Tensor, "batch channels height width"]:
+        "Images in the format and precision of the networks; `ValueError` for a model in half precision."
+        dtype = next(self.parameters()).dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"model has parameters of {dtype}, but its latent layer and losses need torch.float32 or torch.float64:"
+                " keep it in float32 and train with precision 'bf16' of fit_images, or 'bf16-mixed' of Lightning."
+            )
+        return to_network(images).to(dtype)
+
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
@@ -221,7 +233,7 @@ class Autoencoder(ConfiguredModule):
 
         Not all that some models train: `steps` has the whole round. `KeyError` for a penalty that has no weight.
         """
-        images = to_network(images)
+        images = self.prepared(images)
         decoder_input, penalties = self.latent(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
@@ -232,13 +244,13 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        return self.latent.code(self.encoder(to_network(images)))
+        return self.latent.code(self.encoder(self.prepared(images)))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
-        return self.latent.sampled(self.encoder(to_network(images)), generator)
+        return self.latent.sampled(self.encoder(self.prepared(images)), generator)
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."

@@ -18,7 +18,7 @@ from .autoencoder import Autoencoder, PlainLatent, Step, make_networks, pixel_va
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
-from ..nets.style import scaled, to_network
+from ..nets.style import scaled
 
 # %% auto #0
 __all__ = ['HIDDEN_LAYERS', 'HIDDEN_UNITS', 'SLOPE', 'reorder', 'permute', 'discriminator_loss', 'total_correlation',
@@ -116,7 +116,7 @@ class Factorised(Autoencoder):
 
         Gradients reach the discriminator as well, which would learn the opposite of its own loss: train by `steps`.
         """
-        images = to_network(images)
+        images = self.prepared(images)
         codes, (decoder_input, penalties) = self.latent.coded(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         penalties = {**penalties, "total_correlation": total_correlation(self.discriminator(codes))}
@@ -127,7 +127,7 @@ class Factorised(Autoencoder):
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The discriminator's loss (factorqvae, equation 8 with the sign of F7), and the same by name."
         with torch.no_grad():
-            codes, _ = self.latent.coded(self.encoder(to_network(images)), generator)
+            codes, _ = self.latent.coded(self.encoder(self.prepared(images)), generator)
         loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
         return loss, {"discriminator": loss}
 

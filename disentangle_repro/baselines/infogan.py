@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from .autoencoder import Autoencoder, PlainLatent, Step, make_networks
 from ..core.errors import check_choice
-from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder, to_network
+from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'by_class',
@@ -41,7 +41,7 @@ class UniformLatent(PlainLatent):
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
         "Latents of `n` images, on the model's device, which has to be that of `generator`."
-        return torch.rand((n, self.n_latents), generator=generator, device=self.one.device)
+        return torch.rand((n, self.n_latents), generator=generator, device=self.one.device).to(self.one.dtype)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #fa9114ac
 def value_difference(
@@ -145,7 +145,7 @@ class InfoGAN(Autoencoder):
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss of encoder and critic, and its terms before weighting (lines 5 to 13)."
-        real = to_network(images)
+        real = self.prepared(images)
         with torch.no_grad():
             latents, fake = self.generate(len(real), generator, real.device)
         of_fake, of_real = self.critic(torch.cat([fake, real])).chunk(2)

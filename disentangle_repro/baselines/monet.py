@@ -16,7 +16,7 @@ from .autoencoder import Autoencoder
 from .variational import GaussianLatent, log_density
 from ..nets.attention import dense
 from ..nets.slots import RELU, SpatialBroadcastDecoder
-from ..nets.style import EncoderLayer, NetVariant, from_network, scaled, to_network
+from ..nets.style import EncoderLayer, NetVariant, from_network, scaled
 
 # %% auto #0
 __all__ = ['BLOCK', 'SMALLEST_MAP', 'BOTTOM', 'COMPONENT_CHANNELS', 'COMPONENT_HIDDEN', 'split_scope', 'cut_out', 'unet_channels',
@@ -179,7 +179,7 @@ class MONet(Autoencoder):
         generator: torch.Generator | None = None,  # for the latents
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting: `reconstruction`, `kl` and `mask_kl`, nats per image."
-        images = to_network(images)
+        images = self.prepared(images)
         log_masks, encoded = self.described(images)
         latents, penalties = self.latent(encoded, generator)
         parts, alpha = self.decoder.components(latents.unflatten(0, (-1, self.n_slots)))
@@ -192,14 +192,14 @@ class MONet(Autoencoder):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch slots dim"]:
         "The means of the latents of each slot."
-        _, encoded = self.described(to_network(images))
+        _, encoded = self.described(self.prepared(images))
         return self.latent.code(encoded).unflatten(0, (-1, self.n_slots))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch slots dim"]:
         "A sample of the latents of each slot."
-        _, encoded = self.described(to_network(images))
+        _, encoded = self.described(self.prepared(images))
         return self.latent.sampled(encoded, generator).unflatten(0, (-1, self.n_slots))
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
@@ -208,4 +208,4 @@ class MONet(Autoencoder):
 
     def segment(self, images: UInt8[Tensor, "batch height width channels"]) -> Int[Tensor, "batch height width"]:
         "The slot whose mask is largest, for each pixel."
-        return cut_out(self.attention, to_network(images), self.n_slots).argmax(1)
+        return cut_out(self.attention, self.prepared(images), self.n_slots).argmax(1)

@@ -29,7 +29,7 @@ from disentangle_repro.nets.slots import (
     TransformerDecoder,
     leaky_dense,
 )
-from ..nets.style import from_network, scaled, to_network
+from ..nets.style import from_network, scaled
 
 # %% auto #0
 __all__ = ['QUERIES', 'SLOT_DECODERS', 'responsibilities', 'weighted_mean', 'SampledQueries', 'LearnedQueries', 'SlotsOutput',
@@ -206,7 +206,7 @@ class SlotAutoencoder(Autoencoder):
         generator: torch.Generator | None = None,  # for random initial slots
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
-        images = to_network(images)
+        images = self.prepared(images)
         made = self.slots(self.encoder(images), generator)
         reconstruction = F.mse_loss(self.decoder(made.slots).image, images)
         return self.weighted(reconstruction, made.penalties), {"reconstruction": reconstruction, **made.penalties}
@@ -215,7 +215,7 @@ class SlotAutoencoder(Autoencoder):
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch slots dim"]:
         "The slots of images; without `generator` all images have the same initial slots."
-        return self.slots(self.encoder(to_network(images)), generator).slots
+        return self.slots(self.encoder(self.prepared(images)), generator).slots
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
@@ -231,7 +231,7 @@ class SlotAutoencoder(Autoencoder):
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
         "The slot of each pixel; `ValueError` without masks and attention."
-        made = self.slots(self.encoder(to_network(images)), generator)
+        made = self.slots(self.encoder(self.prepared(images)), generator)
         masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
             return masks.argmax(1)

@@ -82,7 +82,7 @@ class VectorQuantizer(PlainLatent):
 
     def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The vectors of indices; others are rounded and brought into range first."
-        index = latents.round().clamp(0, len(self.codebooks) - 1).long()
+        index = latents.float().round().clamp(0, len(self.codebooks) - 1).long()
         return self.codebooks[index].flatten(1)
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #384b733c

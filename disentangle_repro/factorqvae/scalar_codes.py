@@ -107,21 +107,21 @@ class CategoricalLatent(PlainLatent):
         return self.coded(continuous, generator)[1]
 
     def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
-        "The most probable codes: their values where `dim` is one, else their indices as floats."
+        "The most probable codes: their values where `dim` is one, else their indices as float32."
         index = self.logits(continuous).argmax(2)
-        return self.codebooks[index, 0] if self.decoder_dims == 1 else index.to(continuous.dtype)
+        return self.codebooks[index, 0] if self.decoder_dims == 1 else index.float()
 
     def index(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
-        "The indices of such codes in the codebook, as floats."
+        "The indices of such codes in the codebook, as float32."
         if self.decoder_dims > 1:
             return latents
-        return nearest_vector(latents[:, :, None], self.codebooks).to(latents.dtype)
+        return nearest_vector(latents[:, :, None], self.codebooks).float()
 
     def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The decoder input: scalar values unchanged, and the vectors of indices, rounded and clamped."
         if self.decoder_dims == 1:
             return latents
-        return self.codebooks[latents.round().clamp(0, self.n_values - 1).long()].flatten(1)
+        return self.codebooks[latents.float().round().clamp(0, self.n_values - 1).long()].flatten(1)
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #1cc86f82
 class ScalarQuantizer(CategoricalLatent):

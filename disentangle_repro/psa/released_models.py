@@ -32,7 +32,7 @@ from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
 from ..nets.slots import BROADCAST_MAP, PositionEmbedding, SlotImages, composed
-from ..nets.style import check_images, scaled, to_network
+from ..nets.style import check_images, scaled
 from .mixture import LocalMixture, Statistics, log_responsibilities, statistics
 from .probabilistic_slot_attention import MixtureSlots
 
@@ -378,7 +378,7 @@ class ReleasedSlotAutoencoder(SlotAutoencoder):
     def loss(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        images = to_network(images)
+        images = self.prepared(images)
         made = self.slots(self.encoder(images), generator)
         penalties = {name: value / images[0].numel() for name, value in made.penalties.items()}
         reconstruction = self.decoder.likelihood.loss(self.decoder.network(made.slots).image, 2 * images - 1)
@@ -389,7 +389,7 @@ class ReleasedSlotAutoencoder(SlotAutoencoder):
     ) -> Int[Tensor, "batch height width"]:
         if self.decoder.masked:
             return super().segment(images, generator)
-        attention = self.slots(self.encoder(to_network(images)), generator).attention
+        attention = self.slots(self.encoder(self.prepared(images)), generator).attention
         return enlarged((attention * attention.sum(1, keepdim=True)).argmax(2), images.shape[1])
 
 # %% ../../nbs/psa/09_released_models.ipynb #06d1b9fd

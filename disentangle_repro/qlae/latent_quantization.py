@@ -87,8 +87,8 @@ class LatentQuantizer(PlainLatent):
         return look_up(nearest_index(continuous, codebooks), codebooks)
 
     def index(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
-        "The indices of codebook values in their codebooks, as floats."
-        return nearest_index(latents, self.codebooks.expand(self.n_latents, -1)).to(latents.dtype)
+        "The indices of codebook values in their codebooks, as float32."
+        return nearest_index(latents, self.codebooks.expand(self.n_latents, -1)).float()
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
         "Codes whose values are drawn uniformly from the codebooks (Q15)."

@@ -34,8 +34,8 @@ from .precision import PRECISIONS, networks_in
 # %% auto #0
 __all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'check_made_with', 'read_own_state',
            'is_continuable', 'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'not_finite',
-           'check_finite', 'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'resume', 'fit',
-           'apart', 'plot_curve']
+           'check_finite', 'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'check_length',
+           'resume', 'fit', 'apart', 'plot_curve']
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(
@@ -99,6 +99,16 @@ class Training:
                 group["weight_decay"] = self.model.decay_share(done) * decay
             self.model.anneal(done)
 
+    def is_scheduled(self) -> bool:
+        "Whether an update depends on the fraction of training that is done, and so on the length of the training."
+
+        def values(done: float) -> tuple[float, ...]:
+            self.model.anneal(done)
+            buffers = (buffer.double().sum().item() for buffer in self.model.buffers())
+            return self.schedule(done), max(self.weight_decays) * self.model.decay_share(done), *buffers
+
+        return len({values(quarter / 4) for quarter in (4, 3, 2, 1, 0)}) > 1
+
     @property
     def step(self) -> Step:
         "The model's next step."
@@ -125,6 +135,7 @@ def state_of(training: Training) -> dict[str, Any]:
         "optimizer": training.optimizer.state_dict(),
         "generator": training.generator.get_state(),
         "updates": training.updates,
+        "total": training.total,
         "seconds": training.seconds,
         "processor_seconds": training.processor_before + time.process_time(),
         "curve": training.curve,
@@ -162,7 +173,7 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    parts = sorted({*state} - {"processor_seconds", "made_with"})  # which older checkpoints do not have
+    parts = sorted({*state} - {"processor_seconds", "made_with", "total"})  # which older checkpoints do not have
     return [parts, tensors, groups]
 
 
@@ -367,6 +378,17 @@ def latest(training: Training, *paths: Path | None) -> dict[str, Any] | None:  #
     return max(states, key=lambda state: state["updates"], default=None)
 
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
+def check_length(training: Training, checkpoint: Path, total: int | None, updates: int) -> None:
+    "Warn where a checkpoint is of a training of another length, which a longer or shorter one does not begin with."
+    if total not in (None, updates) and training.is_scheduled():
+        warnings.warn(
+            f"Checkpoint {checkpoint} is of a training of {total:,} updates, and {updates:,} are asked for. What is"
+            " scheduled (learning rate, weight decay or values of the model) follows the fraction of training, so the"
+            f" result is not that of a training of {updates:,} updates. For that, name another file.",
+            stacklevel=4,
+        )
+
+
 def resume(
     training: Training,
     updates: int,  # in all
@@ -396,6 +418,7 @@ def resume(
     if not usable:
         made = f"holds {state['updates']:,} of {updates:,} updates, made on another kind of device than this"
         raise DataError(checkpoint, f"{made} ({training.images.device.type}): finish it there, or delete its folder.")
+    check_length(training, checkpoint, state.get("total"), updates)
     restore(training, state)
 
 # %% ../../nbs/train/02_loop.ipynb #e873e6f0

@@ -58,6 +58,11 @@ class FiniteScalarQuantizer(PlainLatent):
         "The nearest of the fixed values (equation 10)."
         return quantize(self.bounded(continuous), self.n_values)
 
+    def index(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
+        "The indices of the fixed values, from 0 to n_q - 1, as float32; of other values, of the nearest."
+        steps = self.n_values - 1
+        return ((latents.float() + 1) / 2 * steps).round().clamp(0, steps)
+
     def forward(
         self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:

@@ -67,7 +67,7 @@ class Tripod(Autoencoder):
         generator: torch.Generator | None = None,  # of the perturbations
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         "The loss, and its terms before weighting."
-        images = to_network(images)
+        images = self.prepared(images)
         encoded = self.encoder(images)
         latents, penalties = self.latent(encoded, generator)
         reconstruction = self.likelihood.loss(self.decoder(latents), images)

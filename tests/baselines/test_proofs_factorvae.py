@@ -49,7 +49,7 @@ def detached(of_joint):
 
 class JudgedWithGradient(factorvae.Factorised):
     def judging_loss(self, images, generator=None):
-        codes, _ = self.latent.coded(self.encoder(factorvae.to_network(images)), generator)
+        codes, _ = self.latent.coded(self.encoder(self.prepared(images)), generator)
         loss = discriminator_loss(*self.discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
         return loss, {"discriminator": loss}
 

@@ -1,7 +1,5 @@
 """Our side of a comparison: weights and random draws put in place, gradients and summaries taken."""
 
-import importlib
-
 import numpy as np
 import parity_numbers as numbers
 import torch
@@ -11,18 +9,10 @@ from disentangle_repro.train import loop
 from disentangle_repro.train.loop import Training
 from disentangle_repro.train.optimizer import make_optimizer
 
-CONVERTING = ("baselines.autoencoder", "baselines.infogan", "tripod.tripod")
-
 
 def network_images(images):
     "Images as a network takes them, as float32 makes them and then in float64."
     return to_network(images).double()
-
-
-def in_double(monkeypatch):
-    "Let models convert bytes to float64."
-    for module in CONVERTING:
-        monkeypatch.setattr(importlib.import_module(f"disentangle_repro.{module}"), "to_network", network_images)
 
 
 def give_weights(model, shapes):

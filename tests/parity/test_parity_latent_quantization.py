@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import parity_numbers as numbers
 import pytest
-from parity_ours import Draws, batches_of, give_weights, gradients, in_double, network_images, summaries, take_steps
+from parity_ours import Draws, batches_of, give_weights, gradients, network_images, summaries, take_steps
 
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.baselines.bioae import bioae
@@ -56,12 +56,6 @@ def made(name):
     model = make(SETTINGS["n_latents"], width=SETTINGS["width"], protocol="code").double()
     give_weights(model, RELEASED["models"][name]["shapes"])
     return model
-
-
-@pytest.fixture(autouse=True)
-def double(monkeypatch):
-    "All of it in float64, where rounding hides nothing."
-    in_double(monkeypatch)
 
 
 def expected_constants(name):

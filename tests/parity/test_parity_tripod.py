@@ -6,7 +6,7 @@ import numpy as np
 import parity_numbers as numbers
 import pytest
 import torch
-from parity_ours import Draws, batches_of, give_weights, gradients, in_double, network_images, summaries, take_steps
+from parity_ours import Draws, batches_of, give_weights, gradients, network_images, summaries, take_steps
 
 from disentangle_repro.baselines.variational import beta_tcvae
 from disentangle_repro.qlae.infomec import infomec
@@ -37,12 +37,6 @@ def made(name):
     model = MODELS[name](SETTINGS["n_latents"], width=SETTINGS["width"]).double()
     give_weights(model, RELEASED["models"][name]["shapes"])
     return model
-
-
-@pytest.fixture(autouse=True)
-def double(monkeypatch):
-    "All of it in float64, where rounding hides nothing."
-    in_double(monkeypatch)
 
 
 def draws_of(name, step):

@@ -1,6 +1,7 @@
 "What a training and a store do with what an interruption leaves; runs that are killed are in tests/faults."
 
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 from disentangle_repro.core.device import seeded
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.models import create_model
 from disentangle_repro.qlae import QLAE
-from disentangle_repro.train import Store, Training, fit, make_optimizer
+from disentangle_repro.train import Store, Training, fit, fit_images, make_optimizer
 from disentangle_repro.train.loop import CudaGraphStep, load, save
 from disentangle_repro.train.optimizer import SCHEDULES
 
@@ -67,6 +69,21 @@ def test_a_resumed_training_is_replayed_with_the_learning_rate_of_each_update(tm
         torch.testing.assert_close(*losses, rtol=1e-3, atol=1e-5)
     rates = [float(training.optimizer.param_groups[0]["lr"]) for training in (whole, resumed)]
     assert rates[0] == pytest.approx(rates[1], rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "scheduled"), [("qvae", True), ("qlae", False)])
+def test_a_longer_training_from_the_checkpoint_of_a_shorter_one_is_equal_or_warns(tmp_path, recwarn, name, scheduled):
+    images = torch.randint(256, (16, 32, 32, 3), dtype=torch.uint8)
+    how = {"batch_size": 4, "log_every": 1, "progress": False}
+    with seeded(0):
+        begun = create_model(name, "shapes3d", width=0.1, image_size=32)
+    whole = deepcopy(begun)
+    for updates in (2, 4):
+        fit_images(begun, images, updates, checkpoint=tmp_path / "checkpoint.pt", **how)
+    fit_images(whole, images, 4, **how)
+    differs = any(not a.equal(b) for a, b in zip(begun.parameters(), whole.parameters(), strict=True))
+    warned = ["of a training of 2 updates, and 4 are asked for" in str(caught.message) for caught in recwarn.list]
+    assert differs is scheduled and warned == ([True] if scheduled else [])
 
 
 def carried(checkpoint: Path) -> bytes:

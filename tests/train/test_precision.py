@@ -5,19 +5,23 @@ from pathlib import Path
 
 import pytest
 import torch
-from steps import CASES, GIVEN, new_training, random_images, seen_types
+from steps import CASES, GIVEN, different_steps, new_training, random_images, seen_types
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.core.device import make_generator
 from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.factorqvae.scalar_codes import ScalarQuantizer
 from disentangle_repro.models import create_model
+from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import fit
 from disentangle_repro.train import precision as chapter
+from disentangle_repro.tripod import FiniteScalarQuantizer
 
 SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {
     "model": {"width": 0.125}, "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
@@ -32,6 +36,37 @@ def test_a_loss_that_raises_leaves_nothing_behind():
         training.update()
     assert not any("forward" in vars(network) for network in training.model.networks)
     assert "forward" in vars(training.model.latent)
+
+
+OWN_LOSSES = [("grid", name) for name in ("ae", "infowgan_gp", "factorvae", "tripod")]
+OWN_LOSSES += [("slots", name) for name in ("sa", "monet", "psa", "transformer-transformer-rec_kl")]
+
+
+@pytest.mark.parametrize(("kind", "name"), OWN_LOSSES)
+def test_a_model_in_float64_computes_in_float64_and_one_in_half_precision_is_refused(kind, name):
+    model, images = create_model(name, **GIVEN[kind]).double(), random_images(4, 64 if kind == "grid" else 16)
+    for step in different_steps(model):
+        loss, terms = step.loss(images, make_generator(1))
+        assert {value.dtype for value in (loss, *terms.values())} == {torch.float64}
+    with torch.no_grad():
+        assert model.decode(model.encode(images)).dtype == torch.float64
+    with pytest.raises(ValueError, match="parameters of torch.bfloat16, but its latent layer and losses need"):
+        model.bfloat16().encode(images)
+
+
+@pytest.mark.parametrize("layer", [
+    VectorQuantizer(dim=2, n_values=512), ScalarQuantizer(n_values=512, dim=2), ScalarQuantizer(n_values=300),
+    LatentQuantizer(1, n_values=300), FiniteScalarQuantizer(1, n_values=300),
+])  # fmt: skip
+def test_indices_are_whole_numbers_that_bf16_does_not_round(layer):
+    "bf16 has no whole numbers between 256 and 258."
+    encoded = 3 * torch.randn(4_000, layer.encoder_dims, generator=make_generator(0)).bfloat16()
+    code = layer.bfloat16().code(encoded)
+    index = layer.index(code)
+    assert index.dtype == torch.float32 and index.equal(index.round()) and index.min() >= 0
+    if layer.categorical:
+        assert any(number % 2 for number in code.int().flatten().tolist() if number > 256)
+        assert layer.embed(torch.full((1, 1), 511.0, dtype=torch.bfloat16)).isfinite().all(), "rounded to 512"
 
 
 def test_a_forward_of_a_networks_own_comes_back():

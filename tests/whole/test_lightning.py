@@ -1,6 +1,7 @@
 "Models as LightningModules: the updates of Lightning's loop are those of the package's own."
 
 import sys
+from copy import deepcopy
 from importlib.util import find_spec
 
 import pytest
@@ -11,6 +12,7 @@ from disentangle_repro.core.device import make_generator
 from disentangle_repro.lightning import LightningAutoencoder
 from disentangle_repro.models import create_model
 from disentangle_repro.train import make_optimizer
+from disentangle_repro.train.precision import networks_in
 
 SMALL = {"dataset": "shapes3d", "n_latents": 3, "width": 0.1}
 RATES = {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
@@ -22,7 +24,7 @@ def images():
     return torch.randint(256, (24, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
 
 
-def trained(model, images, **until):
+def trained(model, images, **until):  # and `precision`
     from lightning import Trainer, seed_everything
 
     seed_everything(0, verbose=False)
@@ -57,6 +59,36 @@ def test_its_updates_are_those_of_a_plain_loop(name, images):
     assert trainer.global_step == 6 and float(trainer.callback_metrics["loss"]) == pytest.approx(loss.item(), rel=1e-5)
     for (where, a), b in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(a, b, msg=lambda said, where=where: f"{where}: {said}")
+
+
+@needs_lightning
+@pytest.mark.parametrize("precision", ["64-true", "bf16-mixed"])
+@pytest.mark.parametrize("name", ["beta_tcvae", "qvae", "factorvae"])
+def test_its_precision_is_that_of_our_own_loop(name, precision, images):
+    ours, seen = create_model(name, **SMALL), []
+    theirs = deepcopy(ours).double() if precision == "64-true" else deepcopy(ours)
+    step = ours.steps()[0]
+
+    def loss(batch, noise):
+        value, terms = step.loss(batch, noise)
+        seen.append((noise.initial_seed(), value.detach(), terms))
+        return value, terms
+
+    ours.steps = lambda: [step._replace(loss=loss)]
+    trained(ours, images, max_steps=1, precision=precision)
+    seed, value, terms = seen[0]
+    theirs.anneal(0.0)
+    with networks_in("bf16" if precision == "bf16-mixed" else "fp32", theirs):
+        expected, _ = theirs.steps()[0].loss(images[:4], make_generator(seed))
+    assert {term.dtype for term in (value, *terms.values())} == {expected.dtype}
+    torch.testing.assert_close(value, expected.detach(), rtol=1e-6, atol=0)
+
+
+@needs_lightning
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true"])
+def test_a_model_in_half_precision_is_refused(precision, images):
+    with pytest.raises(ValueError, match=r"parameters of torch.*float16, but its latent layer and losses need"):
+        trained(create_model("ae", **SMALL), images, max_steps=1, precision=precision)
 
 
 @needs_lightning
