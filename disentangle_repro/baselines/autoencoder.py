@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.errors import check_choice
+from ..core.errors import check_bytes, check_choice
 from ..core.saved import ConfiguredModule
 from ..nets.preactivation import PreactivationDecoder, PreactivationEncoder
 from ..nets.residual import ResidualDecoder, ResidualEncoder
@@ -232,7 +232,9 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        return self.latent.code(self.encoder(to_network(images)))
+        inputs = to_network(images)
+        check_bytes("images", images)
+        return self.latent.code(self.encoder(inputs))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None

@@ -16,7 +16,7 @@ from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'until']
+__all__ = ['DataError', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime', 'until']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -54,6 +54,15 @@ def option_of(
             raise ArgumentTypeError(str(error) + several) from error
 
     return checked
+
+# %% ../../nbs/core/01_errors.ipynb #bbb82502
+def check_bytes(
+    argument: str,  # the argument's name
+    images: Any,  # an array or a tensor
+) -> None:
+    "`ValueError` for images of bytes that are 0 and 1 only."
+    if str(images.dtype).endswith("uint8") and images.max() == 1 and images.min() == 0:
+        raise ValueError(f"{argument} holds bytes of 0 and 1, but white is 255: multiply them by 255.")
 
 # %% ../../nbs/core/01_errors.ipynb #9a41be02
 def refusal(
