@@ -37,7 +37,7 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'r
            'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
            'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
            'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser', 'as_json',
-           'score_file', 'listed', 'main']
+           'printed_below', 'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
@@ -56,14 +56,18 @@ def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a s
 
 # %% ../nbs/command.ipynb #f903a8c7
 def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
-    "Top-level data sets of an hdf5 file."
+    "Data sets of an hdf5 file; those of a group are named `group/name`."
     import h5py
 
-    def values(part: h5py.Dataset) -> np.ndarray:
-        return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
+    arrays: dict[str, np.ndarray] = {}
+
+    def add(name: str, part: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(part, h5py.Dataset):
+            arrays[name] = (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
 
     with h5py.File(path, "r") as file:
-        return {name: values(part) for name, part in file.items() if isinstance(part, h5py.Dataset)}
+        file.visititems(add)
+    return arrays
 
 # %% ../nbs/command.ipynb #e6314b1e
 def separator(path: Path) -> str:
@@ -499,12 +503,22 @@ def as_json(scored: Scored, **more: Any) -> str:
     return json.dumps({"scores": scores, "samples": scored.samples, "left_out": scored.left_out, **more}, indent=1)
 
 
+def printed_below(caught: list[warnings.WarningMessage]) -> list[str]:
+    "What is doubtful about the input, to be printed below the table; other warnings are issued again."
+    from disentangle_repro.scores.inputs import DoubtfulInput
+
+    for warning in caught:
+        if not issubclass(warning.category, DoubtfulInput):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return [str(warning.message) for warning in caught if issubclass(warning.category, DoubtfulInput)]
+
+
 def score_file(given: argparse.Namespace) -> str:  # the text to print
     "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
     from tabulate import tabulate
 
     from disentangle_repro.metrics import asked_metrics, score
-    from disentangle_repro.qlae.infomec import active_latents, informative_though_inactive
+    from disentangle_repro.qlae.infomec import active_latents
     from disentangle_repro.scores.inputs import DoubtfulInput, doubts
 
     if given.dci_samples != 0 and given.dci_samples < 10:
@@ -519,8 +533,8 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     choices = {name: getattr(given, name) for name in names}
     models = [pick(path, "latents", True) for path in given.models]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulInput)  # printed below the table
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DoubtfulInput)
             scored = score(sources, latents, **choices, models=models, n_jobs=given.jobs)
     except ValueError as error:
         of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
@@ -530,8 +544,8 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     active = active_latents(latents, given.discrete) if infomec is None else infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
-    remarks = doubts(sources, latents, given.discrete, active)
-    remarks += [] if infomec is None else informative_though_inactive(infomec.nmi, active)
+    remarks = doubts(sources, latents, given.discrete, active) + printed_below(caught)
+    remarks = list(dict.fromkeys(remarks))
     if given.html:
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.file.name, summary), encoding="utf-8")

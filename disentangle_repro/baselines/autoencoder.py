@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.errors import check_choice
+from ..core.errors import check_bytes, check_choice
 from ..core.saved import ConfiguredModule
 from ..nets.preactivation import PreactivationDecoder, PreactivationEncoder
 from ..nets.residual import ResidualDecoder, ResidualEncoder

@@ -55,6 +55,15 @@ def option_of(
 
     return checked
 
+# %% ../../nbs/core/01_errors.ipynb #bbb82502
+def check_bytes(
+    argument: str,  # the argument's name
+    images: Any,  # an array or a tensor
+) -> None:
+    "`ValueError` for images of bytes that are 0 and 1 only."
+    if str(images.dtype).endswith("uint8") and images.max() == 1 and images.min() == 0:
+        raise ValueError(f"{argument} holds bytes of 0 and 1, but white is 255: multiply them by 255.")
+
 # %% ../../nbs/core/01_errors.ipynb #9a41be02
 def refusal(
     function: Callable[..., Any],

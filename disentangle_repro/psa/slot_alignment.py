@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import permutations
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from ..core.device import make_generator
+from ..scores.inputs import DoubtfulInput
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
@@ -42,7 +44,9 @@ def to_slot_pair(
     slots_b: Slots,
     names: tuple[str, str] = ("slots_a", "slots_b"),  # the arguments' names
 ) -> tuple[Float[Tensor, "images slots dims"], Float[Tensor, "images slots dims"]]:
-    "Both on the device of the first; `ValueError` unless images correspond and the first has enough slots."
+    """Both on the device of the first; `ValueError` unless images correspond and the first has enough slots.
+
+    Warns (`DoubtfulInput`) of more slots than images."""
     a, b = to_slots(names[0], slots_a), to_slots(names[1], slots_b)
     if len(a) != len(b) or len(a) < 4:
         raise ValueError(
@@ -52,6 +56,9 @@ def to_slot_pair(
         raise ValueError(
             f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match."
         )
+    if a.shape[1] > len(a):
+        remark = f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims, in this order."
+        warnings.warn(remark, DoubtfulInput, stacklevel=3)
     return a, b.to(a.device)
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #a157f984

@@ -16,7 +16,7 @@ from sklearn.isotonic import isotonic_regression
 
 from ..core.errors import extra
 from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
-from ..scores.dci import HELD_OUT, forest_by_depth, split_rows
+from ..scores.dci import HELD_OUT, for_trees, forest_by_depth, split_rows
 from ..scores.importance import completeness, disentanglement
 from ..scores.inputs import distinct_rows
 from disentangle_repro.scores.mutual_information import (
@@ -59,7 +59,7 @@ def depth_sweep(
     sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"], seed: int = 0, n_trees: int = 100
 ) -> dict[int, dict]:
     "D, I and C of a forest, by the depth of its trees (qlae, figure 7)."
-    train, rest = split_rows(sources, HELD_OUT["forest"], seed)
+    latents, (train, rest) = for_trees(latents), split_rows(sources, HELD_OUT["forest"], seed)
     curves = []
     for source in sources.T:
         forest = RandomForestClassifier(n_trees, criterion="entropy", random_state=seed)

@@ -24,6 +24,7 @@ from ..core.errors import check_choice, extra
 from disentangle_repro.scores.inputs import (
     DoubtfulInput,
     Result,
+    chance_doubts,
     check_flags,
     check_matrix,
     check_numbers,
@@ -37,7 +38,8 @@ from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
 __all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'INFORMATIVE', 'Procedure', 'procedure',
            'active_latents', 'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver', 'cross_entropy',
            'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination', 'normalized_v_information',
-           'explicitness', 'InfoMEC', 'informative_though_inactive', 'check_not_ids', 'infomec', 'plot_nmi']
+           'explicitness', 'InfoMEC', 'informative_though_inactive', 'high_by_chance', 'check_not_ids', 'infomec',
+           'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #61ab08bd
 CONVERGED = "converged"
@@ -251,6 +253,18 @@ def informative_though_inactive(
     why = f"InfoM and InfoC leave out latents {which}, whose ranges are small beside the largest"
     return [f"{why}. But their NMI is up to {most:.2f}: are all latents in the same unit?"]
 
+
+def high_by_chance(
+    sources: Int[np.ndarray, "samples sources"],
+    latents: Num[np.ndarray, "samples latents"],
+    discrete: bool,
+    one_hot: bool,  # are the inputs of InfoE's regression indicators?
+) -> list[str]:  # one sentence for InfoE, and one for NMI of discrete latents
+    "Remarks on scores that are not near 0 by chance, since latents or their values are many for the samples."
+    values = np.array([len(np.unique(latent)) for latent in latents.T])
+    found = chance_doubts("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
+    return found + (chance_doubts("NMI", sources, int(values.max()) - 1) if discrete else [])
+
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def check_not_ids(sources: Int[np.ndarray, "samples sources"]) -> None:
     "`ValueError` for a source with more values than half the samples."
@@ -278,22 +292,26 @@ def infomec(
     `discrete=True` counts equal values, for quantised latents; `categorical=True` is for latents that are indices.
     InfoM and InfoC leave inactive latents out, and are 0 where they are undefined: no active latent, InfoM with one
     source, InfoC with one latent. Neither is 0 by chance (InfoM of noise: about 0.5 for three sources), so look at
-    `nmi` too. InfoE uses all latents; "code" and its relatives do not clip it at 0. Its regression costs more the
-    more values a source has: with 200 values and 1,000 samples about 20 seconds of a core.
+    `nmi` too. InfoE of noise is about d(v - 1) / 2nH for d latents (or their values, for indices), v values of entropy
+    H and n samples: 0.02 for 12 latents, 10 values and 1,000 samples, but 0.28 for 128. It uses all latents; "code" and
+    its relatives do not clip it at 0. Its regression costs more the more values a source has, and the more latents:
+    with 200 values, or 64 latents and 40 values, 10 to 20 seconds of a core for 1,000 samples; with "code" far less.
 
     Warns (`DoubtfulInput`) of latents that hardly look discrete or continuous as asked for, inactive ones that are
-    informative, arrays that look swapped, and fewer than 100 samples. `ValueError` for arrays that are not
-    two-dimensional and finite, unequal numbers of rows, a source that is fractional, constant or like an id (more
-    values than half the samples), too few samples for the neighbours, latents that are categorical and not discrete,
-    and for choices that do not exist.
+    informative, arrays that look swapped, fewer than 100 samples, and a chance level of InfoE or NMI above 0.05.
+    `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a source that is
+    fractional, constant or like an id (more values than half the samples), too few samples for the neighbours, latents
+    that are categorical and not discrete, and for choices that do not exist.
     """
     chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
-    is_one_hot(discrete, categorical, chosen.encoding)  # refused before the arrays are looked at
-    check_not_ids(check_sources_latents(sources, latents)[0])
+    one_hot = is_one_hot(discrete, categorical, chosen.encoding)
+    checked = check_sources_latents(sources, latents)
+    check_not_ids(checked[0])
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
-    for doubt in doubts(sources, latents, discrete) + informative_though_inactive(nmi, active):
+    of_chance = high_by_chance(*checked, discrete, one_hot)
+    for doubt in doubts(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
         warnings.warn(doubt, DoubtfulInput, stacklevel=2)
     return InfoMEC(
         infom=modularity(nmi[:, active]),

@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/05_dci.ipynb #c21aa735
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -21,12 +22,19 @@ from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
-from .inputs import Result, check_numbers, check_sources_latents, distinct_rows
+from disentangle_repro.scores.inputs import (
+    CHANCE,
+    DoubtfulInput,
+    Result,
+    check_numbers,
+    check_sources_latents,
+    distinct_rows,
+)
 
 # %% auto #0
 __all__ = ['OFFERED', 'HELD_OUT', 'MAX_SAMPLES', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit',
-           'fit_forest', 'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows', 'DCI', 'fit_sources',
-           'drawn_rows', 'dci']
+           'most_frequent', 'fit_forest', 'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows',
+           'for_trees', 'DCI', 'fit_sources', 'drawn_rows', 'guessing', 'dci']
 
 # %% ../../nbs/scores/05_dci.ipynb #f6ed327f
 def truncated_votes(
@@ -82,6 +90,13 @@ class SourceFit:
     accuracy: float  # on the held-out samples
     importance: Float[np.ndarray, " latents"]
     depth: int  # of the trees
+    guessed: float  # the accuracy of the most frequent value
+
+
+def most_frequent(train: Int[np.ndarray, " n"], held_out: Int[np.ndarray, " m"]) -> float:
+    "How often the most frequent training value is right."
+    values, counts = np.unique(train, return_counts=True)
+    return float(np.mean(held_out == values[counts.argmax()]))
 
 # %% ../../nbs/scores/05_dci.ipynb #0ffe4ed1
 OFFERED = {"field": None, "paper": "sqrt", "code": "sqrt"}  # latents per split, as scikit-learn's `max_features`
@@ -101,7 +116,7 @@ def fit_forest(
     forest = RandomForestClassifier(n_trees, random_state=seed, **how).fit(*train)
     accuracy, importance = forest_by_depth(forest, *held_out)
     best = int(accuracy.argmax()) if max_depth == "tune" else len(accuracy) - 1
-    return SourceFit(float(accuracy[best]), importance[best], best + 1)
+    return SourceFit(float(accuracy[best]), importance[best], best + 1, most_frequent(train[1], held_out[1]))
 
 # %% ../../nbs/scores/05_dci.ipynb #b176906e
 def fit_boosting(
@@ -113,7 +128,8 @@ def fit_boosting(
 ) -> SourceFit:
     "Gradient boosted trees with scikit-learn's settings."
     trees = GradientBoostingClassifier(n_estimators=n_trees, max_depth=max_depth, random_state=seed).fit(*train)
-    return SourceFit(trees.score(*held_out), trees.feature_importances_, max_depth)
+    guessed = most_frequent(train[1], held_out[1])
+    return SourceFit(trees.score(*held_out), trees.feature_importances_, max_depth, guessed)
 
 # %% ../../nbs/scores/05_dci.ipynb #ba53a795
 def depth_rule(max_depth: int | str | None, predictor: str, protocol: str) -> int | str | None:
@@ -149,6 +165,13 @@ def check_training_rows(sources: Int[np.ndarray, "train sources"]) -> None:
         where = f"column {constant[0]} of the {len(sources)} rows trained on"
         raise ValueError(f"sources has one value only in {where}: more samples are needed.")
 
+# %% ../../nbs/scores/05_dci.ipynb #e1fdd002
+def for_trees(latents: Float[np.ndarray, "n latents"]) -> Float[np.ndarray, "n latents"]:
+    "Latents in which trees see all differences: those of small range or far from 0 are standardised."
+    mean, spread = latents.mean(axis=0), latents.std(axis=0)
+    unseen = (spread < 1e-4) | (np.abs(mean) > 1e3 * spread)
+    return np.where(unseen, (latents - mean) / np.where(spread > 0, spread, 1), latents)
+
 # %% ../../nbs/scores/05_dci.ipynb #e9d8cb55
 @dataclass(frozen=True, eq=False, repr=False)
 class DCI(Result):
@@ -175,6 +198,7 @@ def fit_sources(
     "Split the rows and fit a predictor to each source."
     train, rest = split_rows(sources, HELD_OUT[predictor], seed)
     check_training_rows(sources[train])
+    latents = for_trees(latents)
     fit = delayed(partial(fit_forest, max_features=max_features) if predictor == "forest" else fit_boosting)
     jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
     fits = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs)
@@ -193,6 +217,18 @@ def drawn_rows(n: int, max_samples: int, seed: int) -> Int[np.ndarray, " rows"]:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).permutation(n)[:max_samples])
 
+# %% ../../nbs/scores/05_dci.ipynb #e8e5d002
+def guessing(
+    fits: list[SourceFit],
+    held_out: float,  # how many samples
+) -> list[str]:  # one remark, or none
+    "That accuracy is within four standard errors of that of the most frequent values."
+    accuracy, guessed = np.mean([fit.accuracy for fit in fits]), np.mean([fit.guessed for fit in fits])
+    if accuracy - guessed > 4 * np.sqrt(guessed * (1 - guessed) / (held_out * len(fits))):
+        return []
+    compared = f"I is {accuracy:.2f}, and {guessed:.2f} by guessing the most frequent values"
+    return [f"{compared}: with {held_out:.0f} samples held out that is chance, and D and C may be, too."]
+
 # %% ../../nbs/scores/05_dci.ipynb #5ae61b42
 def dci(
     sources: Num[np.ndarray | Tensor, "n sources"],  # integer-coded
@@ -208,17 +244,19 @@ def dci(
 ) -> DCI:
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
-    Each from 0 to 1, higher is better; D and C are about 0 for noise, I is the accuracy of guessing. Forest: trees that
-    split by information gain, a tenth held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5).
+    Each from 0 to 1, higher is better; for noise I is the accuracy of guessing, D and C are about 0 with ten latents
+    and up to 0.8 with 64, which is warned of (`DoubtfulInput`). Forest: trees that split by information gain, a tenth
+    held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5).
     With `protocol="field"` each split is offered all latents, as by Eastwood & Williams (2018), and perfect latents
     have D and C of 1. `protocol="paper"` is qlae's and tripod's procedure, `"code"` that of tripod's code, of depth 10:
     there a split is offered the square root of their number, D and C of perfect latents are 0.4 to 0.6 with 1,000
     samples and 0.7 to 0.8 with 10,000, and depend on the number of latents; use them to compare with these papers.
     Boosting: scikit-learn's gradient boosted trees, a third held out, the same under each protocol. Forest and
     boosting are not comparable. Of more than 10,000 samples `protocol="field"` uses 10,000, drawn at random by `seed`,
-    unless `max_samples` says otherwise; the others use all. Rows of continuous latents that repeat count once.
-    `.samples` of the result is the number used. At least 10 samples, two sources and two latents; `ValueError`
-    otherwise, and where `check_sources_latents`, `depth_rule` or `drawn_rows` raise it.
+    unless `max_samples` says otherwise; the others use all. Rows of continuous latents that repeat count once,
+    and latents too small or far from 0 for trees are standardised. `.samples` of the result is the number used. At
+    least 10 samples, two sources and two latents; `ValueError` otherwise, and where `check_sources_latents`,
+    `depth_rule` or `drawn_rows` raise it.
     """
     check_choice("predictor", predictor, HELD_OUT)
     check_numbers(1, n_trees=n_trees)
@@ -235,4 +273,7 @@ def dci(
     importance = np.stack([fit.importance for fit in fits], axis=1).clip(min=0)
     accuracy, depths = np.mean([fit.accuracy for fit in fits]), np.array([fit.depth for fit in fits])
     scores = disentanglement(importance), float(accuracy), completeness(importance)
+    if max(scores[0], scores[2]) > CHANCE:
+        for remark in guessing(fits, HELD_OUT[predictor] * len(rows)):
+            warnings.warn(remark, DoubtfulInput, stacklevel=2)
     return DCI(*scores, importance, depths, len(rows))

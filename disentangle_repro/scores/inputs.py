@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Num, Shaped
+from scipy.stats import entropy
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['LARGEST', 'FEW_SAMPLES', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources', 'check_continuous_sources',
-           'check_sources_latents', 'most_values', 'take_few_values', 'distinct_rows', 'DoubtfulInput', 'doubts',
-           'check_flags', 'check_numbers', 'check_fractions', 'Result']
+__all__ = ['LARGEST', 'FEW_SAMPLES', 'CHANCE', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources',
+           'check_continuous_sources', 'check_sources_latents', 'most_values', 'take_few_values', 'distinct_rows',
+           'DoubtfulInput', 'doubts', 'by_chance', 'chance_doubts', 'check_flags', 'check_numbers', 'check_fractions',
+           'Result']
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -114,7 +116,7 @@ def check_sources_latents(
         raise ValueError(
             f"latents has {len(latents)} rows but sources has {len(sources)}: both need one row per sample."
         )
-    if sources.ndim == 2 and sources.shape[1] > len(sources):
+    if sources.ndim == 2 and sources.shape[1] > len(sources) > 1:
         raise ValueError(f"sources has shape {sources.shape}: rows are samples and columns sources, is it transposed?")
     checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
     return checked, latents.astype(np.float64)
@@ -176,8 +178,27 @@ def doubts(
         columns = f"sources has {n_sources} columns and latents has {n_latents}"
         found.append(f"{columns}, whole numbers both, and sources come first: are they swapped?")
     if n < FEW_SAMPLES:
-        found.append(f"Only {n} samples: in so few, chance looks like information. A thousand or more are needed.")
+        found.append(f"Only {n} samples: in so few, chance looks like information.")
     return found
+
+# %% ../../nbs/scores/01_inputs.ipynb #d0b1c002
+CHANCE = 0.05  # above which a score by chance is warned of
+
+
+def by_chance(sources: Int[np.ndarray, "n sources"], inputs: int) -> float:
+    "The mean fraction of a source's entropy that a fit to so many unrelated inputs explains (Wilks, 1938)."
+    counts = [np.unique(source, return_counts=True)[1] for source in sources.T]
+    return float(np.mean([inputs * (len(count) - 1) / (2 * len(sources) * entropy(count)) for count in counts]))
+
+
+def chance_doubts(score: str, sources: Int[np.ndarray, "n sources"], inputs: int) -> list[str]:  # one, or none
+    "That a score by chance is not near 0, and how many samples would do."
+    chance, n = by_chance(sources, inputs), len(sources)
+    if chance <= CHANCE:
+        return []
+    about = "at least 0.5" if chance > 0.5 else f"about {chance:.2f}"
+    needed = f"{n * chance / CHANCE:,.0f} samples or more lower this to {CHANCE}"
+    return [f"With {n:,} samples, unrelated latents have {score} of {about} by chance: {needed}."]
 
 # %% ../../nbs/scores/01_inputs.ipynb #c8f52fa1
 def check_flags(**flags: bool) -> None:

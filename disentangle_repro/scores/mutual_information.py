@@ -151,10 +151,11 @@ def nmi_matrix(
 ) -> Float[np.ndarray, "sources latents"]:  # in [0, 1]
     """Fraction of each source's entropy that each latent explains (qlae, equation 7).
 
-    (sources, latents), each from 0 to 1; higher is more informative, about 0 for noise. `discrete=True` counts equal
-    values, for quantised latents; continuous ones have an estimate by `neighbors` nearest neighbours, in which rows
-    with equal sources and latents count once. `ValueError` as in `check_sources_latents`, for fewer samples than
-    neighbours, and for a source whose values all occur once.
+    (sources, latents), each from 0 to 1; higher is more informative. About 0 for noise if latents are continuous; for
+    discrete ones of b values (b - 1)(v - 1) / 2nH, 0.12 for 64 values and 1,000 samples of a source of ten.
+    `discrete=True` counts equal values, for quantised latents; continuous ones have an estimate by `neighbors` nearest
+    neighbours, in which rows with equal sources and latents count once. `ValueError` as in `check_sources_latents`, for
+    fewer samples than neighbours, and for a source whose values all occur once.
     """
     check_flags(discrete=discrete)
     sources, latents = check_sources_latents(sources, latents)

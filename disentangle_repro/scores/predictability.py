@@ -19,7 +19,14 @@ from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from ..core.errors import check_choice
-from .dci import HELD_OUT, check_training_rows, forest_by_depth, split_rows
+from disentangle_repro.scores.dci import (
+    HELD_OUT,
+    check_training_rows,
+    for_trees,
+    forest_by_depth,
+    most_frequent,
+    split_rows,
+)
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
 from disentangle_repro.scores.inputs import (
@@ -187,8 +194,7 @@ def forest_curve(
     forest = RandomForestClassifier(100, criterion="entropy", max_depth=max_depth, random_state=seed).fit(*train)
     accuracy, importance = forest_by_depth(forest, *rest)
     errors = 1 - np.pad(accuracy, (0, max_depth - len(accuracy)), mode="edge")
-    values, counts = np.unique(train[1], return_counts=True)
-    return errors, importance[accuracy.argmax()], float(np.mean(rest[1] != values[counts.argmax()]))
+    return errors, importance[accuracy.argmax()], 1 - most_frequent(train[1], rest[1])
 
 # %% ../../nbs/scores/08_predictability.ipynb #e6c998cc
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,6 +231,7 @@ def dci_es(
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
     train, rest = split_rows(sources, HELD_OUT["forest"], seed)
     check_training_rows(sources[train])
+    latents = for_trees(latents)
     part = [((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed) for s in sources.T]
     jobs = (delayed(forest_curve)(*of_source) for of_source in part)
     losses, importance, baselines = map(np.array, zip(*Parallel(n_jobs=-1, prefer="threads")(jobs), strict=True))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
+from ..core.errors import check_bytes
 from .inputs import to_numpy
 
 Images = UInt8[np.ndarray | Tensor, "*batch a b c"] | Float[np.ndarray | Tensor, "*batch a b c"]
@@ -47,6 +48,7 @@ def check_images(
         needed = "three axes are one image with channels first or last (grey images: images[..., None])"
         raise ValueError(f"images has shape {images.shape} and no axis of channels: {needed}.")
     white = full_scale("images", images)
+    check_bytes("images", images)
     if white != full_scale("reconstructions", reconstructions):
         raise ValueError(
             f"reconstructions holds {reconstructions.dtype} but images holds {images.dtype}: both must be uint8, or"

@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/06_segmentation.ipynb #f241a59b
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from numbers import Integral
 
@@ -13,6 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer
 from sklearn.cluster import KMeans
 from torch import Tensor
+
+from .inputs import DoubtfulInput
 
 Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
@@ -44,30 +47,33 @@ def to_masks(
     return true_masks, predicted_masks.to(true_masks.device)
 
 # %% ../../nbs/scores/06_segmentation.ipynb #fce32cae
-MOST_LABELS = 32  # a wider range than this is sorted: a table has its square of entries
+MOST_LABELS = 32  # a wider range than this is numbered in each image: a table has its square of entries
 
 # %% ../../nbs/scores/06_segmentation.ipynb #4da628e7
 def positions(
     masks: Int[Tensor, "images height width"],
-) -> tuple[Int[Tensor, " labels"], Int[Tensor, "images height width"]]:
-    "The sorted labels, and the index of each pixel's label among them."
+) -> tuple[Int[Tensor, "images labels"], Int[Tensor, "images height width"]]:
+    "The sorted labels of each image, and the index of each pixel's label among them."
     low, high = (int(bound) for bound in masks.aminmax())
-    if high - low >= MOST_LABELS:
-        return masks.unique(return_inverse=True)
-    return torch.arange(low, high + 1, device=masks.device), masks - low
+    if high - low < MOST_LABELS:
+        return torch.arange(low, high + 1, device=masks.device).expand(len(masks), -1), masks - low
+    ascending, order = masks.flatten(1).sort(1)
+    number = ascending.diff(prepend=ascending[:, :1]).ne(0).cumsum(1)
+    labels = ascending[:, :1].repeat(1, int(number.max()) + 1).scatter(1, number, ascending)  # no pixel has the others
+    return labels, torch.empty_like(number).scatter(1, order, number).view_as(masks)
 
 # %% ../../nbs/scores/06_segmentation.ipynb #e82ee9ee
 def contingency(
     true_masks: Int[Tensor, "images height width"],
     predicted_masks: Int[Tensor, "images height width"],
-) -> tuple[Int[Tensor, " labels"], Float[Tensor, "images labels others"]]:  # the true labels, and n_ij of each image
-    "Numbers of pixels by true and predicted label."
+) -> tuple[Int[Tensor, "images labels"], Float[Tensor, "images labels others"]]:
+    "The true labels of each image, and numbers of pixels by true and predicted label."
     labels, rows = positions(true_masks)
     others, columns = positions(predicted_masks)
-    shape = len(true_masks), len(labels), len(others)
+    shape = *labels.shape, others.shape[1]
     image = torch.arange(len(true_masks), device=true_masks.device).view(-1, 1, 1)
-    cells = (image * len(labels) + rows) * len(others) + columns
-    counts = torch.bincount(cells.flatten(), minlength=shape[0] * shape[1] * shape[2])
+    cells = (image * shape[1] + rows) * shape[2] + columns
+    counts = torch.bincount(cells.flatten(), minlength=labels.numel() * shape[2])
     return labels, counts.view(shape).double()
 
 # %% ../../nbs/scores/06_segmentation.ipynb #f5a3e0e0
@@ -110,14 +116,21 @@ def ari(
 
 # %% ../../nbs/scores/06_segmentation.ipynb #b3ff5e67
 def foreground(
-    labels: Int[Tensor, " labels"],
+    labels: Int[Tensor, "images labels"],
     background: int | Collection[int],  # one label or several; none of them has to occur
-) -> Bool[Tensor, " labels"]:
-    "Which labels are objects; `ValueError` for a background that is neither an integer nor several."
+) -> Bool[Tensor, "images labels"]:
+    """Which labels are objects; `ValueError` for a background that is neither an integer nor several.
+
+    Warns (`DoubtfulInput`) of negative labels that would be objects."""
     several = [background] if isinstance(background, Integral) else background
     if not isinstance(several, Collection) or not all(isinstance(label, (Integral, Tensor)) for label in several):
         raise ValueError(f"background is {background!r}: needed is a label of true_masks, or several.")
-    return ~torch.isin(labels, torch.tensor(list(several), dtype=labels.dtype, device=labels.device))
+    objects = ~torch.isin(labels, torch.tensor(list(several), dtype=labels.dtype, device=labels.device))
+    lowest = int(labels.min())
+    if lowest < 0 and objects[labels == lowest].all():
+        remark = f"true_masks has a label {lowest}, which counts as an object. Is it background? Then give background."
+        warnings.warn(remark, DoubtfulInput, stacklevel=3)
+    return objects
 
 # %% ../../nbs/scores/06_segmentation.ipynb #bd4fb0f4
 def fg_ari(
@@ -130,18 +143,18 @@ def fg_ari(
     At most 1, higher is better; 0 on average for permuted labels, and often above 0.5 for `regions` that see no image.
     Masks are (images, height, width) integers, numpy or torch; labels need not correspond. Pixels whose true label is
     in `background` do not count. `ValueError` where masks are not integers, their shapes differ, or no image has a
-    foreground.
+    foreground; a warning (`DoubtfulInput`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
-    return mean_over_images(adjusted_rand(tables[:, foreground(labels, background)]))
+    return mean_over_images(adjusted_rand(tables * foreground(labels, background)[:, :, None]))
 
 # %% ../../nbs/scores/06_segmentation.ipynb #7e8ed3d4
 def best_overlaps(
     tables: Float[Tensor, "images labels others"],  # from `contingency`
-    objects: Bool[Tensor, " labels"],  # which rows are objects
+    objects: Bool[Tensor, "images labels"],  # which rows are objects
 ) -> Float[Tensor, " images"]:  # from 0 to 1; nan for an image without objects
     "Intersection over union of each object with its best segment, averaged over an image's objects."
-    inside = tables[:, objects]
+    inside = tables * objects[:, :, None]
     size, segment = inside.sum(2), tables.sum(1)
     union = size[:, :, None] + segment[:, None] - inside
     best = (inside / union.clamp(min=1)).amax(2)
@@ -158,7 +171,7 @@ def mbo(
     From 0 to 1, higher is better; above 0 by chance. An object's best overlap is its largest intersection over union
     with any predicted segment. Masks are (images, height, width) integers, numpy or torch; labels need not correspond,
     and those of `true_masks` in `background` are no objects. `ValueError` where masks are not integers, their shapes
-    differ, or no image has a foreground.
+    differ, or no image has a foreground; a warning (`DoubtfulInput`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(best_overlaps(tables, foreground(labels, background)))

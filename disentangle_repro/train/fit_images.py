@@ -18,6 +18,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder
+from ..core.errors import check_bytes
 from ..data.hdf5 import OnDisk
 from ..data.pairs import ImagePairs
 from ..scores.inputs import check_numbers
@@ -25,7 +26,8 @@ from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
-__all__ = ['MEANT', 'images_for', 'converted_by', 'as_images', 'fingerprint', 'settings_of', 'check_arguments', 'fit_images']
+__all__ = ['MEANT', 'images_for', 'converted_by', 'some_of', 'as_images', 'fingerprint', 'settings_of', 'check_arguments',
+           'fit_images']
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
 def images_for(
@@ -47,6 +49,11 @@ def converted_by(dtype: torch.dtype, shape: Sequence[int]) -> str:  # to follow 
     return ": " + ", ".join(steps) if steps else ""
 
 
+def some_of(images: UInt8[Tensor, "n height width channels"] | OnDisk) -> UInt8[Tensor, "m height width channels"]:
+    "At most sixteen images, from first to last."
+    return images[torch.linspace(0, len(images) - 1, min(16, len(images))).long()]
+
+
 def as_images(
     images: UInt8[Tensor | np.ndarray, "n height width channels"] | OnDisk, device: torch.device
 ) -> UInt8[Tensor, "n height width channels"] | OnDisk:
@@ -62,12 +69,13 @@ def as_images(
         raise ValueError(f"images is {has} but must be {needed}{how}.")
     if not len(images):
         raise ValueError("images has no image: needed is at least one.")
+    check_bytes("images", some_of(images))
     return images.to(device)
 
 # %% ../../nbs/train/08_fit_images.ipynb #6b23ae3b
 def fingerprint(images: UInt8[Tensor, "n height width channels"] | OnDisk) -> str:
     "What tells images from others: their number, size, and a checksum of some of them."
-    some = images[torch.linspace(0, len(images) - 1, min(16, len(images))).long()].cpu().contiguous()
+    some = some_of(images).cpu().contiguous()
     return f"{' x '.join(map(str, images.shape))} bytes of checksum {zlib.crc32(some.numpy()):08x}"
 
 

@@ -15,6 +15,7 @@ from disentangle_repro.psa import slot_alignment
 from disentangle_repro.psa.proofs import normal_slots, random_matrix, shuffled, smcc_by_chance
 from disentangle_repro.psa.slot_alignment import align, assign, every_order, fit_affine, halves, hungarian, whitening
 from disentangle_repro.psa.slot_metrics import MATCHINGS, derivative_norms, explained, slot_agreement
+from disentangle_repro.scores.inputs import DoubtfulInput
 
 
 def make_generator(seed):
@@ -175,6 +176,12 @@ def test_kind_of_array_does_not_matter():
         assert smcc(a.numpy(), b.requires_grad_(), matching=matching) == wanted
         b = b.detach()
         assert smcc(a.float(), b.numpy().astype(np.float32), matching=matching) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_slots_first_are_warned_of():
+    a, b = related(0)
+    with pytest.warns(DoubtfulInput, match="slots_a has 4 images of 200 slots: axes are images, slots and dims"):
+        smcc(a.movedim(1, 0), b.movedim(1, 0))
 
 
 def test_seeds_divide_anew_and_repeat():

@@ -262,6 +262,22 @@ def test_few_samples_are_warned_of():
         infomec(sources % 2, latents, discrete=False, neighbors=1)
 
 
+@pytest.mark.parametrize(
+    ("n_latents", "values", "message"),
+    [
+        (128, None, "1,000 samples, unrelated latents have an InfoE of about 0.25 by chance: 5,0.. samples or more"),
+        (12, 64, "an InfoE of at least 0.5 by chance"),
+        (2, 64, "have NMI of about 0.12 by chance"),
+    ],
+)
+def test_scores_by_chance_are_warned_of(n_latents, values, message):
+    rng = np.random.default_rng(0)
+    latents = rng.integers(values, size=(1_000, n_latents)) if values else rng.normal(size=(1_000, n_latents))
+    kind = {"discrete": bool(values), "categorical": bool(values)}
+    with pytest.warns(DoubtfulInput, match=message):
+        infomec(rng.integers(10, size=(1_000, 2)), latents, **kind, protocol="code")
+
+
 def test_swapped_whole_numbers_are_warned_of():
     sources, latents = drawn(500)
     with pytest.warns(DoubtfulInput, match="sources has 5 columns and latents has 3, whole .*: are they swapped"):

@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from disentangle_repro import metrics
 from disentangle_repro.scores import check_sources_latents, completeness, dci, disentanglement, mse, psnr
+from disentangle_repro.scores.inputs import DoubtfulInput
 
 dci_module = importlib.import_module("disentangle_repro.scores.dci")
 
@@ -174,6 +175,23 @@ def test_codes_of_few_values_repeat():
     sources = np.random.default_rng(0).integers([4, 3], size=(400, 2))
     assert dci(sources, sources, n_trees=5).samples == 400
     assert dci(np.tile(SMALL[0], (4, 1)), np.tile(SMALL[1], (4, 1)), n_trees=5).samples == 300
+
+
+@pytest.mark.parametrize("change", [lambda s: 1e-7 * s, lambda s: 1e6 + 1e-3 * s, lambda s: s * [1, 1, 1e-8]])
+@pytest.mark.parametrize("score", [dci, metrics.dci_es])
+def test_trees_see_small_differences(score, change):
+    "D and C were 0, or 0.4, and I that of guessing."
+    sources = np.random.default_rng(0).integers([4, 3, 5], size=(400, 3))
+    small, usual = (score(sources, z, max_depth=6, protocol="field") if score is dci else score(sources, z, max_depth=6)
+                    for z in (change(sources), sources.astype(float)))  # fmt: skip
+    assert small.i == usual.i == 1 and small.d == pytest.approx(usual.d, abs=0.02)
+
+
+def test_a_d_by_chance_is_warned_of():
+    rng = np.random.default_rng(1)
+    sources, noise = rng.integers(4, size=(1_000, 2)), rng.normal(size=(1_000, 64))
+    with pytest.warns(DoubtfulInput, match=r"I is 0\.\d+, and 0\.\d+ by guessing .* with 100 samples held out"):
+        assert dci(sources, noise, max_depth=1, n_trees=10).d > 0.05
 
 
 def test_inputs_are_left_alone():

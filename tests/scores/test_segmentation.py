@@ -6,6 +6,7 @@ import torch
 from mutations import Chapter, proof_tests
 from sklearn.metrics import adjusted_rand_score
 
+from disentangle_repro.scores.inputs import DoubtfulInput
 from disentangle_repro.scores.segmentation import adjusted_rand, ari, contingency, fg_ari, mbo, to_masks
 
 
@@ -109,6 +110,24 @@ def test_refusals(score, true, predicted, message):
         score(true, predicted)
 
 
+def test_ids_that_are_unique_over_a_data_set_take_no_more_memory():
+    "1,000 images of 8 objects took a table of 8,000 x 8,000 labels each."
+    masks = torch.randint(8, (1_000, 8, 8), generator=torch.Generator().manual_seed(0))
+    numbered = masks + 8 * torch.arange(1_000)[:, None, None]
+    labels, tables = contingency(numbered, masks)
+    assert labels.shape == (1_000, 8) == tables.shape[:2]
+    background = numbered[masks == 0].unique().tolist()
+    for score, more in ((fg_ari, {"background": background}), (mbo, {"background": background}), (ari, {})):
+        assert score(numbered, masks, **more) == pytest.approx(1) == score(masks, numbered)
+
+
+def test_a_negative_label_that_is_an_object_is_warned_of():
+    masks = np.array([[[-1, -1, 0], [-1, 1, 1]]])
+    with pytest.warns(DoubtfulInput, match="true_masks has a label -1, which counts as an object. Is it background"):
+        assert fg_ari(masks, abs(masks)) == 0
+    assert fg_ari(masks, abs(masks), background=-1) == 1 == fg_ari(5 * masks, masks, background=-5)
+
+
 # the chapter's checks see broken formulas
 
 segmentation = Chapter("scores/06_segmentation")
@@ -144,7 +163,7 @@ def worst_overlaps(tables, objects):
 
 
 def recall_only(tables, objects):
-    inside = tables[:, objects]
+    inside = tables * objects[:, :, None]
     return (inside.amax(2) / inside.sum(2).clamp(min=1)).sum(1) / (inside.sum(2) > 0).sum(1)
 
 

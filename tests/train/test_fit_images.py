@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from disentangle_repro.data.load import Dataset
+from disentangle_repro.metrics import mse, psnr
 from disentangle_repro.models import create_model
 from disentangle_repro.train import fit_images
 
@@ -33,6 +34,21 @@ def test_images_of_another_form_are_refused_with_the_way_to_convert_them(model, 
     with pytest.raises(ValueError) as error:
         fit_images(model, images, updates=1, progress=False)
     assert str(error.value).endswith(said)
+
+
+def test_bytes_of_0_and_1_are_refused(model):
+    "They were read as nearly black: an image and its negative had a PSNR of 48 dB."
+    binary = (np.random.default_rng(0).random(IMAGES.shape) > 0.7).astype(np.uint8)
+    for call in (
+        lambda: fit_images(model, binary, updates=1, progress=False),
+        lambda: model.encode(torch.from_numpy(binary)),
+        lambda: psnr(binary, 1 - binary),
+        lambda: mse(binary, 1 - binary),
+    ):
+        with pytest.raises(ValueError, match="images holds bytes of 0 and 1, but white is 255: multiply them by 255"):
+            call()
+    assert psnr(255 * binary, 255 - 255 * binary) == 0
+    assert model.encode(torch.from_numpy(binary).float()).isfinite().all()
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_a_score_that_is_no_number_is_null(both):
     [
         ["named.npz", "--latents", "z", "--sources", "factors"],
         ["latents.npy", "--sources", "named.npz:factors"],
-        ["named.h5", "--latents", "z", "--sources", "factors"],
+        ["named.h5", "--latents", "test/z", "--sources", "test/factors"],
         ["named.csv", "--latents", "z", "--sources", "factor"],
         ["named.csv", "--latents", "z", "--sources", "sources.csv"],
     ],
@@ -237,7 +237,7 @@ def test_arrays_and_columns_have_the_names_that_are_given(files, both, scored, c
     sources, latents = both
     np.savez("named.npz", z=latents, factors=sources)
     with h5py.File("named.h5", "w") as file:
-        file["z"], file["factors"] = latents, sources
+        file["test/z"], file["test/factors"] = latents, sources
     columns = {f"z{j}": z for j, z in enumerate(latents.T)} | {f"factor {i}": s for i, s in enumerate(sources.T)}
     pd.DataFrame(columns).assign(note=1).to_csv("named.csv", index=False, float_format="%.18g")
     main(["score", *arguments, "--json", *SMALL])
