@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,15 +21,27 @@ from .core.errors import extra
 from .metrics import METRICS, jis, udr
 
 # %% auto #0
-__all__ = ['WholeSample', 'try_choices', 'to_tensor', 'keep', 'OfArrays', 'class_name', 'metric_class', 'with_class', 'UDR',
-           'JIS']
+__all__ = ['gather', 'WholeSample', 'try_choices', 'to_tensor', 'keep', 'OfArrays', 'class_name', 'update_by_name',
+           'metric_class', 'with_class', 'UDR', 'JIS']
 
 # %% ../nbs/torchmetrics.ipynb #114761e7
 with extra("torchmetrics"):
     from torchmetrics import Metric
     from torchmetrics.utilities import dim_zero_cat
+    from torchmetrics.utilities.distributed import gather_all_tensors
 
 # %% ../nbs/torchmetrics.ipynb #8d2fabd8
+def gather(batches: Tensor, group: Any = None) -> list[Tensor]:
+    "The batches of each process; one without a batch takes part with no row, of the others' shape and type."
+    states: list[Any] = [None] * torch.distributed.get_world_size(group)
+    own = len(batches), batches.shape[1:], batches.dtype
+    torch.distributed.all_gather_object(states, own, group=group)
+    if not len(batches):
+        _, shape, dtype = max(states, key=lambda state: state[0])
+        batches = batches.new_empty((0, *shape), dtype=dtype)
+    return gather_all_tensors(batches, group)
+
+
 class WholeSample(Metric):
     """A metric of all samples together, which stores batches until `compute` and gathers them over processes.
 
@@ -41,7 +53,7 @@ class WholeSample(Metric):
     is_differentiable, higher_is_better, full_state_update = False, True, False
 
     def __init__(self, choices: Mapping[str, Any] | None = None, **options: Any):
-        super().__init__(**options)
+        super().__init__(**{"dist_sync_fn": gather} | options)
         self.choices = dict(choices or {})
         for name in self.arguments:
             self.add_state(name, default=[], dist_reduce_fx="cat")
@@ -73,10 +85,10 @@ def try_choices(metric: WholeSample) -> None:
 
 # %% ../nbs/torchmetrics.ipynb #a9584321
 def to_tensor(array: Any) -> Tensor:
-    "A tensor without gradients, from an array, a frame, a tensor or a list of these."
+    "A copy as a tensor without gradients, from an array, a frame, a tensor or a list of these."
     if isinstance(array, (list, tuple)) and array and isinstance(array[0], Tensor):
         array = torch.stack(list(array))
-    return torch.as_tensor(array if isinstance(array, Tensor) else np.array(array)).detach()
+    return array.detach().clone() if isinstance(array, Tensor) else torch.as_tensor(np.array(array))
 
 
 def keep(
@@ -131,6 +143,18 @@ def class_name(metric: metrics.Metric) -> str:
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W+", metric.title))
 
 
+def update_by_name(arguments: Sequence[str]) -> Callable[..., None]:
+    "`OfArrays.update` with the names of its arrays, by which a `MetricCollection` picks them."
+
+    def update(self: OfArrays, *batch: Any, **named: Any) -> None:
+        "Store a batch: one array for each argument, in order or by name."
+        OfArrays.update(self, *batch, **named)
+
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    update.__signature__ = inspect.Signature([inspect.Parameter(name, either) for name in ("self", *arguments)])  # type: ignore[attr-defined]
+    return update
+
+
 def metric_class(metric: metrics.Metric) -> type[OfArrays]:
     "The class of an entry of the registry."
     choices = [of.replace(kind=inspect.Parameter.KEYWORD_ONLY) for of in metric.choices.values()]
@@ -138,6 +162,7 @@ def metric_class(metric: metrics.Metric) -> type[OfArrays]:
     known = {
         "metric": metric,
         "arguments": metric.takes,
+        "update": update_by_name(metric.takes),
         "higher_is_better": not any(score.lower_is_better for score in metric.scores.values()),
         "__doc__": f"`{metric.name}` of all batches ({metric.source}).",
         "__signature__": inspect.Signature([*choices, options]),

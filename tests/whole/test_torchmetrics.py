@@ -9,6 +9,8 @@ import torch
 
 pytest.importorskip("torchmetrics", reason="torchmetrics is missing: pip install 'disentangle_repro[torchmetrics]'")
 
+from torchmetrics import MetricCollection  # noqa: E402
+
 from disentangle_repro import metrics, torchmetrics  # noqa: E402
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis  # noqa: E402
 from disentangle_repro.metrics import dci, infomec, smcc  # noqa: E402
@@ -197,6 +199,25 @@ def test_no_sample_is_no_score():
         InfoMEC(discrete=False).compute()
 
 
+def test_a_collection_gives_each_metric_its_own_arrays_by_name():
+    sources, latents = representation()
+    _, _, jacobian, masks = scenes()
+    together = MetricCollection([torchmetrics.MIG(), torchmetrics.FGARI()])
+    together.update(sources=sources, latents=latents, true_masks=masks, predicted_masks=jacobian.argmax(1))
+    alone = {"MIG": metrics.mig(sources, latents), "FGARI": metrics.fg_ari(masks, jacobian.argmax(1))}
+    assert {name: values(score) for name, score in together.compute().items()} == alone
+    with pytest.raises(ValueError, match="update got arrays 1 in order: needed are sources, latents"):
+        torchmetrics.MIG().update(sources)
+
+
+def test_a_batch_is_stored_as_a_copy():
+    sources, latents = representation()
+    metric, reused = torchmetrics.MIG(), torch.tensor(latents)
+    metric.update(sources, reused)
+    reused.zero_()
+    assert values(metric.compute()) == metrics.mig(sources, latents)
+
+
 # in two processes
 
 
@@ -213,7 +234,10 @@ def in_a_process(rank, meeting, folder):
         "smcc": fed(SMCC(), slots[mine], moved[mine], batches=batches),
         "j_ari": fed(JARI(), jacobian[mine], masks[mine], batches=batches),
         "jis": fed(JIS(), jacobian[mine], masks[mine] > 0, batches=batches),
+        "mig of one process": torchmetrics.MIG(),
     }
+    if rank == 0:
+        metrics["mig of one process"].update(sources, latents)
     torch.save({name: values(metric.compute()) for name, metric in metrics.items()}, f"{folder}/{rank}.pt")
     assert len(metrics["infomec"].latents) == batches, "each process has its own batches again"
     torch.distributed.destroy_process_group()
@@ -232,6 +256,7 @@ def test_two_processes_find_what_one_would(tmp_path, beyond_annotations):  # arr
         "smcc": smcc(slots, moved),
         "j_ari": j_ari(jacobian, masks),
         "jis": jis(jacobian, masks > 0),
+        "mig of one process": metrics.mig(sources, latents),
     }
     for rank in range(2):
         assert torch.load(tmp_path / f"{rank}.pt", weights_only=True) == expected
