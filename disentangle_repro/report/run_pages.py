@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from matplotlib import pyplot as plt
 
 # %% auto #0
-__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SPELLED', 'SHEETS', 'DRAWN',
-           'PROBED', 'ELSEWHERE', 'Figure', 'figures_of', 'image_size', 'last_sentence', 'take_images', 'has_content',
-           'tidy', 'fit_tables', 'prose_html', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves',
-           'draw_nmi', 'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke',
-           'run_title', 'facts', 'of_models', 'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook',
-           'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
+__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS', 'DRAWN', 'PROBED',
+           'ELSEWHERE', 'Figure', 'figures_of', 'image_size', 'last_sentence', 'take_images', 'has_content', 'tidy',
+           'fit_tables', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi',
+           'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke', 'run_title', 'facts',
+           'of_models', 'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook', 'page_values',
+           'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
 
 # %% ../../nbs/report/04_run_pages.ipynb #4f8c6dfe
 class Figure(NamedTuple):
@@ -160,27 +160,6 @@ def fit_tables(notebook: Any) -> None:
 # %% ../../nbs/report/04_run_pages.ipynb #52c88048
 TABLE = re.compile(r"<table>.*?</table>", re.S)  # of prose
 LEFT_OVER = re.compile(r'<a href="(?!https?:)(?![^"]*\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link in an output
-SPELLED = {r"\lVert": r"\Vert ", r"\rVert": r"\Vert ", r"\arg": r"\operatorname{arg}"}  # for latex2mathml
-
-
-def prose_html(text: str) -> str:
-    "Markdown as HTML, with its formulas in MathML."
-    with extra("report"):
-        from latex2mathml.converter import convert
-        from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-
-    def mathml(formula: str, display: str = "inline") -> str:
-        return convert(re.sub(r"\\[a-zA-Z]+", lambda name: SPELLED.get(name[0], name[0]), formula), display=display)
-
-    class Renderer(IPythonRenderer):
-        def inline_math(self, body: str) -> str:
-            long = len(body) > 40  # may be wider than a phone, and no browser breaks it
-            return f'<span class="formula long" tabindex="0">{mathml(body)}</span>' if long else mathml(body)
-
-        def block_math(self, body: str) -> str:
-            return f'<span class="formula" tabindex="0">{mathml(body, "block")}</span>'
-
-    return MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(text)
 
 
 @cache
@@ -191,8 +170,7 @@ def exporter() -> Any:
 
     bare = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
     once = {"optimistic_validation": True}  # validate once, not after each of twelve steps
-    ours = {"raw_template": source("report/notebook.html"), "filters": {"markdown2html": prose_html}}
-    return HTMLExporter(template_name="basic", **ours, **bare, **once)
+    return HTMLExporter(template_name="basic", raw_template=source("report/notebook.html"), **bare, **once)
 
 
 def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:

@@ -26,11 +26,8 @@ from .overview import write_overview
 from .page import write_assets
 from .page import run_path
 from disentangle_repro.report.proofs_and_differences import (
-    chapter_folder,
-    linked_chapters,
     proof_rows,
     read_differences,
-    write_chapters,
     write_differences,
     write_proofs,
 )
@@ -133,7 +130,6 @@ def page_steps(
         "explorer": lambda: write_explorer(found.seen, site, pages_of()),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),
-        "chapters": lambda: write_chapters(site, linked_chapters(checks, differences)),
     }
 
 # %% ../../nbs/report/07_site.ipynb #45461e40
@@ -179,8 +175,7 @@ def make_report(
     "Make the report of a store; an interruption keeps the old report unchanged. Prints what it leaves out."
     with in_place_of(folder) as site:
         found = survey(store)
-        pages = [Path(run_path(run)).parent.as_posix() for run in found.seen.found]
-        take_over(folder, site, [*pages, *map(chapter_folder, linked_chapters(*checks_and_differences()))])
+        take_over(folder, site, [Path(run_path(run)).parent.as_posix() for run in found.seen.found])
         page = write_pages(found, site)
         for lost in filter(None, (left_out(folder, site), rows_left_out(found.seen))):
             tqdm.write(lost)
