@@ -25,31 +25,11 @@ from .run_pages import is_smoke, source_names
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
-__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'Entry', 'setting_of', 'score_text', 'Sheet', 'files_of', 'sheets_in',
-           'place', 'move_values', 'differences', 'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen',
-           'described', 'explored', 'first_pair', 'write_explorer']
+__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'setting_of', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values',
+           'differences', 'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described',
+           'explored', 'first_pair', 'write_explorer']
 
 # %% ../../nbs/report/06_explorer.ipynb #d0a95c70
-class Entry(NamedTuple):
-    "A model of a paper, trained on a data set in a setting."
-
-    dataset: str
-    setting: str
-    paper: str
-    model: str
-    run: Run
-
-    @property
-    def name(self) -> str:
-        "The model's name."
-        return MODEL_NAMES.get(self.model, self.model)
-
-    @property
-    def smoke(self) -> bool:
-        "Whether its numbers mean nothing."
-        return is_smoke(self.run.spec)
-
-
 def setting_of(run: Run) -> str:
     "The setting of a run, in words; empty for a run that is unfinished, damaged, or trains no model."
     basis = basis_of(run.spec) if run.record and run.spec and not is_measurement(run.spec) else None
@@ -58,12 +38,6 @@ def setting_of(run: Run) -> str:
     shortened = f", {basis.updates:,} updates" if basis.updates else ""
     return f"scale {basis.scale}, {basis.source} data, protocol {basis.protocol}{shortened}"
 
-
-def score_text(entry: Entry, metric: str) -> str:
-    "A score of a model as text; empty if it has none."
-    scores = entry.run.record["scores"]
-    return f"{scores[metric]:.{DECIMALS.get(metric, 2)}f}" if metric in scores else ""
-
 # %% ../../nbs/report/06_explorer.ipynb #8a1b1239
 SHEETS = {"moves.jpg": "latents.npz", "slots.jpg": "slots.npz"}  # sheets and their arrays
 
@@ -71,9 +45,15 @@ SHEETS = {"moves.jpg": "latents.npz", "slots.jpg": "slots.npz"}  # sheets and th
 class Sheet(NamedTuple):
     "A run that can be explored."
 
-    entry: Entry
+    run: Run
+    setting: str
     image: Path
     arrays: Path
+
+    @property
+    def model(self) -> str:
+        "The model's name."
+        return MODEL_NAMES.get(self.run.spec.model, self.run.spec.model)
 
 
 def files_of(run: Run, seen: Snapshot) -> tuple[Path, Path] | None:
@@ -94,15 +74,15 @@ def sheets_in(
     for run in sorted(known, key=lambda run: (run.id not in shown, run.spec.seed)):
         if (setting := setting_of(run)) and (files := files_of(run, seen)):
             where = run.spec.dataset, setting, run.spec.paper, run.spec.model
-            found.setdefault(where, Sheet(Entry(*where, run), *files))
+            found.setdefault(where, Sheet(run, setting, *files))
     return sorted(found.values(), key=place)
 
 
 def place(sheet: Sheet) -> tuple[Any, ...]:
     "The sort key of a run."
-    scales, entry = list(SCALES)[::-1], sheet.entry
-    scale, model = scales.index(entry.run.spec.scale), list(MODEL_NAMES).index(entry.model)
-    return scale, entry.dataset, entry.setting, list(PAPERS).index(entry.paper), model
+    spec, scales = sheet.run.spec, list(SCALES)[::-1]
+    paper, model = list(PAPERS).index(spec.paper), list(MODEL_NAMES).index(spec.model)
+    return scales.index(spec.scale), spec.dataset, sheet.setting, paper, model
 
 # %% ../../nbs/report/06_explorer.ipynb #618e049e
 STEPS = 10  # values per latent, the default of `move_sheet`
@@ -152,7 +132,7 @@ def stored(sheet: Sheet, name: str) -> Float[np.ndarray, "n *shape"]:
 
 def latents_of(sheet: Sheet) -> dict[str, Any]:
     "The data of a sheet of moves for the script."
-    latents, rows = stored(sheet, "latents"), rows_of(sheet.entry.run.record)
+    latents, rows = stored(sheet, "latents"), rows_of(sheet.run.record)
     size, images = tiles(sheet.image, len(rows), STEPS)
     values, own = move_values(latents), latents[:images]
     off = np.array([differences(image, values) for image in own])  # images, latents, steps
@@ -163,7 +143,7 @@ def latents_of(sheet: Sheet) -> dict[str, Any]:
     order = [row["column"] for row in rows]
     nearest = [np.unravel_index(of_image[order].argmin(), (len(order), STEPS)) for of_image in off]
     start = [[int(k), int(s), round(float(o[order][k, s]), 4)] for (k, s), o in zip(nearest, off, strict=True)]
-    sources = source_names(sheet.entry.dataset, len(sheet.entry.run.record["nmi"]))
+    sources = source_names(sheet.run.spec.dataset, len(sheet.run.record["nmi"]))
     names = {"sources": sources, "steps": STEPS, "moves": len(rows)}
     return {"kind": "latents", "size": size, "images": images, "latents": rows, "start": start, **names}
 
@@ -181,7 +161,7 @@ SCORES = ("infom", "infoe", "infoc", "fg_ari", "j_ari", "smcc", "psnr")  # shown
 
 def images_seen(sheet: Sheet, kind: str, images: int) -> str:
     "A key that is equal for two runs with the same images."
-    spec = sheet.entry.run.spec
+    spec = sheet.run.spec
     if kind == "slots":  # the first held-out scenes
         return f"{spec.dataset} {spec.source} {spec.part('data').get('image_size')}"
     return f"{spec.dataset} {spec.source} {sorted(spec.part('data').items())} {stored(sheet, 'rows')[:images].tolist()}"
@@ -189,13 +169,14 @@ def images_seen(sheet: Sheet, kind: str, images: int) -> str:
 
 def described(sheet: Sheet) -> dict[str, Any]:
     "A run for the template and the script."
-    entry, run = sheet.entry, sheet.entry.run
+    run, spec, smoke = sheet.run, sheet.run.spec, is_smoke(sheet.run.spec)
     of_kind = latents_of(sheet) if "nmi" in run.record else slots_of(sheet)
-    scores = [f"{METRIC_NAMES[metric]} {text}" for metric in SCORES if (text := score_text(entry, metric))]
+    known = [(metric, run.record["scores"][metric]) for metric in SCORES if metric in run.record["scores"]]
+    scores = [f"{METRIC_NAMES[metric]} {score:.{DECIMALS.get(metric, 2)}f}" for metric, score in known]
     return of_kind | {
-        "id": run.id, "name": entry.name, "title": f"{entry.name}, {entry.paper}, seed {run.spec.seed}",
-        "group": f"{entry.dataset}, {entry.setting}", "page": run_path(run.id), "sheet": f"explorer/{run.id}.jpg",
-        "scores": ("smoke: means nothing. " if entry.smoke else "") + ", ".join(scores), "smoke": entry.smoke,
+        "id": run.id, "name": sheet.model, "title": f"{sheet.model}, {spec.paper}, seed {spec.seed}",
+        "group": f"{spec.dataset}, {sheet.setting}", "page": run_path(run.id), "sheet": f"explorer/{run.id}.jpg",
+        "scores": ("smoke: means nothing. " if smoke else "") + ", ".join(scores), "smoke": smoke,
         "seen": images_seen(sheet, of_kind["kind"], of_kind["images"]),
     }  # fmt: skip
 
@@ -215,12 +196,13 @@ def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, d
 def first_pair(sheets: Sequence[Sheet]) -> tuple[str, str]:
     "The two runs that are shown first, on the same data set if possible."
     for left in sheets:
-        paper = PAPERS[left.entry.paper]
-        alike = [sheet for sheet in sheets if sheet.entry[:3] == left.entry[:3] and sheet != left]
-        if left.entry.model == paper.tables[0].models[0] and alike:
-            right = next((sheet for sheet in alike if sheet.entry.model == paper.key), alike[0])
-            return left.entry.run.id, right.entry.run.id
-    return sheets[0].entry.run.id, sheets[-1].entry.run.id
+        spec = left.run.spec
+        where, paper = (spec.paper, spec.dataset, left.setting), PAPERS[spec.paper]
+        alike = [s for s in sheets if (s.run.spec.paper, s.run.spec.dataset, s.setting) == where and s != left]
+        if spec.model == paper.tables[0].models[0] and alike:
+            right = next((sheet for sheet in alike if sheet.run.spec.model == paper.key), alike[0])
+            return left.run.id, right.run.id
+    return sheets[0].run.id, sheets[-1].run.id
 
 # %% ../../nbs/report/06_explorer.ipynb #f5a88c26
 def write_explorer(

@@ -48,7 +48,7 @@ NAVIGATION = {
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }
-PARTS = {"tables": "index.html#tables", "chapters": "proofs.html"}  # the navigation entry of the pages of a folder
+PARTS = {"tables": "index.html#tables"}  # the navigation entry of the pages of a folder
 
 
 def page_text(path: str, template: str, title: str, **values: Any) -> str:

@@ -5,26 +5,21 @@
 # %% ../../nbs/report/05_proofs_and_differences.ipynb #6dd385b4
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
-from markupsafe import Markup
 
 from ..core.errors import DataError
 from ..core.files import project_root
 from ..core.proofs import CheckRecord, proof_checks
-from ..core.run_spec import fingerprint
 from .page import write_page
-from .run_pages import code_of_pages, is_made_of, notebook_html
 from ..tables.claims import read_yaml
 
 # %% auto #0
 __all__ = ['PASSED', 'FAILED', 'NOT_RUN', 'STATES', 'TINTS', 'DIFFERENCE', 'outcome', 'proof_rows', 'proofs_summary',
-           'chapter_folder', 'chapter_links', 'linked_chapters', 'write_chapters', 'write_chapter', 'write_proofs',
-           'read_differences', 'id_order', 'write_differences']
+           'links_to_book', 'write_proofs', 'read_differences', 'id_order', 'write_differences']
 
 # %% ../../nbs/report/05_proofs_and_differences.ipynb #30b62583
 PASSED, FAILED, NOT_RUN = STATES = ("passed", "failed", "not run yet")
@@ -58,51 +53,16 @@ def proofs_summary(
     return counts.rename_axis(columns=None)
 
 # %% ../../nbs/report/05_proofs_and_differences.ipynb #b19f82ad
-def chapter_folder(notebook: str) -> str:
-    "The page of a chapter, as a path in the site."
-    return f"chapters/{notebook.removeprefix('nbs/').removesuffix('.ipynb')}"
-
-
-def chapter_links(
+def links_to_book(
     site: Path,  # the report's folder
     notebooks: Iterable[str],  # such as `nbs/qlae/02_infomec.ipynb`
     book: Path | None = None,  # the folder of the book; by default that of this checkout
 ) -> dict[str, str]:  # from a page at the top of the report's folder
-    "The page of each chapter: in the book, if it is built, else in the report."
-    links = {}
-    for notebook in notebooks:
-        page = (book or project_root() / "_docs") / Path(notebook).relative_to("nbs").with_suffix(".html")
-        own = f"{chapter_folder(notebook)}/index.html"
-        links[notebook] = Path(os.path.relpath(page, site.absolute())).as_posix() if page.exists() else own
-    return links
-
-
-def linked_chapters(checks: pd.DataFrame, differences: Sequence[dict[str, object]]) -> list[str]:
-    "The chapters to which the two pages link, each once."
-    of_lines = (notebook for line in differences for notebook in (line["chapter"], *line["where"]))
-    return sorted({*checks.notebook[checks.notebook != ""], *of_lines})
-
-
-def write_chapters(site: Path, notebooks: Collection[str]) -> list[Path]:
-    "Write the page of each chapter that is not in a book, unless nothing has changed."
-    links = chapter_links(site, notebooks)
-    return [write_chapter(site, notebook) for notebook in notebooks if links[notebook].startswith("chapters/")]
-
-
-def write_chapter(site: Path, notebook: str) -> Path:
-    "Write a chapter's page and its images into one folder."
-    path, file = f"{chapter_folder(notebook)}/index.html", project_root() / notebook
-    stamp = fingerprint([hashlib.sha256(part).hexdigest() for part in (file.read_bytes(), code_of_pages())])
-    if is_made_of(site / path, stamp):
-        return site / path
-    html, images = notebook_html(file)
-    (site / path).parent.mkdir(parents=True, exist_ok=True)
-    for former in (site / path).parent.iterdir():  # another report may hold the same file by a link
-        former.unlink()
-    for name, content in images.items():
-        (site / path).with_name(name).write_bytes(content)
-    name = notebook.removeprefix("nbs/").removesuffix(".ipynb")
-    return write_page(site, path, "chapter.html", f"Chapter {name}", notebook=Markup(html), stamp=stamp)
+    "The page of each chapter that the book has."
+    folder = book or project_root() / "_docs"
+    pages = {name: folder / Path(name).relative_to("nbs").with_suffix(".html") for name in notebooks if name}
+    links = {name: os.path.relpath(page, site.absolute()) for name, page in pages.items() if page.exists()}
+    return {name: Path(link).as_posix() for name, link in links.items()}
 
 
 def write_proofs(
@@ -112,7 +72,7 @@ def write_proofs(
     "Write `proofs.html`."
     summary = proofs_summary(rows)
     counts = {"summary": summary.to_dict("index"), "total": summary.sum().to_dict(), "tints": TINTS}
-    checks, chapters = rows.to_dict("records"), chapter_links(site, linked_chapters(rows, ()))
+    checks, chapters = rows.to_dict("records"), links_to_book(site, rows.notebook)
     return write_page(site, "proofs.html", "proofs.html", "Proof checks", checks=checks, chapters=chapters, **counts)
 
 # %% ../../nbs/report/05_proofs_and_differences.ipynb #c09813e6
@@ -144,4 +104,4 @@ def write_differences(
     lines = [line | {"order": id_order(line["id"])} for line in differences]
     place = (site, "differences.html", "differences.html", "Paper against code")
     chapters = sorted({notebook for line in differences for notebook in (line["chapter"], *line["where"])})
-    return write_page(*place, lines=lines, chapters=chapter_links(site, chapters))
+    return write_page(*place, lines=lines, chapters=links_to_book(site, chapters))

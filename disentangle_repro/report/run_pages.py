@@ -27,56 +27,40 @@ from ..core.hyperparameters import flat
 from ..core.pages import source
 from ..core.scale import SCALES
 from ..core.paper import Measurement
-from ..core.run_spec import RunSpec
+from ..core.run_spec import RunSpec, fingerprint
 from ..data.load import GRIDS
 from ..metrics import plot_nmi
 from ..papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_older
 from .page import page_text, run_path, write_page
 from ..tables.cells import Run, Snapshot, basis_of, is_in_full
-from ..core.run_spec import fingerprint
 from ..train.loop import plot_curve
 
 if TYPE_CHECKING:
     from matplotlib import pyplot as plt
 
 # %% auto #0
-__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SPELLED', 'SHEETS', 'DRAWN',
-           'PROBED', 'ELSEWHERE', 'Figure', 'figures_of', 'image_size', 'last_sentence', 'take_images', 'has_content',
-           'tidy', 'fit_tables', 'prose_html', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves',
-           'draw_nmi', 'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke',
-           'run_title', 'facts', 'of_models', 'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook',
-           'page_values', 'code_of_pages', 'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
+__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS', 'PROBED', 'Figure',
+           'image_size', 'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables', 'exporter',
+           'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi', 'first_scenes', 'as_png',
+           'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke', 'run_title', 'facts', 'scores_of', 'command',
+           'problems', 'notebook_of', 'shown_notebook', 'page_values', 'code_of_pages', 'is_made_of', 'write_run_page',
+           'cell_of', 'links_of', 'write_run_pages']
 
 # %% ../../nbs/report/04_run_pages.ipynb #4f8c6dfe
 class Figure(NamedTuple):
-    "A figure that the notebooks of runs draw."
+    "A figure on the page of a run."
 
-    mark: str  # part of the code of the cell that draws it
     title: str
     shows: str  # the text alternative
 
 
 FIGURES = {
-    "data": Figure("data.images[:20]", "Data", "Twenty images of the data set"),
-    "curve": Figure("plot_curve(", "Training curve", "Loss and its terms, and scores during training, against updates"),
-    "reconstructions": Figure("evaluation.reconstructions", "Reconstructions", "Images; below, reconstructions"),
-    "segments": Figure("segments.cpu()", "Scenes", "Scenes; below, their reconstructions, and each pixel's slot"),
-    "nmi": Figure("plot_nmi(", "NMI of sources and latents", "Heat map of the NMI of each source and each latent"),
-    "interventions": Figure(
-        "interventions.png", "Latent interventions", "An image, decoded while one latent per column varies"
-    ),
-    "swaps": Figure("swaps.png", "Latent swaps", "Two pairs of images, decoded with one latent per column exchanged"),
-    "jacobians": Figure("jacobians.png", "Jacobians", "Scenes; below, how much each pixel changes with each slot"),
-    "attention": Figure("attention.png", "Attention", "Scenes; below, the attention of each slot at each pixel"),
-    "weights": Figure("local.weight[:8]", "Mixing weights", "Bars: the mixing weight of each slot, in falling order"),
-    "compositions": Figure("compositions.png", "Compositions", "Images decoded from slots of different scenes"),
+    "curve": Figure("Training curve", "Loss and its terms, and scores during training, against updates"),
+    "nmi": Figure("NMI of sources and latents", "Heat map of the NMI of each source and each latent"),
+    "interventions": Figure("Latent interventions", "An image, decoded while one latent per column varies"),
+    "slots": Figure("Slots", "Scenes decoded from all slots and without each; below, the pixels of each slot"),
 }
-
-
-def figures_of(code: str) -> list[str]:
-    "The names of the figures that a cell draws, in the order of drawing."
-    return [name for name, figure in FIGURES.items() if figure.mark in code]
 
 # %% ../../nbs/report/04_run_pages.ipynb #5be09202
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}  # of image files, by their type in a notebook
@@ -105,19 +89,16 @@ def take_images(notebook: Any) -> dict[str, bytes]:  # by file name
         if cell.cell_type == "markdown":
             prose = last_sentence(cell.source) or prose
             continue
-        names = iter(figures_of(cell.source))
         for output in cell.get("outputs", ()):
             kind = next((kind for kind in SUFFIXES if kind in output.get("data", {})), None)
             if kind is None:
                 continue
-            name = next(names, "figure")
-            shows = FIGURES[name].shows if name in FIGURES else prose or "A figure of this run"
-            file = name + SUFFIXES[kind]
-            file = file if file not in images else f"{name}-{len(images)}{SUFFIXES[kind]}"
+            file = f"figure-{len(images) + 1}{SUFFIXES[kind]}"
             images[file] = image = base64.b64decode(output.data[kind], validate=False)
             width, height = image_size(io.BytesIO(image))
             output.data[kind] = ""
-            output.metadata = {"filenames": {kind: file}, kind: {"width": width, "height": height, "alt": shows}}
+            about = {"width": width, "height": height, "alt": prose or "A figure of this run"}
+            output.metadata = {"filenames": {kind: file}, kind: about}
     return images
 
 # %% ../../nbs/report/04_run_pages.ipynb #c90da10d
@@ -160,27 +141,6 @@ def fit_tables(notebook: Any) -> None:
 # %% ../../nbs/report/04_run_pages.ipynb #52c88048
 TABLE = re.compile(r"<table>.*?</table>", re.S)  # of prose
 LEFT_OVER = re.compile(r'<a href="(?!https?:)(?![^"]*\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link in an output
-SPELLED = {r"\lVert": r"\Vert ", r"\rVert": r"\Vert ", r"\arg": r"\operatorname{arg}"}  # for latex2mathml
-
-
-def prose_html(text: str) -> str:
-    "Markdown as HTML, with its formulas in MathML."
-    with extra("report"):
-        from latex2mathml.converter import convert
-        from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-
-    def mathml(formula: str, display: str = "inline") -> str:
-        return convert(re.sub(r"\\[a-zA-Z]+", lambda name: SPELLED.get(name[0], name[0]), formula), display=display)
-
-    class Renderer(IPythonRenderer):
-        def inline_math(self, body: str) -> str:
-            long = len(body) > 40  # may be wider than a phone, and no browser breaks it
-            return f'<span class="formula long" tabindex="0">{mathml(body)}</span>' if long else mathml(body)
-
-        def block_math(self, body: str) -> str:
-            return f'<span class="formula" tabindex="0">{mathml(body, "block")}</span>'
-
-    return MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(text)
 
 
 @cache
@@ -191,8 +151,7 @@ def exporter() -> Any:
 
     bare = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
     once = {"optimistic_validation": True}  # validate once, not after each of twelve steps
-    ours = {"raw_template": source("report/notebook.html"), "filters": {"markdown2html": prose_html}}
-    return HTMLExporter(template_name="basic", **ours, **bare, **once)
+    return HTMLExporter(template_name="basic", raw_template=source("report/notebook.html"), **bare, **once)
 
 
 def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
@@ -215,9 +174,6 @@ def notebook_html(path: Path) -> tuple[str, dict[str, bytes]]:
 
 # %% ../../nbs/report/04_run_pages.ipynb #5c1f0e02
 SHEETS = {"interventions": "moves.jpg", "slots": "slots.jpg"}
-DRAWN = FIGURES | {
-    "slots": Figure("", "Slots", "Scenes decoded from all slots and without each; below, the pixels of each slot")
-}
 PROBED = ("infom", "infoe", "d", "infoc", "fg_ari", "j_ari", "jis")  # between 0 and 1
 
 
@@ -359,11 +315,6 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:
     return {name: str(text) for name, text in known.items() if text}
 
 
-def of_models(spec: RunSpec) -> bool:
-    "Whether a run's scores are seconds, one per model: so in a measurement that has cells in a table."
-    return (measurement := measurement_of(spec)) is not None and measurement.cells is not None
-
-
 def scores_of(scores: Mapping[str, float]) -> dict[str, str]:
     "A run's scores by name, in the order of the tables, to four digits."
     order = [*METRIC_NAMES, *scores]
@@ -389,9 +340,6 @@ def problems(run: Run) -> list[dict[str, str]]:
     return diverged + [{"what": what, "command": command(run.spec)} for what in (failed, damaged) if what]
 
 # %% ../../nbs/report/04_run_pages.ipynb #26c96ae8
-ELSEWHERE = "The executed notebook stays where the run was made."
-
-
 def notebook_of(run: Run, seen: Snapshot) -> Path:
     "The executed notebook of a run, in its folder or kept; if missing, its path in the folder."
     with suppress(DataError):
@@ -403,7 +351,7 @@ def shown_notebook(run: Run, seen: Snapshot) -> tuple[Markup | dict[str, str], d
     "The notebook as HTML with its images, or the reason why it is not shown."
     path = notebook_of(run, seen)
     if run.record and not path.exists():
-        return {"what": ELSEWHERE, "command": ""}, {}
+        return {"what": "The executed notebook stays where the run was made.", "command": ""}, {}
     try:
         html, images = notebook_html(path)
     except (DataError, OSError) as error:
@@ -414,10 +362,12 @@ def shown_notebook(run: Run, seen: Snapshot) -> tuple[Markup | dict[str, str], d
 def page_values(run: Run, links: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
     "A run's page without the notebook; `links` are lists of pages and their names, by title."
     spec, record = run.spec, run.record or {}
+    measurement = measurement_of(spec) if spec else None
+    of_models = measurement is not None and measurement.cells is not None  # then scores are seconds, one per model
     return {
         "smoke": bool(spec) and is_smoke(spec), "problems": problems(run), "links": links,
         "facts": facts(spec, record) if spec else {}, "scores": scores_of(record.get("scores", {})),
-        "score_head": ("model", "seconds") if spec and of_models(spec) else ("metric", "score"),
+        "score_head": ("model", "seconds") if of_models else ("metric", "score"),
         "has_record": bool(record), "hyperparameters": dict(sorted(flat(spec.hyperparameters).items())) if spec else {},
     }  # fmt: skip
 
@@ -453,15 +403,14 @@ def write_run_page(
     if is_made_of(page, stamp):
         return page
     notebook, images = shown_notebook(run, seen)
-    names = {Path(file).stem for file in images}
-    drawn = {name: png for name, png in drawn_figures(run, seen).items() if name not in names}
+    drawn = {} if images else drawn_figures(run, seen)
     page.parent.mkdir(parents=True, exist_ok=True)
     for former in page.parent.iterdir():  # another report may hold the same file by a link
         former.unlink()
     files = images | {f"{name}.png": png for name, png in drawn.items()} | ({"run.json": record} if record else {})
     for name, content in files.items():
         (page.parent / name).write_bytes(content)
-    figures = [(f"{name}.png", *image_size(io.BytesIO(png)), DRAWN[name]) for name, png in drawn.items()]
+    figures = [(f"{name}.png", *image_size(io.BytesIO(png)), FIGURES[name]) for name, png in drawn.items()]
     return write_page(site, *place, **values, figures=figures, notebook=notebook, stamp=stamp)
 
 # %% ../../nbs/report/04_run_pages.ipynb #8b5177b6

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -23,17 +23,9 @@ from ..papers import PAPERS
 from ..plan.specs import is_measurement
 from .explorer import PAGE, explored, write_explorer
 from .overview import write_overview
-from .page import write_assets
-from .page import run_path
-from disentangle_repro.report.proofs_and_differences import (
-    chapter_folder,
-    linked_chapters,
-    proof_rows,
-    read_differences,
-    write_chapters,
-    write_differences,
-    write_proofs,
-)
+from .page import run_path, write_assets
+from .proofs_and_differences import proof_rows, read_differences
+from .proofs_and_differences import write_differences, write_proofs
 from .run_pages import write_run_pages
 from .table_pages import table_path, write_table_pages
 from ..tables.cells import Snapshot, Survey, survey, table_name
@@ -41,8 +33,7 @@ from ..train.store import Store, held, project_store
 
 # %% auto #0
 __all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
-           'checks_and_differences', 'page_steps', 'take_steps', 'write_pages', 'left_out', 'rows_left_out',
-           'make_report', 'main']
+           'checks_and_differences', 'write_pages', 'left_out', 'rows_left_out', 'make_report', 'main']
 
 # %% ../../nbs/report/07_site.ipynb #9afc008c
 def beside(folder: Path, what: str) -> Path:
@@ -104,7 +95,7 @@ def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
         for run in dict.fromkeys(spec.id for runs in cells.runs[cells.basis.notna()] for spec in runs):
             pages.setdefault(run, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"
     for sheet, _ in explored(found.seen, tuple(pages)):
-        run = sheet.entry.run.id
+        run = sheet.run.id
         pages.setdefault(run, {})[f"{PAGE}#{run}"] = "the explorer, which moves one latent or slot at a time"
     return {run: list(of_run.items()) for run, of_run in pages.items()}
 
@@ -117,38 +108,22 @@ def checks_and_differences() -> tuple[pd.DataFrame, list[dict[str, object]]]:
     tables = project_root() / "paper_tables"
     return proof_rows(read_checks(tables / CHECKS)), read_differences(tables / DIFFERENCES)
 
-# %% ../../nbs/report/07_site.ipynb #db04d7b6
-def page_steps(
-    found: Survey,
-    site: Path,
-    checks: pd.DataFrame,  # from `proof_rows`
-    differences: Sequence[dict[str, object]],  # from `read_differences`
-) -> dict[str, Callable[[], object]]:
-    "The functions that write the parts of the report except the overview, by name."
-    pages_of = cache(lambda: shown_in(found))
-    return {
+# %% ../../nbs/report/07_site.ipynb #5254736e
+def write_pages(found: Survey, site: Path) -> Path:  # the overview
+    "Write every page of the report."
+    (checks, differences), pages_of = checks_and_differences(), cache(lambda: shown_in(found))
+    parts: dict[str, Callable[[], object]] = {
         "assets": lambda: write_assets(site),
         "tables": lambda: write_table_pages(found, site),
         "runs": lambda: write_run_pages(found.seen, site, pages_of()),
         "explorer": lambda: write_explorer(found.seen, site, pages_of()),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),
-        "chapters": lambda: write_chapters(site, linked_chapters(checks, differences)),
     }
-
-# %% ../../nbs/report/07_site.ipynb #45461e40
-def take_steps(steps: Mapping[str, Callable[[], object]]) -> None:
-    "Run the steps in order, with a progress bar that names the current one."
-    with tqdm(steps.items(), desc="report", unit="part", disable=None) as bar:
+    with tqdm(parts.items(), desc="report", unit="part", disable=None) as bar:
         for name, write in bar:
             bar.set_postfix_str(name)
             write()
-
-# %% ../../nbs/report/07_site.ipynb #5254736e
-def write_pages(found: Survey, site: Path) -> Path:  # the overview
-    "Write every page of the report."
-    checks, differences = checks_and_differences()
-    take_steps(page_steps(found, site, checks, differences))
     return write_overview(found, site, checks=checks, differences=len(differences))
 
 # %% ../../nbs/report/07_site.ipynb #969e44f9
@@ -179,8 +154,7 @@ def make_report(
     "Make the report of a store; an interruption keeps the old report unchanged. Prints what it leaves out."
     with in_place_of(folder) as site:
         found = survey(store)
-        pages = [Path(run_path(run)).parent.as_posix() for run in found.seen.found]
-        take_over(folder, site, [*pages, *map(chapter_folder, linked_chapters(*checks_and_differences()))])
+        take_over(folder, site, [Path(run_path(run)).parent.as_posix() for run in found.seen.found])
         page = write_pages(found, site)
         for lost in filter(None, (left_out(folder, site), rows_left_out(found.seen))):
             tqdm.write(lost)

@@ -23,14 +23,12 @@ from ..tables.cells import Survey, in_full, measured_by, table_name
 from ..tables.layout import number
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = ['SIGNS', 'TINTS', 'INK', 'table_path', 'agreement', 'Sign', 'order', 'limits_of', 'halves', 'updates_of', 'row_head',
-           'over_trainings', 'basis_row', 'bare_row', 'tried', 'table_rows', 'Rows', 'preference', 'folded_rows',
-           'inline_svg', 'comparable', 'in_ink', 'name_furthest', 'draw_agreement', 'choices', 'write_table_page',
-           'write_table_pages']
+           'over_trainings', 'basis_row', 'bare_row', 'table_rows', 'Rows', 'preference', 'folded_rows', 'inline_svg',
+           'choices', 'write_table_page', 'write_table_pages']
 
 # %% ../../nbs/report/03_table_pages.ipynb #507c6f39
 def table_path(table: Table) -> str:
@@ -146,18 +144,13 @@ def bare_row(table: Table, cells: pd.DataFrame) -> dict[str, Any]:
     return row_head(cells.iloc[0]) | {"basis": None, "scale": state, "smoke": False, "cells": bare}
 
 # %% ../../nbs/report/03_table_pages.ipynb #7f68cc78
-def tried(cells: pd.DataFrame) -> bool:
-    "Whether a row has a number, a failure or a damaged record."
-    return bool(cells.ours.notna().any() or cells.run.ne("").any())
-
-
 def table_rows(table: Table, found: Survey) -> Iterator[dict[str, Any]]:
     "The rows of a table's page, grouped by model and data set."
     for _, cells in found.table(table).groupby(["dataset", "model"], sort=False):
         by_basis = cells.groupby([cells.basis.map(str), "protocol"], sort=False)
         alike = [of_row for _, of_row in by_basis]
-        made = [basis_row(table, of_row, found) for of_row in alike if tried(of_row)]
-        yield from made or [bare_row(table, alike[0])]
+        run = [of_row for of_row in alike if of_row.ours.notna().any() or of_row.run.ne("").any()]
+        yield from [basis_row(table, of_row, found) for of_row in run] or [bare_row(table, alike[0])]
 
 # %% ../../nbs/report/03_table_pages.ipynb #5c1f0d02
 class Rows(NamedTuple):
@@ -208,43 +201,6 @@ def inline_svg(
     svg = written.getvalue().replace(INK, "currentColor")
     return Markup(svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1))
 
-# %% ../../nbs/report/03_table_pages.ipynb #2a90d0c4
-def comparable(table: Table, found: Survey) -> pd.DataFrame:
-    "Cells with both numbers between 0 and 1, without scale smoke."
-    cells = found.table(table).query("not smoke")
-    return cells[cells.reported.between(0, 1) & cells.ours.between(0, 1)].reset_index(drop=True)
-
-
-def in_ink(axis: Axes) -> None:
-    "Draw ticks, labels and the two visible spines in the colour of the text."
-    axis.tick_params(colors=INK)
-    axis.spines[:].set_color(INK)
-    axis.xaxis.label.set_color(INK)
-    axis.yaxis.label.set_color(INK)
-    axis.spines[["top", "right"]].set_visible(False)
-
-# %% ../../nbs/report/03_table_pages.ipynb #219181e8
-def name_furthest(axis: Axes, cells: pd.DataFrame) -> None:
-    "Label the point of the cell with the largest difference."
-    cell = cells.loc[(cells.ours - cells.reported).abs().idxmax()]
-    name = f"{MODEL_NAMES.get(cell.model, cell.model)} on {cell.dataset}, {METRIC_NAMES[cell.metric]}"
-    side, away = ("right", -5) if cell.reported > 0.5 else ("left", 5)
-    at = (cell.reported, cell.ours)
-    axis.annotate(name, at, (away, -3), textcoords="offset points", ha=side, fontsize=8, color=INK)
-
-
-def draw_agreement(cells: pd.DataFrame) -> Figure:
-    "Ours against printed."
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(4.2, 4), layout="constrained")
-    axis.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
-    axis.scatter(cells.reported, cells.ours, s=16, facecolor="none", edgecolor=INK)
-    name_furthest(axis, cells)
-    axis.set(xlabel="printed", ylabel="ours", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    in_ink(axis)
-    return figure
-
 # %% ../../nbs/report/03_table_pages.ipynb #57ceed2b
 def choices(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     "The properties by which the rows of a page can be filtered: those in which they differ."
@@ -259,17 +215,14 @@ def write_table_page(
     site: Path,  # the report's folder
 ) -> Path:
     "Write the page of a table."
-    cells, both, by = found.table(table), comparable(table, found), measured_by(table)
-    rows = folded_rows(table, found)
+    cells, by, rows = found.table(table), measured_by(table), folded_rows(table, found)
     sources = {basis.source for basis in found.of(table.paper)}
-    label = f"Ours against printed, {len(both)} cells, without those of scale smoke"
     return write_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
         table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=rows,
         signs=SIGNS, choices=choices(rows.run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
         in_full=in_full(table), note=by.note if by else "", rendered="rendered" in sources and not in_full(table),
         limited="ceiling" in cells and cells.ceiling.notna().any(),
-        figure=inline_svg(draw_agreement(both), label) if len(both) > 2 else "", n_compared=len(both),
     )  # fmt: skip
 
 # %% ../../nbs/report/03_table_pages.ipynb #ba5384b0

@@ -4,7 +4,6 @@ import base64
 import io
 import random
 from pathlib import Path
-from unittest.mock import patch
 
 import nbformat
 import numpy as np
@@ -24,7 +23,6 @@ from disentangle_repro.train.store import Store
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting
 AGREEMENTS = 2  # comparisons of trainings that are there
 MODELS_OF = {"qlae": ("ae", "qlae"), "factorqvae": ("qlae",), "tripod": ("qlae",)}  # which are there on shapes3d anyway
-WHOLE = site.checks_and_differences
 ENVIRONMENT = {"commit": "0123456789abcdef+changes", "device": "CPU, threads: 1", "machine": "x86_64",
                "python": "3.11.0", "torch": "2.13.0"}  # fmt: skip
 
@@ -127,15 +125,6 @@ def small_store(folder) -> Store:
     return store
 
 
-def some_checks_and_differences() -> tuple[pd.DataFrame, list[dict[str, object]]]:
-    "Those of two rooms, so that few chapters have a page."
-    checks, differences = WHOLE()
-    rooms = ("nbs/qlae/", "nbs/baselines/")
-    mine = [line for line in differences if all(n.startswith(rooms) for n in (line["chapter"], *line["where"]))]
-    return checks[checks.notebook.str.startswith(rooms)], mine
-
-
-def small_report(folder, whole: bool = False) -> Path:
-    "The report of the small store, below `folder`; with all chapters if it is `whole`."
-    with patch.object(site, "checks_and_differences", WHOLE if whole else some_checks_and_differences):
-        return site.make_report(small_store(folder / "store"), folder / "report").parent
+def small_report(folder) -> Path:
+    "The report of the small store, below `folder`."
+    return site.make_report(small_store(folder / "store"), folder / "report").parent

@@ -22,7 +22,6 @@ def test_tables_that_only_the_former_report_has_are_named(tmp_path, monkeypatch,
 
     monkeypatch.setattr(of, "survey", lambda store: SimpleNamespace(seen=SimpleNamespace(found={})))
     monkeypatch.setattr(of, "checks_and_differences", lambda: (pd.DataFrame(), []))
-    monkeypatch.setattr(of, "linked_chapters", lambda *shown: [])
     monkeypatch.setattr(of, "write_pages", lambda found, folder: pages(["qlae_1"], folder))
     pages(former, tmp_path / "report")
     of.make_report(None, tmp_path / "report")

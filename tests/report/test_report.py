@@ -1,6 +1,6 @@
 """The report in a browser, opened from files: links, console, sorting, filters, keyboard, axe-core, phone, print, size.
 
-By default a small report is made of a store with made-up scores, in `make whole` with all chapters.
+By default a small report is made of a store with made-up scores.
 `REPORT=paper_tables/report` tests one that is there, and `SHOTS=folder` has each kind of page photographed at both
 widths, light and dark.
 """
@@ -27,10 +27,10 @@ REPORT = os.environ.get("REPORT")
 SHOTS = os.environ.get("SHOTS")
 WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
 # what the pages of a folder are
-FOLDERS = {"tables": "table", "runs": "run", "chapters": "chapter"}
+FOLDERS = {"tables": "table", "runs": "run"}
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "proofs", "differences", "explorer", "chapter")
+KINDS = ("overview", "table", "run", "proofs", "differences", "explorer")
 ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
 SEEN_BY_AXE = [
     pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])
@@ -90,12 +90,12 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def site(request, tmp_path_factory):
+def site(tmp_path_factory):
     if REPORT:
         return Site(REPORT)
     from report_fixture import small_report
 
-    return Site(small_report(tmp_path_factory.mktemp("small"), request.config.getoption("--whole")))
+    return Site(small_report(tmp_path_factory.mktemp("small")))
 
 
 @contextmanager
