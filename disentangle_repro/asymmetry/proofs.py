@@ -67,4 +67,1578 @@ from ..tripod.hessian_penalty import smooth_decoder
 from ..tripod.proofs import random_latents
 
 # %% auto #0
-__all__ = []
+__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #d0cecde2
+SLOTS = ((0, 1), (2, 3), (4, 5))  # three slots of two latents, the chapter's example
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #e0bb1559
+@proof_check("asymmetry", "equation B.4", "derivatives of a power: factorials over factorials, or zero")
+def _():
+    (z,), every = random_latents(1, 3), [range(3), range(3)]
+    beta = interaction_indices(every, 3, 3)
+    for order in (1, 2, 3, 4):
+        alpha = interaction_indices(every, 3, order)
+        found = derivatives(lambda z: monomials(z, beta), z, order)[(slice(None), *alpha.T)]
+        left = exponents(beta, 3)[:, None] - exponents(alpha, 3)
+        kept, left = (left >= 0).all(-1), left.clamp(min=0)
+        factor = multi_factorial(exponents(beta, 3))[:, None] / multi_factorial(left)
+        torch.testing.assert_close(found, kept * factor * (z**left).prod(-1), rtol=1e-12, atol=1e-12)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #59ddd33c
+@proof_check("asymmetry", "equation B.6", "an interaction multi-index stays one when any multi-index is added")
+def _():
+    slots, n_latents = [[0, 3], [1], [2, 4]], 5
+    larger = {tuple(index) for index in interaction_indices(slots, n_latents, 4).tolist()}
+    smaller = interaction_indices(slots, n_latents, 2).tolist()
+    added = [sorted(a + [i, j]) for a in smaller for i in range(n_latents) for j in range(n_latents)]
+    assert {tuple(index) for index in added} == larger, "not closed, or not all are reached"
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #e06772b5
+@proof_check("asymmetry", "Definition 3.2", "no interaction: every output depends on one slot only")
+def _(slots=((0, 1), (2, 3, 4), (5,))):
+    points, f = random_latents(8, 6), generator_of_order(0, slots, 12)
+    slopes = torch.stack([derivatives(f, z, 1).abs() for z in points]).amax(0)
+    by_slot = torch.stack([slopes[:, list(slot)].amax(1) for slot in slots], dim=1)
+    assert ((by_slot > 1e-3).sum(1) == 1).all() and ((by_slot > 0).sum(1) == 1).all()
+    assert all(interactions(f, points, slots, order).max() == 0 for order in (1, 2, 3))
+    together = generator_of_order(1, slots, 12)
+    assert interactions(together, points, slots, 1).min() > 1e-3
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #7940b957
+@proof_check("asymmetry", "Definition 3.3", "at most first order: the effect of one slot does not depend on the other")
+def _(slots=((0, 1), (2, 3))):
+    a, a_, b, b_ = random_latents(200, 2).chunk(4)
+    for n in (1, 2):
+        f = torch.vmap(generator_of_order(n, slots, 5))
+        first = f(torch.cat([a, b_], 1)) - f(torch.cat([a, b], 1))
+        second = f(torch.cat([a_, b_], 1)) - f(torch.cat([a_, b], 1))
+        additive = (first - second).abs().max() < 1e-12
+        assert additive == (n == 1)
+        assert additive == (interaction_order(generator_of_order(n, slots, 5), random_latents(8, 4), slots) <= 1)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #8e4a0a83
+@proof_check("asymmetry", "Definition 3.4", "constructed generators have the requested order; n = 1 is Definition 3.3")
+def _():
+    for slots in ([[0], [1], [2]], [[0, 1], [2, 3]], [[0, 3], [1], [2, 4]]):
+        d = count_latents(slots)
+        found = [interaction_order(generator_of_order(n, slots, 9), random_latents(4, d), slots) for n in range(4)]
+        assert found == [0, 1, 2, 3], f"{slots}: {found}"
+        pairs = {tuple(sorted((i, j))) for a, b in combinations(slots, 2) for i in a for j in b}
+        assert {tuple(pair) for pair in interaction_indices(slots, d, 2).tolist()} == pairs
+        assert len(interaction_indices(slots, d, 1)) == 0
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #86c97c05
+def block_diagonal(
+    matrices: Sequence[Float[Tensor, "slot slot"]],
+    slots: Slots,
+) -> Float[Tensor, "latents latents"]:
+    "The matrix that acts on each slot with its own matrix; slots need not be contiguous."
+    place = torch.tensor([place for slot in slots for place in slot]).argsort()
+    return torch.block_diag(*matrices)[place][:, place]
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #21ba6121
+def random_matrices(slots: Slots, seed: int = 0) -> list[Float[Tensor, "slot slot"]]:
+    "A random invertible matrix for each slot: standard normal, plus twice the identity."
+    generator, double = make_generator(seed), torch.float64
+    return [torch.randn(len(s), len(s), generator=generator, dtype=double) + 2 * torch.eye(len(s)) for s in slots]
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #906ef49a
+def equivalent(
+    f: Generator,
+    matrices: Sequence[Float[Tensor, "slot slot"]],  # M_k, slot by slot
+    slots: Slots,
+) -> Generator:
+    "The generator after a change of basis in each slot (asymmetry, Definition 4.1); `ValueError` if one is singular."
+    basis = block_diagonal(matrices, slots)
+    if torch.linalg.matrix_rank(basis) < len(basis):
+        raise ValueError("matrices contains a singular matrix but a change of basis must be invertible.")
+    return lambda z: f(basis @ z)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #756c59fa
+@proof_check("asymmetry", "Definition 4.1", "linear slot-wise maps preserve the order, nonlinear ones do for n <= 1")
+def _(slots=((0, 1), (2, 3))):
+    points, curved = random_latents(6, 4), slot_networks(slots, [2, 2], seed=7)
+    for n in range(4):
+        f = generator_of_order(n, slots, 9)
+        assert interaction_order(equivalent(f, random_matrices(slots), slots), points, slots) == n
+        bent = interaction_order(lambda z, f=f: f(z + 0.5 * torch.cat(curved(z))), points, slots)
+        assert bent == (n if n < 2 else 3), f"order {n} became {bent}"
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #3ceeef88
+@proof_check("asymmetry", "Assumption 3.5", "holds for constructed generators, fails for a slot that splits in two")
+def _(slots=((0, 1), (2,), (3, 4, 5))):
+    points, finer = random_latents(4, 6), ((0, 1), (2,), (3,), (4, 5))
+    for n in range(3):
+        f = generator_of_order(n, slots, 18)
+        assert satisfies_asymmetry(f, points, slots, n)
+        assert not any(satisfies_asymmetry(f, points, slots, m) for m in range(n))
+        assert not satisfies_asymmetry(generator_of_order(n, finer, 18), points, slots, n), "a slot can be split"
+        assert not satisfies_asymmetry(smooth_decoder(6, 18), points, slots, n), "all slots interact"
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #ccde3973
+@proof_check("asymmetry", "section 4.1", "a change of basis inside a slot can destroy the asymmetry")
+def _(slots=((0, 1), (2, 3)), finer=((0,), (1,), (2, 3))):
+    points, turn = random_latents(8, 4), torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()
+    for n in range(3):
+        mixed = equivalent(generator_of_order(n, finer, 12), [turn, torch.eye(2).double()], slots)
+        assert satisfies_asymmetry(mixed, points, slots, n)
+        unmixed = equivalent(mixed, [turn.inverse(), torch.eye(2).double()], slots)
+        assert not satisfies_asymmetry(unmixed, points, slots, n)
+        assert interaction_order(unmixed, points, slots) == interaction_order(mixed, points, slots) == n
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #b3a0040f
+def asymmetric_in_every_basis(
+    f: Generator,
+    points: Points,
+    slots: Slots,
+    n: int,  # at least 1
+) -> bool:
+    """Whether derivatives of order n+1 in each slot are independent; then Assumption 3.5 (ii) holds in every basis.
+
+    `ValueError` for n = 0, where what interacts is a product of derivatives.
+    """
+    if n < 1:
+        raise ValueError(f"n is {n} but independent derivatives are a sufficient condition only for n of at least 1.")
+    tensor = torch.vmap(lambda z: derivatives(f, z, n + 1))(torch.atleast_2d(points))
+    columns = [derivative_columns(tensor, slot, n + 1) for slot in slots]
+    return all(bool((rank(block) == block.shape[-1]).all()) for block in columns)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #956affa7
+@proof_check("asymmetry", "section 4.1", "independent derivatives in a slot: asymmetry in every basis")
+def _(slots=((0, 1), (2, 3)), finer=((0,), (1,), (2, 3))):
+    points = random_latents(4, 4)
+    for n in (1, 2):
+        f, falls_apart = generator_of_order(n, slots, 12), generator_of_order(n, finer, 12)
+        assert asymmetric_in_every_basis(f, points, slots, n)
+        bases = [random_matrices(slots, seed) for seed in range(20)]
+        assert all(satisfies_asymmetry(equivalent(f, basis, slots), points, slots, n) for basis in bases)
+        for basis in bases[:3]:
+            assert not asymmetric_in_every_basis(equivalent(falls_apart, basis, slots), points, slots, n)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #7b5317d6
+@proof_check("asymmetry", "Definition A.8", "no interaction implies it, so does full rank; a sum of slots lacks it")
+def _():
+    points, w = random_latents(8, 6), random_latents(2, 12)
+    assert sufficient_independence(generator_of_order(0, SLOTS, 5), points, SLOTS, 0), "fewer outputs than latents"
+    assert sufficient_independence(generator_of_order(2, SLOTS, 12), points, SLOTS, 0), "full rank"
+    together, apart = independence_ranks(lambda z: (z[:2] + z[2:4] + z[4:]) @ w, points, SLOTS, 0)
+    assert (together == 2).all() and (apart == 6).all()
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #bc6dea0a
+@proof_check("asymmetry", "Definition A.9", "without it a rotation mixes slots and keeps the order")
+def _(slots=((0,), (1,))):
+    points, w = random_latents(8, 2), random_latents(3, 8)
+    turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
+
+    def shared(z: Float[Tensor, "2"]) -> Float[Tensor, "8"]:
+        return z @ w[:2] + z.square().sum() * w[2]
+
+    for f, independent in ((shared, False), (generator_of_order(1, slots, 8), True)):
+        assert satisfies_asymmetry(f, points, slots, 1) and asymmetric_in_every_basis(f, points, slots, 1)
+        assert sufficient_independence(f, points, slots, 1) == independent
+        assert interaction_order(equivalent(f, [turn], [[0, 1]]), points, slots) == (3 if independent else 1)
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #e65f6013
+@proof_check("asymmetry", "Definition 4.2", "random networks have it, slots with one common direction do not")
+def _():
+    points, w, across = random_latents(8, 6), random_latents(7, 40), cross_terms(SLOTS, 2, 40, seed=0)
+    assert sufficient_independence(generator_of_order(2, SLOTS, 40), points, SLOTS, 2)
+
+    def shared(z: Float[Tensor, "6"]) -> Float[Tensor, "40"]:
+        return z @ w[:6] + across(z) + (z**3).sum() * w[6]
+
+    together, apart = independence_ranks(shared, points, SLOTS, 2)
+    assert interaction_order(shared, points, SLOTS) == 2 and (apart - together == 3).all()
+
+# %% ../../nbs/asymmetry/01_interaction.ipynb #38097646
+@proof_check("asymmetry", "appendix H.1", "sufficient independence of a random generator starts at a number of outputs")
+def _():
+    points = random_latents(4, 6)
+    for n, needed in ((1, 6 + 3 * 3), (2, 6 + 21 + 3 * 4)):
+        enough = [sufficient_independence(generator_of_order(n, SLOTS, needed - d), points, SLOTS, n) for d in (0, 1)]
+        assert enough == [True, False], f"n = {n}"
+
+# %% ../../nbs/asymmetry/02_form.ipynb #71e5f642
+RAGGED = ((0, 3), (1,), (2, 4))  # three slots of different sizes, latents not contiguous
+
+
+# %% ../../nbs/asymmetry/02_form.ipynb #a5a94b94
+@proof_check("asymmetry", "equation C.12", "a function of the form has at most n-th order interaction")
+def _():
+    points, mixing = random_latents(8, 5), random_latents(5, 5, seed=1)
+    for n in (1, 2, 3):
+        across = cross_terms(RAGGED, n, 5, seed=n)
+
+        def f(z: Float[Tensor, "5"], across: Generator = across) -> Float[Tensor, "5"]:
+            own = torch.stack([(z[0] * z[3]).sin(), z[1].exp(), (z[2] ** 2 + z[4]).cos(), z[2] * z[4], z[1] ** 5])
+            return mixing @ own + across(z)
+
+        assert interactions(f, points, RAGGED, n + 1).max() == 0
+        assert interaction_order(f, points, RAGGED) == n
+
+# %% ../../nbs/asymmetry/02_form.ipynb #247eda13
+@proof_check(
+    "asymmetry",
+    "Lemma C.4",
+    "the highest derivatives across slots are constant; without them the order falls by one",
+)
+def _():
+    points = random_latents(8, 5)
+    for n in (2, 3):
+        f = equivalent(generator_of_order(n, RAGGED, 6, seed=n), random_matrices(RAGGED), RAGGED)
+        constants = torch.stack([cross_constants(f, z, RAGGED, n)[1] for z in points])
+        assert (constants - constants[0]).abs().max() < 1e-10
+        assert interaction_order(peel(f, points[0], RAGGED, n), points, RAGGED, maximum=n) == n - 1
+        higher = peel(generator_of_order(n + 1, RAGGED, 6), points[0], RAGGED, n)
+        assert interaction_order(higher, points, RAGGED, maximum=n + 1) == n + 1
+
+# %% ../../nbs/asymmetry/02_form.ipynb #d5eed4fa
+@proof_check("asymmetry", "Theorem C.2", "a function of order n is recovered in the form (C.1) from one point")
+def _():
+    points, anchor = random_latents(50, 5), random_latents(1, 5, seed=1)[0]
+
+    def misses(f: Generator, n: int) -> float:
+        form = recover_form(f, anchor, RAGGED, n)
+        return (torch.vmap(form)(points) - torch.vmap(f)(points)).abs().max().item()
+
+    for n in (1, 2, 3):
+        f = equivalent(generator_of_order(n, RAGGED, 6, seed=n), random_matrices(RAGGED), RAGGED)
+        assert misses(f, n) < 1e-10, f"order {n} is not recovered"
+        assert n == 1 or misses(f, n - 1) > 0.001, "the form of a lower order would do"
+        assert misses(smooth_decoder(5, 6), n) > 0.001, "everything has this form"
+
+# %% ../../nbs/asymmetry/02_form.ipynb #46561926
+def slot_grid(
+    values: Sequence[Float[Tensor, "values slot"]],  # values of each slot
+    slots: Slots,
+) -> Float[Tensor, "points latents"]:
+    "All combinations of the slots' values."
+    which = torch.cartesian_prod(*(torch.arange(len(own)) for own in values))
+    place = torch.tensor([place for slot in slots for place in slot]).argsort()
+    return torch.cat([own[index] for own, index in zip(values, which.T, strict=True)], dim=1)[:, place]
+
+# %% ../../nbs/asymmetry/02_form.ipynb #47008485
+RAGGED_GRID = slot_grid([random_latents(6, len(slot), seed=k) for k, slot in enumerate(RAGGED)], RAGGED)
+
+# %% ../../nbs/asymmetry/02_form.ipynb #a9a05a07
+@proof_check("asymmetry", "Theorem C.2", "values fit the form exactly if the order is at most n")
+def _():
+    for n in (1, 2, 3):
+        for order in range(4):
+            residual = fit_form(generator_of_order(order, RAGGED, 6), RAGGED_GRID, RAGGED, n).residual
+            assert residual < 1e-10 if order <= n else residual > 0.001, f"order {order} by form {n}: {residual}"
+        assert fit_form(smooth_decoder(5, 6), RAGGED_GRID, RAGGED, n).residual > 0.001
+    solution = fit_form(generator_of_order(3, RAGGED, 6, seed=5), RAGGED_GRID, RAGGED, 3).solution
+    across, origin = cross_terms(RAGGED, 3, 6, seed=5), torch.zeros(5).double()
+    built = torch.cat([cross_constants(across, origin, RAGGED, order)[1] for order in (2, 3)], dim=1)
+    torch.testing.assert_close(solution[18:].T, built, rtol=0, atol=1e-8)
+
+# %% ../../nbs/asymmetry/02_form.ipynb #3821ebd0
+def circulation(
+    f: Generator,
+    first: Float[Tensor, "steps first_slot"],  # values a_j of the first slot, cyclic
+    second: Float[Tensor, "steps second_slot"],  # values b_j of the second
+) -> Float[Tensor, "outputs"]:
+    "Sum of the changes over the first slot's steps on a closed circuit; zero for a sum of functions of two slots."
+    moved, still = torch.cat([first.roll(-1, 0), second], dim=1), torch.cat([first, second], dim=1)
+    return (torch.vmap(f)(moved) - torch.vmap(f)(still)).sum(0)
+
+# %% ../../nbs/asymmetry/02_form.ipynb #ad7433c6
+RING = ((0, 1), (2, 3))  # two points of the plane
+
+
+def angle_between(z: Float[Tensor, "4"]) -> Float[Tensor, "1"]:
+    "Angle of the first point minus that of the second, from -pi to pi, in radian (Example C.6)."
+    along, across = z[0] * z[2] + z[1] * z[3], z[1] * z[2] - z[0] * z[3]
+    return torch.atan2(across, along)[None]
+
+
+def on_ring(angles: Float[Tensor, "points"], radius: float = 1.5) -> Float[Tensor, "points 2"]:
+    "Points of the plane at these angles, in radian."
+    return radius * torch.stack([angles.cos(), angles.sin()], dim=1)
+
+# %% ../../nbs/asymmetry/02_form.ipynb #be923bbc
+def near_pairs(
+    angles: Float[Tensor, "angles"],  # of both points
+) -> Float[Tensor, "points 4"]:
+    "The pairs of points on the ring that lie in the set of Example C.6."
+    pairs = slot_grid([on_ring(angles)] * 2, RING)
+    return pairs[torch.vmap(angle_between)(pairs)[:, 0].abs() < torch.pi / 2]
+
+# %% ../../nbs/asymmetry/02_form.ipynb #5ab9e957
+@proof_check("asymmetry", "Example C.6", "on a set with a hole, a function of first order that is no sum over slots")
+def _():
+    pairs, generator = near_pairs(random_latents(1, 40)[0] * torch.pi)[::4], make_generator(0)
+    radii = 0.7 + 0.6 * torch.rand(len(pairs), 2, generator=generator, dtype=torch.float64)
+    inside = pairs * radii.repeat_interleave(2, dim=1)
+    assert interactions(angle_between, inside, RING, 2).max() < 1e-10
+    assert interactions(angle_between, inside, RING, 1).min() > 0.1
+    turn = on_ring(torch.arange(5, dtype=torch.float64) * 2 * torch.pi / 5)
+    around = circulation(angle_between, turn, turn)
+    torch.testing.assert_close(around, torch.full((1,), 2 * torch.pi, dtype=torch.float64), rtol=0, atol=1e-12)
+    circle = torch.arange(40, dtype=torch.float64) * torch.pi / 20
+    assert fit_form(angle_between, near_pairs(circle), RING, 1).residual > 2 * torch.pi / 10
+    cut = circle[(circle - torch.pi).abs() <= 0.75 * torch.pi + 1e-9]
+    assert fit_form(angle_between, near_pairs(cut), RING, 1).residual < 1e-10
+
+# %% ../../nbs/asymmetry/02_form.ipynb #e2e6dd67
+Mask = Bool[Tensor, "first second"]  # which points of a grid over two one-dimensional slots are in the set
+
+
+def is_connected(inside: Mask) -> bool:
+    "Whether all points of the set can be reached from each other by steps to neighbours on the grid."
+    return ndimage.label(inside.numpy())[1] == 1
+
+# %% ../../nbs/asymmetry/02_form.ipynb #d337235d
+def is_aligned_connected(inside: Mask) -> bool:
+    "Whether the points with a given value of either slot are one run (asymmetry, Definition A.16)."
+    starts = [pad(lines.int(), (1, 0)).diff() == 1 for lines in (inside, inside.T)]
+    return all(bool((start.sum(1) <= 1).all()) for start in starts)
+
+# %% ../../nbs/asymmetry/02_form.ipynb #8136c3ac
+def u_shape(z: Float[Tensor, "points 2"]) -> Bool[Tensor, "points"]:
+    "Which points of (-2, 2) x (-1, 2) lie in the U of Example C.7."
+    return (z[:, 0].abs() > 1) | (z[:, 1] < 0)
+
+
+PLANE = ((0,), (1,))  # two slots of one latent
+U_VALUES = [torch.linspace(-1.95, 1.95, 40).double()[:, None], torch.linspace(-0.95, 1.95, 30).double()[:, None]]
+
+# %% ../../nbs/asymmetry/02_form.ipynb #159fe8d5
+@proof_check("asymmetry", "Remark A.17", "connected and aligned-connected: neither implies the other")
+def _():
+    z = slot_grid(U_VALUES, PLANE)
+    right, upper = z[:, 0] > 0, z[:, 1] > 0.5
+    sets = {"U": u_shape(z), "L": u_shape(z) & ~(right & (z[:, 1] > 0)), "two squares": right == upper}
+    has = {name: (is_connected(s.view(40, 30)), is_aligned_connected(s.view(40, 30))) for name, s in sets.items()}
+    assert has == {"U": (True, False), "L": (True, True), "two squares": (False, True)}, has
+
+# %% ../../nbs/asymmetry/02_form.ipynb #a9f8f76f
+def right_arm(z: Float[Tensor, "2"]) -> Float[Tensor, "1"]:
+    "The third power of the height in the right arm of the U, zero elsewhere (Example C.7)."
+    return torch.where(z[0] > 0, z[1].clamp(min=0) ** 3, 0.0)[None]
+
+
+@proof_check("asymmetry", "Example C.7", "on a U, a function of first order that is no sum over slots")
+def _():
+    z = slot_grid(U_VALUES, PLANE)
+    u, left_arm = u_shape(z), (z[:, 0] < 0) & (z[:, 1] > 0)
+    assert interaction_order(right_arm, z[u], PLANE) <= 1
+    arms, heights = torch.tensor([[-1.5], [1.5]]).double(), torch.tensor([[1.0], [-0.5]]).double()
+    assert u_shape(slot_grid([arms, heights], PLANE)).all()
+    assert circulation(right_arm, arms, heights).tolist() == [1.0]
+    assert fit_form(right_arm, z[u], PLANE, 1).residual > 1 / 4
+    assert fit_form(right_arm, z[u & ~left_arm], PLANE, 1).residual < 1e-10
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #b53bc4e1
+HALVES = ((0, 1), (2, 3))  # two slots of two latents, the chapter's example
+OUTPUTS = (12, 24, 56)  # for n = 0, 1, 2: enough for sufficient independence
+
+
+def slot_members(slots: Slots) -> Float[Tensor, "slots latents"]:
+    "One where the latent belongs to the slot, zero elsewhere."
+    count = count_latents(slots)
+    return torch.stack([one_hot(torch.tensor(list(slot)), count).sum(0) for slot in slots]).double()
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #53b36b90
+def block_squares(
+    matrices: Float[Tensor, "*maps latents latents"],
+    slots: Slots,
+) -> Float[Tensor, "*maps slots slots"]:
+    "Sum of squares of each block: rows of one slot, columns of another."
+    members = slot_members(slots)
+    return members @ matrices.square() @ members.T
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #f75a6fe5
+def is_block_permutation(
+    matrix: Float[Tensor, "latents latents"],
+    slots: Slots,
+    tolerance: float = 1e-10,  # size of an entry that counts as zero
+) -> bool:
+    "Whether the matrix is invertible with one non-zero block in each row of blocks (asymmetry, Definition A.11)."
+    one_each = (block_squares(matrix, slots) > tolerance**2).sum(1) == 1
+    return bool(one_each.all()) and int(rank(matrix)) == len(matrix)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #7095300d
+@proof_check("asymmetry", "Proposition A.12", "the inverse of a block permutation is a block permutation")
+def _():
+    exchange = torch.eye(5).double()[[2, 1, 0, 4, 3]]
+    for seed in range(30):
+        inside = block_diagonal(random_matrices(RAGGED, seed), RAGGED)
+        for matrix in (inside, inside @ exchange):
+            assert is_block_permutation(matrix, RAGGED) and is_block_permutation(matrix.inverse(), RAGGED)
+        dense = random_latents(5, 5, seed)
+        assert not is_block_permutation(dense, RAGGED) and not is_block_permutation(dense.inverse(), RAGGED)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #9e22c6ec
+def null_space(
+    matrix: Float[Tensor, "rows columns"],
+    tolerance: float = 1e-10,  # relative to the largest singular value
+) -> Float[Tensor, "columns solutions"]:
+    "Orthonormal solutions x of matrix x = 0, as columns."
+    _, sizes, basis = torch.linalg.svd(matrix)
+    return basis[int((sizes > tolerance * sizes[0]).sum()) :].T
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #afa36ed5
+@proof_check("asymmetry", "Lemma A.6", "columns of blocks cannot cancel each other exactly if the ranks add up")
+def _(blocks=((0, 1, 2), (3, 4, 5), (6, 7, 8))):
+    seen, members = set(), slot_members(blocks)
+    for seed in range(60):
+        ranks = torch.randint(1, 4, (3,), generator=make_generator(seed)).tolist()
+        factors = [random_latents(r, 9, 10 * seed + k) for k, r in enumerate(ranks)]
+        matrix = torch.cat([factor[:, :6].T @ factor[:, 6:] for factor in factors], dim=1)
+        solutions = null_space(matrix)
+        largest = max((matrix @ (member[:, None] * solutions)).abs().max().item() for member in members)
+        add_up = int(rank(matrix)) == sum(int(rank(matrix[:, list(block)])) for block in blocks)
+        assert largest < 1e-10 if add_up else largest > 0.01
+        seen.add(add_up)
+    assert seen == {True, False}
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #8f36934e
+def mixed_columns(
+    matrix: Float[Tensor, "latents latents"],  # invertible
+    rows: Sequence[int],  # a true slot
+    slots: Slots,  # of the columns
+) -> list[int]:
+    """Columns of two slots or more for which the rows are an invertible matrix (asymmetry, Lemma A.7).
+
+    `ValueError` for a single row, and for rows with non-zero columns in one slot only.
+    """
+    own = matrix[list(rows)]
+    if len(rows) < 2 or (own.abs().sum(0) @ slot_members(slots).T > 0).sum() < 2:
+        raise ValueError(f"rows is {rows} but must be two rows or more, with non-zero columns in two slots.")
+    chosen = scipy.linalg.qr(own.numpy(), pivoting=True)[2][: len(rows)].tolist()
+    for slot, member in zip(slots, slot_members(slots), strict=True):
+        if set(chosen) <= set(slot):
+            other = int((own.norm(dim=0) * (1 - member)).argmax())
+            weights = torch.linalg.solve(own[:, chosen], own[:, other])
+            chosen[int(weights.abs().argmax())] = other
+    return chosen
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #18be90d7
+@proof_check("asymmetry", "Lemma A.7", "a row with two non-zero blocks has an invertible part across slots")
+def _(slots=((0, 1), (2,), (3, 4, 5))):
+    for seed in range(100):
+        mixture = random_latents(6, 6, seed)
+        inside = 20 * block_diagonal(random_matrices(slots, seed), slots)
+        matrix = mixture if seed % 2 else inside + mixture
+        for slot in (slots[0], slots[2]):
+            columns = mixed_columns(matrix, slot, slots)
+            assert len(set(columns)) == len(slot) and int(rank(matrix[list(slot)][:, columns])) == len(slot)
+            assert not any(set(columns) <= set(other) for other in slots), f"{columns} are all of one slot"
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #01070947
+def pull_back(
+    tensor: Float[Tensor, "outputs *latents"],  # derivatives by true latents
+    matrix: Float[Tensor, "latents latents"],  # Dh: rows are true latents, columns the model's
+) -> Float[Tensor, "outputs *latents"]:
+    "The matrix applied to every axis of latents."
+    for _ in range(tensor.ndim - 1):
+        tensor = torch.tensordot(tensor, matrix, dims=([1], [0]))
+    return tensor
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #31161636
+def slot_parts(
+    matrix: Float[Tensor, "latents latents"],
+    slots: Slots,
+) -> Float[Tensor, "slots latents latents"]:
+    "The matrix with the rows of one slot kept and the others zero, slot by slot."
+    return slot_members(slots)[:, :, None] * matrix
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #45b6f8d7
+def taylor(
+    f: Generator,
+    centre: Float[Tensor, "latents"],
+    degree: int,
+) -> Generator:
+    "The Taylor polynomial of `f` about the centre."
+    terms = [derivatives(f, centre, m) / factorial(m) for m in range(degree + 1)]
+    return lambda z: sum(reduce(torch.matmul, [z - centre] * m, term) for m, term in enumerate(terms))
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #3812059b
+def mixing_map(n_latents: int, seed: int = 0) -> Generator:
+    "A random invertible matrix and a small network: a map that mixes all latents."
+    matrix, bend = random_matrices([range(n_latents)], seed)[0], smooth_decoder(n_latents, n_latents, seed)
+    return lambda z: matrix @ z + bend(z)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #b3e3bc83
+@proof_check("asymmetry", "Lemma A.19", "without interaction, products of derivatives are sums over true slots")
+def _():
+    h = mixing_map(5)
+    for order in (0, 1):
+        f = generator_of_order(order, RAGGED, 12)
+        for z in random_latents(5, 5):
+            jacobian, parts = derivatives(f, h(z), 1), slot_parts(derivatives(h, z, 1), RAGGED)
+            by_slot = sum(products(pull_back(jacobian, part)) for part in parts)
+            off = (products(derivatives(lambda y, f=f: f(h(y)), z, 1)) - by_slot).abs().max()
+            assert off < 1e-9 if order == 0 else off > 0.01
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #3d22f1f5
+def chain_rule_error(f: Generator, h: Generator, z: Float[Tensor, "latents"], slots: Slots, n: int) -> float:
+    "Largest error of the chain rule that keeps derivatives of order n+1 inside true slots (Lemmas A.21 and A.23)."
+    tensor, lower = derivatives(f, h(z), n + 1), taylor(f, h(z), n)
+    inside = sum(pull_back(tensor, part) for part in slot_parts(derivatives(h, z, 1), slots))
+    found = derivatives(lambda y: f(h(y)) - lower(h(y)), z, n + 1)
+    return (found - inside).abs().max().item()
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #d2e9f8b7
+def check_chain_rule(n: int) -> None:
+    "The lemma holds for a generator of order n, not for one of order n+1."
+    for z in random_latents(5 if n < 3 else 2, 5):
+        for order in (n, n + 1):
+            error = chain_rule_error(generator_of_order(order, RAGGED, 6), mixing_map(5), z, RAGGED, n)
+            assert error < 1e-9 if order == n else error > 0.01, f"order {order} in the formula for {n}: {error}"
+
+
+@proof_check("asymmetry", "Lemma A.21", "n = 1: second derivatives of f only enter slot by slot")
+def _():
+    check_chain_rule(1)
+
+
+@proof_check("asymmetry", "Lemma A.23", "n = 2, and n = 3: the highest derivatives of f only enter slot by slot")
+def _():
+    check_chain_rule(2)
+    check_chain_rule(3)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #5e782920
+def away_from_lower(
+    f: Generator,
+    z: Float[Tensor, "latents"],
+    n: int,
+) -> Float[Tensor, "outputs outputs"]:
+    "Orthogonal projection onto the complement of all derivatives of orders 1 to n."
+    columns = [derivative_columns(derivatives(f, z, m)[None], range(len(z)), m)[0] for m in range(1, n + 1)]
+    left = null_space(torch.cat([torch.zeros_like(f(z))[:, None], *columns], dim=1).T)
+    return left @ left.T
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #a7410c32
+@proof_check("asymmetry", "equation A.42", "beyond lower derivatives of f, only the Jacobian of a map matters")
+def _():
+    h = mixing_map(5)
+    for n in (1, 2):
+        f = generator_of_order(n, RAGGED, 40)
+        for z in random_latents(5, 5):
+            alone = pull_back(derivatives(f, h(z), n + 1), derivatives(h, z, 1))
+            bends = derivatives(lambda y, f=f: f(h(y)), z, n + 1) - alone
+            assert bends.abs().max() > 0.01
+            assert torch.tensordot(away_from_lower(f, h(z), n), bends, dims=1).abs().max() < 1e-10
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #e6865916
+@proof_check("asymmetry", "equation A.54", "a mixing map spreads a splitting of a true slot over several model slots")
+def _():
+    points, one = random_latents(10, 4), torch.eye(4).double()
+    for n in (1, 2):
+        f = generator_of_order(n, HALVES, OUTPUTS[n])
+        for seed, z in enumerate(points):
+            slot, matrix, basis = HALVES[seed % 2], random_latents(4, 4, seed), [one[:2, :2], one[:2, :2]]
+            columns, part = mixed_columns(matrix, slot, HALVES), slot_parts(matrix, HALVES)[seed % 2]
+            assert all(set(columns) - set(own) for own in HALVES), "the columns are of one slot of the model"
+            basis[seed % 2] = matrix[list(slot)][:, columns]
+            here = block_diagonal(basis, HALVES).inverse() @ z
+            seen = pull_back(derivatives(f, z, n + 1), part[:, columns])
+            cut = pull_back(derivatives(equivalent(f, basis, HALVES), here, n + 1), one[:, list(slot)])
+            assert (seen - cut).abs().max() < 1e-10 and cut[..., 0, 1].abs().max() > 1e-4
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #19ea551f
+def cross_loss(
+    tensor: Float[Tensor, "outputs *latents"],  # projected derivatives of order n+1
+    matrix: Float[Tensor, "latents latents"],  # H
+    slots: Slots,
+) -> Float[Tensor, ""]:
+    "Sum of squares of the cross derivatives between the model's slots, after the matrix."
+    pulled = pull_back(tensor, matrix)
+    pulled = products(pulled) if pulled.ndim == 2 else pulled
+    index = interaction_indices(slots, len(matrix), pulled.ndim - 1)
+    return pulled[(slice(None), *index.T)].square().sum()
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #f398274e
+def orthonormal_slots(
+    matrices: Float[Tensor, "*maps latents latents"],
+    slots: Slots,
+) -> Float[Tensor, "*maps latents latents"]:
+    "The columns of each slot replaced by an orthonormal basis of what they span."
+    place = torch.tensor([place for slot in slots for place in slot]).argsort()
+    return torch.cat([torch.linalg.qr(matrices[..., list(slot)])[0] for slot in slots], dim=-1)[..., place]
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #28fc9dce
+def mixing(
+    matrices: Float[Tensor, "*maps latents latents"],
+    slots: Slots,
+) -> Float[Tensor, "*maps"]:
+    "Largest fraction of a true slot's squares outside of its largest block, between 0 and 1 - 1/K."
+    squares = block_squares(matrices, slots)
+    return (1 - squares.amax(-1) / squares.sum(-1)).amax(-1)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #5d755ffe
+@dataclass(frozen=True)
+class Search:
+    "Loss and mixing of all iterates of a search over matrices."
+
+    loss: Float[Tensor, "steps starts"]  # of a tensor of norm 1
+    mixing: Float[Tensor, "steps starts"]
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #38c9c65f
+def descend(
+    tensor: Float[Tensor, "outputs *latents"],
+    matrices: Float[Tensor, "starts latents latents"],
+    slots: Slots,
+    steps: int,
+) -> Search:
+    "Gradient descent on `cross_loss` from each of the matrices."
+    matrices, path = matrices.clone().requires_grad_(), []
+    optimizer = torch.optim.Adam([matrices], lr=0.1, eps=1e-16)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        maps = orthonormal_slots(matrices, slots)
+        losses = torch.vmap(lambda matrix: cross_loss(tensor, matrix, slots))(maps)
+        path.append((losses.detach(), mixing(maps.detach(), slots)))
+        losses.sum().backward()
+        optimizer.step()
+        schedule.step()
+    return Search(*map(torch.stack, zip(*path, strict=True)))
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #d3a0795d
+def search(
+    f: Generator,
+    z: Float[Tensor, "latents"],
+    slots: Slots,
+    n: int,
+    starts: int = 40,
+    steps: int = 600,
+    seed: int = 0,
+) -> Search:
+    "Look for a map, at one point, after which `f` still has at most n-th order interaction."
+    tensor = torch.tensordot(away_from_lower(f, z, n), derivatives(f, z, n + 1), dims=1)
+    matrices = random_latents(starts * len(z), len(z), seed).view(starts, len(z), len(z))
+    return descend(tensor / tensor.norm(), matrices, slots, steps)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #98e97fd1
+def check_slot_wise_maps(f: Generator, n: int) -> None:
+    "Slot-wise maps preserve the order n, maps that mix exceed it."
+    points, bend, exchange = random_latents(6, 4), slot_networks(HALVES, (2, 2), seed=7), [2, 3, 0, 1]
+    matrix = block_diagonal(random_matrices(HALVES), HALVES)[exchange]
+    assert interaction_order(lambda z: f(matrix @ z), points, HALVES) == n
+    if n < 2:
+        assert interaction_order(lambda z: f((z + 0.5 * torch.cat(bend(z)))[exchange]), points, HALVES) == n
+    for seed in range(10):
+        h = mixing_map(4, seed)
+        assert interactions(lambda z, h=h: f(h(z)), points, HALVES, n + 1).min() > 1e-4
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #3e72920a
+def check_search(f: Generator, n: int) -> None:
+    "Gradient descent finds block permutations, and no other matrix that preserves the order n."
+    found = search(f, random_latents(1, 4)[0], HALVES, n, steps=300)
+    low = found.loss[-1] < 1e-6
+    assert low.sum() >= 5, "the search finds too few solutions to be informative"
+    assert found.mixing[-1][low].max() < 1e-3, "a map that mixes preserves the order"
+    mixed = found.mixing > 1e-9
+    assert (found.loss[mixed] > 1e-3 * found.mixing[mixed]).all(), "the loss is not bounded below by the mixing"
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #17c6cf98
+def check_disentanglement(n: int) -> None:
+    "Assumptions and both directions of the theorem for order n."
+    f, points = generator_of_order(n, HALVES, OUTPUTS[n]), random_latents(2, 4)
+    assert satisfies_asymmetry(f, points, HALVES, n) and sufficient_independence(f, points, HALVES, n)
+    assert n == 0 or asymmetric_in_every_basis(f, points, HALVES, n)
+    check_slot_wise_maps(f, n)
+    check_search(f, n)
+
+
+@proof_check("asymmetry", "Theorem A.20", "n = 0: only slot-wise maps keep slots from interacting")
+def _():
+    check_disentanglement(0)
+
+
+@proof_check("asymmetry", "Theorem A.22", "n = 1: only slot-wise maps keep first-order interaction")
+def _():
+    check_disentanglement(1)
+
+
+@proof_check("asymmetry", "Theorem A.24", "n = 2: only slot-wise maps keep second-order interaction")
+def _():
+    check_disentanglement(2)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #60f8d9c7
+PAIR_AND_ONE = ((0, 1), (2,))
+THREE = ((0,), (1,), (2,))
+
+
+def hidden_basis() -> Float[Tensor, "3 3"]:
+    "Sum and difference of the first two latents, and the third."
+    return torch.tensor([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]).double()
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #eb1bc954
+def check_mixed_in_order(f: Generator, matrix: Float[Tensor, "3 3"], points: Points, n: int) -> None:
+    "The matrix mixes the slots, the generator is sufficiently independent, and the order stays n."
+    assert mixing(matrix, PAIR_AND_ONE) > 0.4, "the map does not mix"
+    assert sufficient_independence(f, points, PAIR_AND_ONE, n)
+    assert interaction_order(lambda z: f(matrix @ z), points, PAIR_AND_ONE) == n
+
+
+@proof_check("asymmetry", "Theorem 4.3", "without asymmetry, halves of a slot can be exchanged for another slot")
+def _():
+    points, exchange = random_latents(8, 3), torch.eye(3).double()[[0, 2, 1]]
+    for n in range(3):
+        f = generator_of_order(n, THREE, 24)
+        assert not satisfies_asymmetry(f, points, PAIR_AND_ONE, n)
+        check_mixed_in_order(f, exchange, points, n)
+
+
+@proof_check("asymmetry", "Theorem 4.3", "asymmetry in one basis is not enough")
+def _():
+    points, exchange, basis = random_latents(8, 3), torch.eye(3).double()[[0, 2, 1]], hidden_basis()
+    for n in range(3):
+        f = equivalent(generator_of_order(n, THREE, 24), [basis[:2, :2], basis[2:, 2:]], PAIR_AND_ONE)
+        assert satisfies_asymmetry(f, points, PAIR_AND_ONE, n)
+        check_mixed_in_order(f, basis.inverse() @ exchange, points, n)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #649b1a75
+def exponential(z: Float[Tensor, "latents"]) -> Float[Tensor, "latents"]:
+    "An exponential for each latent."
+    return z.exp()
+
+
+@proof_check(
+    "asymmetry",
+    "Theorem 4.3",
+    "without sufficient independence, a nonlinear map mixes slots and keeps the order",
+)
+def _():
+    matrix, points = torch.tensor([[2.0, 1.0], [1.0, 2.0]]).double(), random_latents(8, 2).exp()
+    true = torch.log(points @ matrix.T)
+    for n in (1, 2):
+        assert satisfies_asymmetry(exponential, true, PLANE, n)
+        assert asymmetric_in_every_basis(exponential, true, PLANE, n)
+        assert not sufficient_independence(exponential, true, PLANE, n)
+        assert interaction_order(lambda z: exponential((matrix @ z).log()), points, PLANE) <= n
+    assert all(mixing(derivatives(lambda z: (matrix @ z).log(), z, 1), PLANE) > 0.1 for z in points)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #519d7cb2
+def spreads(
+    h: Generator,
+    points: Points,  # values of slots should repeat
+    slots: Slots,
+) -> Float[Tensor, "slots slots"]:  # zero at (k, j) if slot k is a function of slot j
+    "Largest deviation of a slot's value from its mean over the points that share the value of another slot."
+    values = torch.vmap(h)(points)
+    shared = [one_hot(points[:, list(slot)].unique(dim=0, return_inverse=True)[1]).to(points) for slot in slots]
+    means = [same @ (same.T @ values / same.sum(0)[:, None]) for same in shared]
+    away = torch.stack([(values - mean).abs().amax(0) for mean in means], dim=1)
+    return torch.stack([away[list(slot)].amax(0) for slot in slots])
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #f57640e0
+def is_locally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
+    "Whether the Jacobian is a block permutation at every point (asymmetry, Definition A.13)."
+    return all(is_block_permutation(jacobian, slots) for jacobian in torch.vmap(torch.func.jacfwd(h))(points))
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #9a05fb0e
+def is_globally_disentangled(h: Generator, points: Points, slots: Slots) -> bool:
+    "Whether each slot of the map is a function of a different slot (asymmetry, Definition 2.1)."
+    depends = spreads(h, points, slots) < 1e-10
+    return bool((depends.sum(0) == 1).all() and (depends.sum(1) == 1).all())
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #3f1c1cc9
+def arm_bent(z: Float[Tensor, "2"]) -> Float[Tensor, "2"]:
+    "The second latent is stretched in the right arm of the U, and nothing happens elsewhere."
+    return z + 0.2 * torch.cat([torch.zeros_like(z[:1]), right_arm(z)])
+
+
+def exchanged_on_the_right(z: Float[Tensor, "2"]) -> Float[Tensor, "2"]:
+    "The two latents are exchanged where the first is positive."
+    return torch.where(z[0] > 0, z.flip(0), z)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #41103a82
+@proof_check("asymmetry", "Lemma A.18", "locally slot-wise is globally so on an L, not on a U and not on two squares")
+def _():
+    z = slot_grid(U_VALUES, PLANE)
+    u, right, upper = u_shape(z), z[:, 0] > 0, z[:, 1] > 0.5
+    sets = {"U": z[u], "L": z[u & ~(right & (z[:, 1] > 0))], "two squares": z[right == upper]}
+    maps = {"bent": lambda z: z.flip(0).exp(), "arm": arm_bent, "exchanged": exchanged_on_the_right}
+    cases = [("U", "arm", False), ("two squares", "exchanged", False), ("L", "arm", True)]
+    for place, name, expected in [*cases, *((place, "bent", True) for place in sets)]:
+        assert is_locally_disentangled(maps[name], sets[place], PLANE)
+        assert is_globally_disentangled(maps[name], sets[place], PLANE) == expected, f"{name} on {place}"
+        image = torch.vmap(maps[name])(sets[place])
+        assert len(image.unique(dim=0)) == len(image), "two points have become one"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #b51346d6
+def l_shape(size: int) -> Mask:
+    "Either slot in the first third of its values."
+    low = torch.arange(size) < size // 3
+    return low[:, None] | low
+
+
+def band(size: int, width: int) -> Mask:
+    "Values whose indices differ by `width` at most; the diagonal line for 0."
+    place = torch.arange(size)
+    return (place[:, None] - place).abs() <= width
+
+
+def two_squares(size: int) -> Mask:
+    "Both slots in the first half of their values, or both in the second."
+    low = torch.arange(size) < size // 2
+    return low[:, None] == low
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #1d265816
+def is_determined(
+    points: Points,  # all combinations
+    inside: Bool[Tensor, "points"],  # the observed ones
+    slots: Slots,
+    n: int,
+) -> bool:
+    "Whether the values at the points inside determine a function of the form (4.2) at all points."
+    columns = form_columns(points, slots, n)
+    return torch.equal(rank(columns[inside]), rank(columns))
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #ee76ba44
+def slot_values(slots: Slots, size: int) -> list[Float[Tensor, "size slot"]]:
+    "Random values for each slot, in the order of their first latent."
+    drawn = [random_latents(size, len(slot), seed=k) for k, slot in enumerate(slots)]
+    return [values[values[:, 0].argsort()] for values in drawn]
+
+
+@proof_check("asymmetry", "Lemma D.3", "a form is determined on all combinations by an L or a band, not by a line")
+def _(size=12):
+    known = {"L": l_shape(size), "band": band(size, 3)}
+    unknown = {"line": band(size, 0), "two squares": two_squares(size)}
+    for slots in (PLANE, HALVES):
+        points = slot_grid(slot_values(slots, size), slots)
+        for n in (1, 2, 3):
+            for name, mask in (known | unknown).items():
+                assert is_determined(points, mask.flatten(), slots, n) == (name in known), f"{name}, n = {n}"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #6efb68e9
+def extrapolate(
+    values: Float[Tensor, "points outputs"],  # only those inside are used
+    points: Points,
+    inside: Bool[Tensor, "points"],
+    slots: Slots,
+    n: int,  # 1 also for a generator of order 0
+) -> Float[Tensor, "points outputs"]:
+    "Values at all points, by the form (4.2) that fits best inside; the smallest solution where there are several."
+    columns = form_columns(points, slots, n)
+    return columns @ torch.linalg.lstsq(columns[inside], values[inside], driver="gelsd").solution
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #f4bf508a
+def slot_wise_map(slots: Slots, n: int) -> Generator:
+    "A random map of each slot: nonlinear for n of 0 and 1, affine for 2."
+    matrix, networks = block_diagonal(random_matrices(slots), slots), slot_networks(slots, [len(s) for s in slots], 7)
+    place = torch.tensor([place for slot in slots for place in slot]).argsort()
+    return lambda z: matrix @ z + (torch.cat(networks(z))[place] if n < 2 else 0.5)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #6ca3fbc2
+def worst_errors(
+    f: Generator,
+    h: Generator,
+    mask: Mask,
+    slots: Slots,
+    n: int,  # of the model
+) -> tuple[float, float]:  # inside, outside
+    "Largest absolute errors of the fit on seen and on unseen combinations."
+    points, inside = slot_grid(slot_values(slots, len(mask)), slots), mask.flatten()
+    values = torch.vmap(lambda z: f(h(z)))(points)
+    errors = (extrapolate(values, points, inside, slots, n) - values).abs().amax(1)
+    return errors[inside].max().item(), errors[~inside].max().item()
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #7fe89b23
+@proof_check("asymmetry", "Theorem 4.4", "a fit on an L or a band holds for all combinations, n = 0, 1, 2")
+def _():
+    for slots in (PLANE, HALVES):
+        for n in range(3):
+            f, h = generator_of_order(n, slots, 8), slot_wise_map(slots, n)
+            for mask in (l_shape(15), band(15, 3)):
+                inside, outside = worst_errors(f, h, mask, slots, max(n, 1))
+                assert max(inside, outside) < 1e-9, f"n = {n}: {inside} inside, {outside} outside"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #76131216
+@proof_check("asymmetry", "Theorem 4.4", "a fit on a line, or on two separate squares, does not extend")
+def _():
+    for slots in (PLANE, HALVES):
+        for n in range(3):
+            f, h = generator_of_order(n, slots, 8), slot_wise_map(slots, n)
+            for mask in (band(15, 0), two_squares(15)):
+                inside, outside = worst_errors(f, h, mask, slots, max(n, 1))
+                assert inside < 1e-9 and outside > 0.1, f"n = {n}: {inside} inside, {outside} outside"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #f0d5c28c
+def bump(z: Float[Tensor, "2"]) -> Float[Tensor, "1"]:
+    "A smooth function that is zero unless both latents are positive."
+    safe = torch.where(z > 0, z, 1.0)
+    return torch.where((z > 0).all(), (-1 / safe).sum().exp(), 0.0)[None]
+
+
+@proof_check("asymmetry", "Theorem 4.4", "a fit does not extend for generators of unrestricted order")
+def _():
+    points = slot_grid([torch.linspace(-1, 2, 15).double()[:, None]] * 2, PLANE)
+    seen, heights = ~(points > 0).all(1), torch.vmap(bump)(points)
+    assert heights[seen].abs().max() == 0 and heights.max() > 0.1
+    assert interactions(bump, points[seen], PLANE, 3).max() == 0 and interaction_order(bump, points, PLANE) == 3
+    f, same = smooth_decoder(2, 5), lambda z: z
+    low, high = (worst_errors(f, same, l_shape(15), PLANE, n) for n in (2, 8))
+    assert low[0] > 0.01 and high[0] < 0.01 and high[1] > 1, f"{low}, {high}"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #7b26d2b9
+def kronecker_terms(
+    z: Float[Tensor, "latents"],
+    slots: Slots,
+) -> Float[Tensor, "products"]:
+    "The Kronecker products of each two slots, one after the other (asymmetry, equation D.3)."
+    return torch.cat([torch.kron(z[list(a)], z[list(b)]) for a, b in combinations(slots, 2)])
+
+
+@proof_check("asymmetry", "equation D.3", "powers across slots of order 2 are Kronecker products of slots")
+def _():
+    for slots in (HALVES, ((0, 3), (1,), (2, 4)), PLANE):
+        size = sum(map(len, slots))
+        f, points = generator_of_order(2, slots, 6), random_latents(40, size, seed=1)
+        indices, constants = cross_constants(f, points[0], slots, 2)
+        powers = monomials(points, indices) @ constants.T
+        products = torch.vmap(lambda z, slots=slots: kronecker_terms(z, slots))(points)
+        assert products.shape[1] == len(indices)
+        left = powers - products @ torch.linalg.lstsq(products, powers).solution
+        assert left.abs().max() < 1e-10 and powers.abs().max() > 0.1
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #5e152ca9
+def slot_sum_difference(f: Generator, h: Generator, slots: Slots, n: int = 2) -> Generator:
+    "The model's sum over slots minus the true one, at corresponding points (g in asymmetry, equation D.2)."
+    origin = torch.zeros(sum(map(len, slots))).double()
+    own, true = peel(lambda z: f(h(z)), origin, slots, n), peel(f, origin, slots, n)
+    return lambda z: own(z) - true(h(z))
+
+
+@proof_check("asymmetry", "Lemma D.1", "two representations have the same functions of slots up to an affine one")
+def _():
+    f, points = generator_of_order(2, HALVES, 6), random_latents(8, 4)
+    matrix = block_diagonal(random_matrices(HALVES), HALVES)
+    for shift in (0.0, 0.5):
+        g = slot_sum_difference(f, lambda z, shift=shift: matrix @ z + shift, HALVES)
+        first, second = (torch.vmap(lambda z, m=m, g=g: derivatives(g, z, m))(points).abs().max() for m in (1, 2))
+        assert second < 1e-10 and (first > 0.01 if shift else first < 1e-10)
+    bent = slot_sum_difference(f, slot_wise_map(HALVES, 1), HALVES)
+    assert max(derivatives(bent, z, 2).abs().max() for z in points) > 0.01
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #4d56ef70
+@proof_check("asymmetry", "Remark D.2", "latents in no product may be mapped nonlinearly, those in one may not")
+def _():
+    points, weights, networks = random_latents(8, 4), random_latents(1, 9)[0], slot_networks(HALVES, (9, 9), seed=0)
+
+    def one_product(z: Float[Tensor, "4"]) -> Float[Tensor, "9"]:
+        return sum(networks(z)) + weights * z[0] * z[2]
+
+    for place, order in ((1, 2), (0, 3)):
+        bend = torch.zeros(4).double().index_fill(0, torch.tensor([place]), 1.0)
+        bent = interaction_order(lambda z, bend=bend: one_product(z + bend * z[:2].sum().sin()), points, HALVES)
+        assert bent == order, f"order {bent} after a nonlinear map of latent {place}"
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #9bad3e62
+def outputs_of(
+    jacobian: Float[Tensor, "outputs latents"],
+    slot: Sequence[int],
+    tolerance: float = 1e-10,
+) -> list[int]:
+    "The outputs that depend on a slot (asymmetry, equation E.1)."
+    return (jacobian[:, list(slot)].abs().amax(1) > tolerance).nonzero()[:, 0].tolist()
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #0b0644f7
+def is_compositional(jacobian: Float[Tensor, "outputs latents"], slots: Slots) -> bool:
+    "Whether no output depends on two slots (asymmetry, Definition E.1)."
+    outputs = [place for slot in slots for place in outputs_of(jacobian, slot)]
+    return len(outputs) == len(set(outputs))
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #52bcedf7
+def rank_gain(
+    jacobian: Float[Tensor, "outputs slot"],
+    parts: tuple[list[int], list[int]],
+) -> int:
+    "By how much the ranks of two parts of the outputs exceed the rank of both together (E.3)."
+    first, second = (int(rank(jacobian[part])) for part in parts)
+    return first + second - int(rank(jacobian[parts[0] + parts[1]]))
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #d9bac943
+def reducing_cuts(
+    jacobian: Float[Tensor, "outputs latents"],
+    slot: Sequence[int],
+) -> list[tuple[list[int], list[int]]]:
+    "The partitions of a slot's outputs into two parts that share nothing; none for an irreducible slot (E.3)."
+    own = jacobian[:, list(slot)]
+    return [parts for parts in splits(outputs_of(jacobian, slot)) if rank_gain(own, parts) == 0]
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #eb6fd1a8
+def splitting_basis(
+    jacobian: Float[Tensor, "outputs slot"],
+    parts: tuple[list[int], list[int]],  # of the outputs, sharing nothing
+) -> Float[Tensor, "slot slot"]:
+    "A basis of a slot's latents in which each influences one part only (asymmetry, equations E.5 and E.6)."
+    return torch.cat([null_space(jacobian[part]) for part in reversed(parts)], dim=1)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #01cf5367
+UNEQUAL = ((0, 1), (2, 3, 4))
+
+
+def random_jacobian(seed: int, hidden: int | None) -> Float[Tensor, "outputs latents"]:
+    "Four and five outputs for two and three latents; slot `hidden` is reducible in another basis."
+    blocks = [random_latents(2 + len(slot), len(slot), 10 * seed + k) for k, slot in enumerate(UNEQUAL)]
+    if hidden is not None:
+        blocks[hidden][:2, 1:] = 0
+        blocks[hidden][2:, :1] = 0
+    return torch.block_diag(*blocks) @ block_diagonal(random_matrices(UNEQUAL, seed), UNEQUAL)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #a9b7d86f
+def asymmetric_in_bases(f: Generator, points: Points, slots: Slots, n: int, count: int = 10) -> bool:
+    "Whether Assumption 3.5 holds in each of several random bases of the slots."
+    bases = [random_matrices(slots, seed) for seed in range(count)]
+    return all(satisfies_asymmetry(equivalent(f, basis, slots), points, slots, n) for basis in bases)
+
+
+def is_irreducible(jacobian: Float[Tensor, "outputs latents"], slots: Slots) -> bool:
+    "Whether no slot has outputs that share nothing (asymmetry, Definition E.2)."
+    return not any(reducing_cuts(jacobian, slot) for slot in slots)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #00631a23
+@proof_check("asymmetry", "Theorem E.3", "compositional and irreducible: no interaction, and asymmetry in every basis")
+def _():
+    z = random_latents(1, 5)
+    for seed in range(30):
+        hidden = (None, 0, 1)[seed % 3]
+        jacobian = random_jacobian(seed, hidden)
+        assert is_compositional(jacobian, UNEQUAL) and is_irreducible(jacobian, UNEQUAL) == (hidden is None)
+        if hidden is None:
+            assert asymmetric_in_bases(lambda z, j=jacobian: j @ z, z, UNEQUAL, 0)
+            continue
+        bases, own = [torch.eye(2).double(), torch.eye(3).double()], jacobian[:, list(UNEQUAL[hidden])]
+        bases[hidden] = splitting_basis(own, reducing_cuts(jacobian, UNEQUAL[hidden])[0])
+        falls_apart = equivalent(lambda z, j=jacobian: j @ z, bases, UNEQUAL)
+        assert interaction_order(falls_apart, z, UNEQUAL) == 0
+        assert not satisfies_asymmetry(falls_apart, z, UNEQUAL, 0)
+
+
+@proof_check("asymmetry", "Theorem E.3", "compositional is no interaction, also for generators that are not linear")
+def _():
+    points = random_latents(4, 5)
+    for order in (0, 1):
+        f = generator_of_order(order, UNEQUAL, 10)
+        jacobians = [derivatives(f, z, 1) for z in points]
+        compositional = all(is_compositional(jacobian, UNEQUAL) for jacobian in jacobians)
+        assert compositional == (interaction_order(f, points, UNEQUAL) == 0) == (order == 0)
+        if compositional:
+            assert all(is_irreducible(jacobian, UNEQUAL) for jacobian in jacobians)
+            assert asymmetric_in_bases(f, points, UNEQUAL, 0)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #4f690cf8
+def nonlinearity_matrix(
+    f: Generator,  # of first order at most
+    z: Float[Tensor, "latents"],
+    slots: Slots,
+) -> Float[Tensor, "outputs columns"]:
+    "First derivatives, and second ones inside each slot, as columns (asymmetry, equation E.9)."
+    second = derivatives(f, z, 2)[None]
+    return torch.cat([derivatives(f, z, 1), *(derivative_columns(second, slot, 2)[0] for slot in slots)], dim=1)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #e338722e
+def is_sufficiently_nonlinear(f: Generator, points: Points, slots: Slots) -> bool:
+    "Whether the matrix (E.9) has full column rank at every point (asymmetry, Definition E.5)."
+    matrices = torch.stack([nonlinearity_matrix(f, z, slots) for z in points])
+    return bool((rank(matrices) == matrices.shape[-1]).all())
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #0350ff64
+@proof_check("asymmetry", "Theorem E.6", "sufficient nonlinearity implies independence and asymmetry in every basis")
+def _():
+    points = random_latents(2, 4)
+    for n_outputs in range(8, 13):
+        for seed in range(5):
+            f = generator_of_order(1, HALVES, n_outputs, seed)
+            nonlinear = is_sufficiently_nonlinear(f, points, HALVES)
+            assert nonlinear == (n_outputs >= 10) == sufficient_independence(f, points, HALVES, 1)
+            assert not nonlinear or asymmetric_in_every_basis(f, points, HALVES, 1)
+        if nonlinear:
+            assert interaction_order(f, points, HALVES) == 1 and asymmetric_in_bases(f, points, HALVES, 1)
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #7fc14d0b
+def complex_squares(z: Float[Tensor, "latents"]) -> Float[Tensor, "outputs"]:
+    "Pairs of latents as complex numbers, and their squares; twice as many outputs as latents."
+    real, imaginary = z.view(-1, 2).T
+    return torch.cat([z, torch.stack([real**2 - imaginary**2, 2 * real * imaginary], dim=1).flatten()])
+
+# %% ../../nbs/asymmetry/04_composition.ipynb #77e36923
+@proof_check("asymmetry", "Theorem E.6", "the converse fails: complex squares are not sufficiently nonlinear")
+def _():
+    points = random_latents(8, 4)
+    assert all(int(rank(nonlinearity_matrix(complex_squares, z, HALVES))) == 8 for z in points)
+    assert not is_sufficiently_nonlinear(complex_squares, points, HALVES)
+    assert sufficient_independence(complex_squares, points, HALVES, 1)
+    for seed in range(30):
+        bases = random_matrices(HALVES, seed)
+        changed = equivalent(complex_squares, bases, HALVES)
+        assert satisfies_asymmetry(changed, points[:2], HALVES, 1)
+        mixed = derivatives(changed, points[0], 2)[:, (0, 2), (1, 3)].norm(dim=0)
+        sizes = torch.stack([2 * basis.norm(dim=0).prod() for basis in bases])
+        torch.testing.assert_close(mixed, sizes, rtol=1e-10, atol=0)
+    found = search(complex_squares, points[0], HALVES, 1, steps=300)
+    low = found.loss[-1] < 1e-6
+    assert low.sum() >= 5 and found.mixing[-1][low].max() < 1e-3
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #57c7ef33
+def cross_attention(
+    slots: Float[Tensor, "slots dim"],  # z
+    queries: Float[Tensor, "pixels inner"],  # q
+    key: Float[Tensor, "inner dim"],  # W^K
+    value: Float[Tensor, "values dim"],  # W^V
+) -> tuple[Float[Tensor, "pixels values"], Float[Tensor, "pixels slots"]]:  # x-bar of each pixel, and A
+    "One head of cross-attention from pixels to slots (asymmetry, equations 5.1 and 5.2)."
+    weights = attention_weights(queries, slots @ key.T, scale=1.0)
+    return weights @ (slots @ value.T), weights
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e9465847
+def random_layer(seed: int = 0, sharpness: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    "Slots, queries times `sharpness`, and the two matrices, as `cross_attention` takes them."
+    generator, sizes = make_generator(seed), ((4, 5), (30, 7), (7, 5), (3, 5))
+    slots, queries, key, value = (torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes)
+    return slots, sharpness * queries, key, value
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #bec3a081
+@proof_check(
+    "asymmetry",
+    "equation 5.2",
+    "rows of A sum to one, permuting slots permutes columns, full weight copies a value",
+)
+def _():
+    slots, *layer = random_layer()
+    (outputs, weights), order = cross_attention(slots, *layer), torch.tensor([2, 0, 3, 1])
+    assert (weights > 0).all() and (weights.sum(1) - 1).abs().max() < 1e-12
+    permuted, their_weights = cross_attention(slots[order], *layer)
+    torch.testing.assert_close(permuted, outputs, rtol=0, atol=1e-12)
+    torch.testing.assert_close(their_weights, weights[:, order], rtol=0, atol=1e-12)
+    slots, *layer, value = random_layer(sharpness=1e6)
+    outputs, weights = cross_attention(slots, *layer, value)
+    assert (weights.amax(1) == 1).all(), "the layer is not sharp enough to tell"
+    torch.testing.assert_close(outputs, (slots @ value.T)[weights.argmax(1)], rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #14a9d44b
+def softmax_derivative(
+    weights: Float[Tensor, "*b slots"],
+) -> Float[Tensor, "*b slots slots"]:  # of weight k (row) by logit i (column)
+    "Derivative of a softmax, from its values (asymmetry, equation F.6)."
+    return weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #59ba4105
+@proof_check("asymmetry", "equation F.6", "the derivative of attention weights by the logits, from the weights alone")
+def _():
+    slots, queries, key, _ = random_layer()
+    logits = queries @ key @ slots.T
+    automatic = jacobian(lambda s: s.softmax(1).sum(0), logits).movedim(1, 0)  # pixels do not mix, so sum over them
+    torch.testing.assert_close(softmax_derivative(logits.softmax(1)), automatic, rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e4f3a13a
+def response(
+    slots: Float[Tensor, "slots dim"],
+    queries: Float[Tensor, "pixels inner"],
+    key: Float[Tensor, "inner dim"],
+    value: Float[Tensor, "values dim"],
+) -> Float[Tensor, "pixels slots values dim"]:
+    "The bracket of equation F.8: the factor of a slot's attention weight in its derivative."
+    outputs, _ = cross_attention(slots, queries, key, value)
+    apart = slots @ value.T - outputs[:, None]  # (pixels, slots, values)
+    return apart[..., None] * (queries @ key)[:, None, None] + value
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #6494adfc
+def slot_derivative(
+    slots: Float[Tensor, "slots dim"],
+    queries: Float[Tensor, "pixels inner"],
+    key: Float[Tensor, "inner dim"],
+    value: Float[Tensor, "values dim"],
+) -> Float[Tensor, "pixels slots values dim"]:
+    "The derivative of each pixel's x-bar by each slot, in closed form (asymmetry, equation F.8)."
+    _, weights = cross_attention(slots, queries, key, value)
+    return weights[..., None, None] * response(slots, queries, key, value)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #3c7b251d
+def automatic_derivative(slots: Tensor, *layer: Tensor) -> Float[Tensor, "pixels slots values dim"]:
+    "The same by autograd."
+    return jacobian(lambda s: cross_attention(s, *layer)[0], slots).transpose(1, 2)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #b4d135f5
+@proof_check("asymmetry", "equation F.8", "the closed form of a layer's slot Jacobian is autograd's")
+def _():
+    for sharpness in (0.1, 1.0, 10.0):
+        closed = slot_derivative(*random_layer(1, sharpness))
+        torch.testing.assert_close(closed, automatic_derivative(*random_layer(1, sharpness)), rtol=0, atol=1e-10)
+        assert closed.abs().max() > 0.1, "a derivative of nothing proves nothing"
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #3abda511
+@proof_check("asymmetry", "equation F.8, limit", "a slot's Jacobian vanishes with its attention weight, others' do not")
+def _():
+    slots, queries, key, value = random_layer(2)
+    away, sizes = queries[0] @ key, []
+    for fallen in (0, 5, 10, 20, 50):
+        moved = torch.cat([slots[:1] - fallen * away / away.square().sum(), slots[1:]])
+        outputs, weights = cross_attention(moved, queries, key, value)
+        bound = (moved[0] @ value.T - outputs[0]).norm() * away.norm() + value.norm()
+        sizes.append(automatic_derivative(moved, queries, key, value)[0].norm(dim=(1, 2)))
+        assert sizes[-1][0] <= weights[0, 0] * bound, f"above the bound where the logit has fallen by {fallen}"
+    assert weights[0, 0] < 1e-12 and sizes[-1][0] < 1e-10 * sizes[0][0], "the weight or the derivative is left"
+    assert sizes[-1][1:].max() > 1e-2, "no other slot affects it either"
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #ea1e8cb2
+def weights_and_norms(
+    slots: Float[Tensor, "1 slots dim"], pixels: Float[Tensor, "1 pixels size"], module: Transformer
+) -> tuple[Float[Tensor, "layers heads pixels slots"], Float[Tensor, "pixels slots"]]:
+    "The weights of each slot at each pixel, and the norms of each pixel's derivatives by each slot."
+    by_slots = jacobian(lambda z: module(pixels, z)[0], slots)[:, :, 0]
+    return torch.cat(module.weighed(pixels, slots)[1]), by_slots.norm(dim=(1, 3))
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #00c91fb2
+@proof_check(
+    "asymmetry",
+    "appendix F.1, heads and layers",
+    "a slot affects a pixel only through tokens that attend to it",
+)
+def _():
+    with seeded(3):
+        module = Transformer(8, 6, layers=2, heads=2, inner=8, hidden=16, scale=40.0).double()
+        slots, pixels = torch.randn(1, 3, 6).double(), torch.randn(1, 60, 8).double()
+    weights, norms = weights_and_norms(slots, pixels, module)
+    largest, least = weights.amax((0, 1)), weights.amax(0).amin(0)
+    unattended, attended = largest < 1e-9, largest > 0.3
+    assert unattended.sum() > 5 and norms[unattended].max() < 1e-6, "an unattended slot moves a pixel"
+    assert attended.sum() > 5 and norms[attended].min() > 1e-3, "an attended slot does not move its pixel"
+    for weak in (least, weights[-1].amax(0)):
+        assert (attended & (weak < 1e-9)).any(), "heads and layers agree"
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #04473190
+@proof_check("asymmetry", "equation F.9", "the closed form is the sum of products over pairs of slots")
+def _():
+    for n_slots in range(1, 9):
+        weights = torch.randn(100, n_slots, generator=make_generator(n_slots), dtype=torch.float64)
+        pairs = sum((weights[:, j] * weights[:, k] for j, k in combinations(range(n_slots), 2)), torch.zeros(100))
+        torch.testing.assert_close(pair_products(weights), pairs.double(), rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #644ec443
+@proof_check("asymmetry", "equation F.9", "zero exactly where a row has at most one entry that is not zero")
+def _():
+    entries = 0.1 + torch.rand(5, generator=make_generator(0))
+    for pattern in product((0, 1), repeat=5):
+        value = pair_products(entries * torch.tensor(pattern)).item()
+        assert (value == 0) == (sum(pattern) <= 1), f"{value} for non-zero entries at {pattern}"
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #e0de8ab3
+@proof_check("asymmetry", "equation F.9", "of rows that sum to one the even row has most, (1 - 1/K) / 2")
+def _():
+    for n_slots in range(1, 9):
+        weights = (3 * torch.randn(100, n_slots, generator=make_generator(n_slots), dtype=torch.float64)).softmax(1)
+        below = (1 - 1 / n_slots) / 2 - pair_products(weights)
+        torch.testing.assert_close(below, (weights - 1 / n_slots).square().sum(1) / 2, rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #9ebcb638
+@proof_check("asymmetry", "appendix F.2, heads and layers", "one-hot heads have no loss exactly where they all agree")
+def _():
+    for chosen in product(range(3), repeat=4):
+        weights = torch.eye(3)[list(chosen)].view(2, 1, 2, 1, 3)  # (layers, batch, heads, pixels, slots)
+        for protocol in ("paper", "code"):
+            loss = interaction_loss(list(weights), protocol).item()
+            assert (loss == 0) == (len(set(chosen)) == 1), f"{loss} where heads choose {chosen}"
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #bdc8ebc1
+@proof_check(
+    "asymmetry",
+    "appendix F.2, heads and layers",
+    "summing attention over L layers multiplies it by L squared",
+)
+def _():
+    logits = torch.randn(2, 3, 4, 6, 5, generator=make_generator(0), dtype=torch.float64)
+    weights = logits.softmax(-1)  # 2 layers, 3 images, 4 heads, 6 pixels, 5 slots
+    paper, code = (interaction_loss(list(weights), protocol) for protocol in ("paper", "code"))
+    torch.testing.assert_close(paper, 4 * code)
+    of_pixel = weights.sum((0, 2)).flatten(0, 1)
+    pairs = sum((row[j] * row[k] for row in of_pixel for j, k in combinations(range(5), 2)), torch.zeros(()))
+    torch.testing.assert_close(paper, pairs.double() / len(of_pixel))
+
+# %% ../../nbs/asymmetry/05_cross_attention.ipynb #31835436
+@proof_check("asymmetry", "appendix F.2, compositional contrast", "a layer's is its loss, pairs times responses")
+def _():
+    for sharpness in (0.1, 1.0, 10.0):
+        layer = random_layer(4, sharpness)
+        weights, brackets = cross_attention(*layer)[1], response(*layer).norm(dim=(2, 3))
+        norms = automatic_derivative(*layer).norm(dim=(2, 3))
+        contrast = sum(norms[:, j] * norms[:, k] for j, k in combinations(range(4), 2))
+        torch.testing.assert_close(pair_products(weights * brackets), contrast, rtol=1e-10, atol=1e-10)
+        loss, slack = pair_products(weights), contrast * 1e-9 + 1e-12
+        assert loss.max() > 0.05, "a loss of nothing proves nothing"
+        assert (brackets.amin(1) ** 2 * loss <= contrast + slack).all(), "below the least response's share"
+        assert (brackets.amax(1) ** 2 * loss >= contrast - slack).all(), "above the largest response's share"
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #ea2a14db
+@proof_check("asymmetry", "section 5, encoder", "invariant to the order of features, equivariant to that of queries")
+def _():
+    with seeded(0):
+        module = TransformerSlots(4, 8, 6).double()
+        features, order = torch.randn(2, 12, 6).double(), torch.tensor([2, 0, 3, 1])
+    slots = module(features).slots
+    torch.testing.assert_close(module(features.flip(1)).slots, slots, rtol=0, atol=1e-12)
+    assert (module(-features).slots - slots).abs().max() > 1e-3, "features do not matter"
+    module.start.queries.data = module.start.queries.data[order]
+    torch.testing.assert_close(module(features).slots, slots[:, order], rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #371d3b48
+class AsTheyCome(nn.Module):
+    "Slots are the features."
+
+    def forward(self, features: Float[Tensor, "b slots dim"], generator: torch.Generator | None = None) -> SlotsOutput:
+        return SlotsOutput(features, None, {})
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #e698d43c
+@proof_check(
+    "asymmetry",
+    "section 5, KL term",
+    "slots are sampled from the posterior; the term is its divergence from the prior",
+)
+def _():
+    n, encoded = 100_000, torch.randn(1, 2, 6, generator=make_generator(0), dtype=torch.float64)
+    for protocol, deviation in {"paper": (encoded[..., 3:] / 2).exp(), "code": encoded[..., 3:].exp() / 2}.items():
+        module, mean = SlotPosterior(AsTheyCome(), protocol), encoded[..., :3]
+        slots, _, penalties = module(encoded.expand(n, -1, -1), make_generator(1))
+        q = torch.distributions.Normal(mean, deviation)
+        prior = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
+        torch.testing.assert_close(penalties["kl"], torch.distributions.kl_divergence(q, prior).sum())
+        assert ((slots.mean(0) - mean).abs() < 5 * deviation / n**0.5).all(), "draws have other means"
+        assert ((slots.std(0) / deviation - 1).abs() < 5 / (2 * n) ** 0.5).all(), "draws are spread otherwise"
+        assert module(encoded).slots.equal(mean), "without a stream the slots are not the means"
+        at_prior = torch.cat([mean * 0, mean * 0 + {"paper": 0.0, "code": torch.tensor(2.0).log()}[protocol]], dim=2)
+        assert module(at_prior).penalties["kl"].abs() < 1e-12, "the prior is not free"
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #9ac19390
+@proof_check(
+    "asymmetry",
+    "section 5, decoder",
+    "permuting slots permutes the weights and leaves image and loss unchanged",
+)
+def _():
+    with seeded(0):
+        decoder, slots = TransformerDecoder(6, image_size=8, width=0.1).double(), torch.randn(2, 4, 6).double()
+    order = torch.tensor([2, 0, 3, 1])
+    before, after = decoder(slots), decoder(slots[:, order])
+    torch.testing.assert_close(after.image, before.image, rtol=0, atol=1e-12)
+    for ours, theirs in zip(before.attention, after.attention, strict=True):
+        assert ours.shape == (2, 12, 64, 4) and (ours.sum(3) - 1).abs().max() < 1e-12, "rows do not sum to one"
+        torch.testing.assert_close(theirs, ours[..., order], rtol=0, atol=1e-12)
+    torch.testing.assert_close(interaction_loss(after.attention), interaction_loss(before.attention))
+    assert (decoder(-slots).image - before.image).abs().max() > 1e-4, "the decoder ignores its slots"
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6711bc7b
+def flat_gradient(of: Float[Tensor, ""], model: nn.Module) -> Float[Tensor, " n"]:
+    "The gradient by all parameters, in one row."
+    parts = torch.autograd.grad(of, list(model.parameters()), retain_graph=True, materialize_grads=True)
+    return torch.cat([part.flatten() for part in parts])
+
+# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8dbd9bdf
+@proof_check("asymmetry", "equation 5.3", "loss and gradient are weighted sums, and the interaction's weight grows")
+def _():
+    images = torch.randint(256, (2, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
+    weights = {"reconstruction": 5.0, "kl": 0.05, "interaction": 0.1}
+    for protocol in ("paper", "code"):
+        with seeded(0):
+            model = transformer_vae(n_slots=3, image_size=16, slot_dim=4, width=0.1, protocol=protocol, **weights)
+        drawn = model.decoder(model.slots(model.encoder(to_network(images)), make_generator(1)).slots)
+        for done, warmth in ((0.0, 0.0), (0.03, 0.5), (0.06, 1.0), (1.0, 1.0)):
+            model.anneal(done)
+            loss, terms = model.loss(images, make_generator(1))
+            torch.testing.assert_close(terms["interaction"], interaction_loss(drawn.attention, protocol))
+            errors = drawn.image - images.movedim(3, 1) / 255
+            torch.testing.assert_close(terms["reconstruction"], errors.square().sum() / len(images))
+            warmed = weights | {"interaction": warmth * weights["interaction"]}
+            torch.testing.assert_close(loss, sum(warmed[name] * term for name, term in terms.items()))
+            expected = sum(warmed[name] * flat_gradient(term, model) for name, term in terms.items())
+            assert (flat_gradient(loss, model) - expected).norm() < 1e-5 * expected.norm()
+        loss.backward()
+        assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters()), "a parameter does not learn"
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6a5efc57
+@proof_check(
+    "asymmetry",
+    "section 6, spatial broadcast",
+    "a slot acts through its mask, its image and the other slots' masks",
+)
+def _():
+    import sympy
+
+    t = sympy.Symbol("t", real=True)
+    fixed = sympy.symbols("x2 x3 alpha2 alpha3", real=True)
+    parts = [sympy.Function("x1")(t), *fixed[:2]]
+    alpha = [sympy.Function("alpha1")(t), *fixed[2:]]
+    masks = [sympy.exp(a) / sum(sympy.exp(b) for b in alpha) for a in alpha]
+    image = sum(m * x for m, x in zip(masks, parts, strict=True))
+    slope = sheet_slope(masks[0], parts[0], image, parts[0].diff(t), alpha[0].diff(t))
+    assert sympy.simplify(image.diff(t) - slope) == 0
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6166dc94
+def whole_jacobian(
+    decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
+) -> Float[Tensor, "batch channels height width slots dims"]:
+    "Every derivative of each image by its own slots: channels x pixels x slots x dims numbers an image."
+    return torch.stack([jacfwd(lambda s: image_of(decoder, s[None])[0])(each) for each in slots])
+
+
+@proof_check("asymmetry", "section 6, slot Jacobian", "each way to compute it gives the L1 norm of the full Jacobian")
+def _():
+    for kind in (SpatialBroadcastDecoder, TransformerDecoder, ConvolutionalDecoder):
+        with seeded(0):
+            decoder, slots = kind(5, image_size=16, width=0.1).double(), torch.randn(2, 3, 5).double()
+        expected = whole_jacobian(decoder, slots).abs().sum((1, 5)).movedim(3, 1)
+        assert (expected.amax((2, 3)) > 1e-3).all(), "a slot does not matter"
+        for chunk in (1, 4, 16):
+            for found in (slot_jacobian(decoder, slots, chunk=chunk), forward_jacobian(decoder, slots, chunk)):
+                torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e3a3000b
+@proof_check(
+    "asymmetry",
+    "section 6, J-ARI",
+    "the adjusted Rand index of strongest slots and objects, where the Jacobian is not zero",
+)
+def _():
+    from sklearn.metrics import adjusted_rand_score
+
+    generator = make_generator(0)
+    masks = torch.randint(4, (40, 6, 6), generator=generator)
+    norms = torch.rand(40, 3, 6, 6, generator=generator).double()
+    norms *= torch.rand(40, 3, 6, 6, generator=generator) > 0.25
+    norms[:, :, 0, :2] = 0
+    by_pixel = []
+    for of_image, of_slots in zip(masks.flatten(1).tolist(), norms.flatten(2).mT.tolist(), strict=True):
+        counted = [(label, slots.index(max(slots))) for label, slots in zip(of_image, of_slots, strict=True)
+                   if label != 0 and max(slots) > 0]  # fmt: skip
+        by_pixel.append(adjusted_rand_score(*zip(*counted, strict=True)))
+    assert abs(j_ari(norms, masks) - sum(by_pixel) / 40) < 1e-12 and max(by_pixel) > 0.1
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #9340dbe6
+def pixel_by_pixel(f: Generator, height: int, width: int) -> Decoder:
+    "A generator as a decoder: its outputs are all channels of the first pixel, then of the next."
+    return lambda slots: vmap(f)(slots.flatten(1)).unflatten(1, (height, width, -1)).movedim(3, 1)
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #4e188634
+def random_slots(n: int) -> Float[Tensor, "n 3 2"]:
+    "Three slots of two latents for each of n images."
+    return torch.randn(n, 3, 2, generator=make_generator(0), dtype=torch.float64)
+
+
+@proof_check("asymmetry", "section 6, JIS", "JIS and J-ARI are 1 without interaction across slots, and less with some")
+def _():
+    slots, masks = random_slots(50), torch.arange(3).repeat_interleave(12).view(1, 6, 6).expand(50, -1, -1)
+    for order in range(3):
+        jacobian = slot_jacobian(pixel_by_pixel(generator_of_order(order, SLOTS, 108), 6, 6), slots)
+        score, alike = jis(jacobian), j_ari(jacobian, masks, background=-1)
+        if order == 0:
+            assert abs(score - 1) < 1e-6 and abs(alike - 1) < 1e-6
+        else:
+            assert score < 0.5 and alike < 0.2, f"order {order}: JIS is {score:.2f}, J-ARI {alike:.2f}"
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #8312550e
+def colour_by_colour(f: Generator, height: int, width: int) -> Decoder:
+    "A generator as a decoder: its outputs are the first channel of all pixels, then the next."
+    return lambda slots: vmap(f)(slots.flatten(1)).unflatten(1, (-1, height, width))
+
+
+@proof_check("asymmetry", "Definition 3.2 and JIS", "a JIS of 1 excludes interaction, while none leaves JIS open")
+def _():
+    f, slots = generator_of_order(0, SLOTS, 108), random_slots(20)
+    for decoder, separate in ((pixel_by_pixel(f, 6, 6), True), (colour_by_colour(f, 6, 6), False)):
+        of_channels = whole_jacobian(decoder, slots).abs().sum(5)
+        assert ((of_channels > 0).sum(4) == 1).all(), "an output depends on two slots"
+        assert (jis(slot_jacobian(decoder, slots)) == 1) == separate
+        assert separate or jis(slot_jacobian(decoder, slots)) < 0.5
+    interacting = pixel_by_pixel(generator_of_order(1, SLOTS, 108), 6, 6)
+    assert ((whole_jacobian(interacting, slots).abs().sum((1, 5)) > 0).sum(3) == 3).all()
+    assert jis(slot_jacobian(interacting, slots)) < 1
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #e28703f9
+def linear_decoder(weights: Float[Tensor, "slots dims height width"]) -> Decoder:
+    "A decoder of one channel: in each pixel a weighted sum of the slots' latents."
+    return lambda slots: torch.einsum("kdhw,bkd->bhw", weights, slots)[:, None]
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d409099d
+@proof_check("asymmetry", "section 6, JIS's scale", "1/K for equal slots; a pixel shared by two slots counts half")
+def _():
+    slots, alike, generator = random_slots(4), torch.full((3, 2, 4, 5), -0.3).double(), make_generator(0)
+    assert abs(jis(slot_jacobian(linear_decoder(alike), slots))) < 1e-12
+    for shared in range(21):
+        steep = torch.eye(3, dtype=torch.float64)[torch.arange(20) % 3].T.clone()
+        steep[:, :shared] += steep[:, :shared].roll(1, 0)
+        jacobian = slot_jacobian(linear_decoder(steep.view(3, 1, 4, 5).expand(-1, 2, -1, -1)), slots)
+        assert abs(jis(jacobian, rescale=False) - (1 - shared / 20 / 2)) < 1e-12
+        assert abs(jis(jacobian) - (1 - shared / 20 / 2 * 3 / 2)) < 1e-12
+    for _ in range(20):
+        weights = torch.randn(3, 2, 4, 5, generator=generator, dtype=torch.float64)
+        score, norms = jis(slot_jacobian(linear_decoder(weights), slots), rescale=False), weights.abs().sum(1)
+        assert abs(score - (norms.amax(0) / norms.sum(0)).mean()) < 1e-12 and 1 / 3 <= score <= 1
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #41687ac8
+@proof_check("asymmetry", "section 6.1, spatial broadcast", "of parts equally steep JIS is the largest mask's mean")
+def _():
+    slots, generator = random_slots(3), make_generator(1)
+    steepness, alpha = (
+        torch.randn(4, 5, generator=generator).double(),
+        torch.randn(3, 4, 5, generator=generator).double(),
+    )
+    scores = []
+    for logits in torch.tensor([0.0, 1.0, 10.0, 1000.0])[:, None, None, None] * alpha:
+
+        def decoder(slots: Tensor, logits: Tensor = logits) -> Any:
+            return composed(slots.sum(2)[..., None, None, None] * steepness, logits.expand(len(slots), -1, -1, -1))
+
+        scores.append(jis(slot_jacobian(decoder, slots), rescale=False))
+        assert abs(scores[-1] - logits.softmax(0).amax(0).mean()) < 1e-12
+    assert abs(scores[0] - 1 / 3) < 1e-12 and scores == sorted(scores) and scores[-1] > 0.99
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #8e54399c
+@proof_check(
+    "asymmetry",
+    "section 6, invariance",
+    "invariant to the order of slots and to the scale of a pixel's derivatives",
+)
+def _():
+    slots, masks = random_slots(6), torch.randint(1, 4, (6, 6, 6), generator=make_generator(1))
+    decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
+    brightness = torch.rand(6, 6, generator=make_generator(2), dtype=torch.float64) + 0.1
+    before, order = slot_jacobian(decoder, slots), torch.tensor([2, 0, 1])
+    others = {
+        "order": slot_jacobian(lambda s: decoder(s[:, order]), slots[:, order.argsort()]),
+        "contrast": slot_jacobian(lambda s: 0.01 * decoder(s) + 0.5, slots),
+        "pixels": slot_jacobian(lambda s: brightness * decoder(s), slots),
+    }
+    for name, after in others.items():
+        assert not torch.equal(after, before), f"{name}: nothing was changed"
+        assert abs(jis(after) - jis(before)) < 1e-9 and j_ari(after, masks) == j_ari(before, masks), name
+
+# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #afb42e78
+@proof_check("asymmetry", "section 6, units of slots", "scaling a slot's latents by c divides its norms by c")
+def _():
+    slots, stretch = random_slots(6), torch.tensor([1.0, 7.0, 0.2], dtype=torch.float64)[:, None]
+    decoder = pixel_by_pixel(generator_of_order(2, SLOTS, 108), 6, 6)
+    after = slot_jacobian(lambda s: decoder(s / stretch), slots * stretch)
+    torch.testing.assert_close(after, slot_jacobian(decoder, slots) / stretch[:, :, None], rtol=1e-9, atol=0)
+    alike = linear_decoder(torch.ones(2, 2, 4, 4, dtype=torch.float64))
+    for s in (1.0, 3.0, 1000.0):
+        stretch = torch.tensor([[1 / s], [1.0]], dtype=torch.float64)
+        jacobian = slot_jacobian(lambda z, stretch=stretch: alike(z / stretch), slots[:, :2] * stretch)
+        assert abs(jis(jacobian, rescale=False) - s / (1 + s)) < 1e-12
+
+
+@proof_check(
+    "asymmetry",
+    "section 6, turned slots",
+    "rotating a slot changes its norms by at most a factor of the root of d",
+)
+def _():
+    d, generator = 8, make_generator(0)
+    slots, rows = (torch.randn(2, 3, d, generator=generator, dtype=torch.float64) for _ in range(2))
+    turns = torch.linalg.qr(torch.randn(20, d, d, generator=generator, dtype=torch.float64)).Q
+    signs = torch.tensor([[(-1.0) ** (i & j).bit_count() for i in range(d)] for j in range(d)], dtype=torch.float64)
+    unit = torch.eye(d, dtype=torch.float64)[:3].expand(2, -1, -1)
+    for weights, several in ((rows, turns), (unit, [signs / d**0.5])):
+        decoder = linear_decoder(weights.permute(1, 2, 0)[..., None])
+        for turn in several:
+            turned = slot_jacobian(lambda s, t=turn, decoder=decoder: decoder(s @ t.T), slots @ turn)
+            factor = turned / slot_jacobian(decoder, slots)
+            assert d**-0.5 - 1e-9 <= factor.min() and factor.max() <= d**0.5 + 1e-9
+    assert (factor - d**0.5).abs().max() < 1e-9, "the bound is not reached"

@@ -244,7 +244,9 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        return self.latent.code(self.encoder(self.prepared(images)))
+        inputs = self.prepared(images)
+        check_bytes("images", images)
+        return self.latent.code(self.encoder(inputs))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None

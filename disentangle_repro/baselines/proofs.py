@@ -35,4 +35,771 @@ from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 
 # %% auto #0
-__all__ = []
+__all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'trained_parts', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
+
+# %% ../../nbs/baselines/02_variational.ipynb #62b6dd0c
+@proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through samples are those of the expectation")
+def _():
+    mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    scale = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64, requires_grad=True)
+    n = 250_000
+    z = draw(mean.expand(n, 4), scale.expand(n, 4), make_generator(0))
+    drawn = torch.autograd.grad(z.sin().mean(0).sum(), (mean, scale), allow_unused=True)
+    exact = torch.autograd.grad(((-(scale**2) / 2).exp() * mean.sin()).sum(), (mean, scale))
+    for ours, theirs in zip(drawn, exact, strict=True):
+        assert ours is not None, "no gradient came through"
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=5 / math.sqrt(n))
+
+# %% ../../nbs/baselines/02_variational.ipynb #e3b6ca75
+@proof_check("qlae", "VAE, Kingma and Welling appendix B", "the KL divergence from the prior in closed form")
+def _():
+    mean = torch.tensor([-1.0, 0.0, 0.5, 2.0], dtype=torch.float64)
+    scale = torch.tensor([0.3, 1.0, 2.0, 0.05], dtype=torch.float64)
+    kl, n = gaussian_kl(mean, scale), 400_000
+    q, p = torch.distributions.Normal(mean, scale), torch.distributions.Normal(mean * 0, scale * 0 + 1)
+    torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, p))
+    z = mean + scale * torch.randn(n, 4, generator=make_generator(0), dtype=torch.float64)
+    nats = q.log_prob(z) - p.log_prob(z)
+    assert ((nats.mean(0) - kl).abs() <= 5 * nats.std(0) / math.sqrt(n)).all(), f"drawn {nats.mean(0)}, formula {kl}"
+
+# %% ../../nbs/baselines/02_variational.ipynb #e3a30002
+def parts_of_a_bound(
+    model: Autoencoder,  # with three latents
+    images: UInt8[Tensor, "batch 64 64 3"],
+) -> tuple[Normal, Float[Tensor, "batch 3"], Float[Tensor, "batch"]]:  # q(z|x), a draw, log p(x|z)
+    "What a bound is made of, from the networks' outputs."
+    pixels = images.movedim(3, 1) / 255
+    mean, raw = model.encoder(pixels).split(3, dim=1)
+    q = Normal(mean, raw.exp().log1p())
+    z = mean + q.stddev * torch.randn(mean.shape, generator=make_generator(1))
+    return q, z, Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
+
+
+def random_images(n: int) -> UInt8[Tensor, "n 64 64 3"]:
+    "Images of random bytes."
+    return torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+
+
+@proof_check("qlae", "VAE, Kingma and Welling equation 3", "the loss is minus the bound with beta on its KL term")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        model, images = beta_vae(3, beta=4.0, width=0.1), random_images(4)
+    q, _, log_likelihood = parts_of_a_bound(model, images)
+    nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())
+
+# %% ../../nbs/baselines/02_variational.ipynb #93cbd9cb
+@proof_check(
+    "qlae",
+    "beta-TCVAE, Chen et al. equation 2",
+    "the parts add up to log q(z|x) - log p(z), sample by sample",
+)
+def _():
+    mean, scale = torch.randn(2, 40, 7, generator=make_generator(0), dtype=torch.float64)
+    scale = scale.exp()
+    z = draw(mean, scale, make_generator(1))
+    normal = torch.distributions.Normal
+    exact = (normal(mean, scale).log_prob(z) - normal(torch.zeros_like(z), torch.ones_like(z)).log_prob(z)).sum(1)
+    torch.testing.assert_close(sum(kl_terms(z, mean, scale).values()), exact)
+
+
+@proof_check("qlae", "beta-TCVAE, Chen et al. equation 2", "on a finite data set each part is its integral")
+def _():
+    mean = torch.tensor([[-1.0, -0.8], [-0.5, 0.3], [0.2, 0.1], [1.0, 1.4], [1.3, -0.4]], dtype=torch.float64)
+    scale = torch.tensor([[0.5, 0.4], [0.3, 0.6], [0.8, 0.3], [0.4, 0.4], [0.5, 0.7]], dtype=torch.float64)
+    axis = torch.linspace(-8, 8, 800, dtype=torch.float64)
+    step = axis[1] - axis[0]
+    of_latent = torch.distributions.Normal(mean[:, :, None], scale[:, :, None]).log_prob(axis).exp()
+    given_image = of_latent[:, 0, :, None] * of_latent[:, 1, None, :]
+    q, alone = given_image.mean(0), of_latent.mean(0)
+    prior = torch.distributions.Normal(axis.new_tensor(0.0), axis.new_tensor(1.0)).log_prob(axis)
+    exact = {
+        "mutual_information": torch.special.entr(q).sum() * step**2
+        - torch.special.entr(given_image).sum((1, 2)).mean() * step**2,
+        "total_correlation": torch.special.entr(alone).sum() * step - torch.special.entr(q).sum() * step**2,
+        "dimension_kl": -torch.special.entr(alone).sum() * step - (alone * prior).sum() * step,
+    }
+    z = mean + scale * torch.randn(20_000, 5, 2, generator=make_generator(0), dtype=torch.float64)
+    drawn = torch.vmap(kl_terms, in_dims=(0, None, None))(z, mean, scale)
+    for name, integral in exact.items():
+        error = drawn[name].mean() - integral
+        assert error.abs() < 0.02, f"{name} is {drawn[name].mean():.3f} but the integral is {integral:.3f}"
+
+# %% ../../nbs/baselines/02_variational.ipynb #d412202b
+def gaussian_aggregate(
+    correlations: Float[Tensor, "latents latents"],  # of the aggregate; variances are one
+    scale: float,  # of each image's distribution
+    batch: int,
+    generator: torch.Generator,
+) -> dict[str, Float[Tensor, ""]]:
+    "Mean `kl_terms` of a random batch whose aggregate over all images is normal with those correlations."
+    spread = torch.linalg.cholesky(correlations - scale**2 * torch.eye(len(correlations)).to(correlations))
+    still = torch.zeros(batch, len(spread)).to(spread)
+    mean, scales = draw(still, still + 1, generator) @ spread.T, still + scale
+    return {name: term.mean() for name, term in kl_terms(draw(mean, scales, generator), mean, scales).items()}
+
+# %% ../../nbs/baselines/02_variational.ipynb #44445b85
+@proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "the total correlation of a normal aggregate is recovered")
+def _():
+    for correlation in (0.0, 0.8):
+        matrix = torch.tensor([[1.0, correlation], [correlation, 1.0]])
+        generator = make_generator(0)
+        estimates = [gaussian_aggregate(matrix, 0.3, 1024, generator)["total_correlation"] for _ in range(10)]
+        estimate, exact = torch.stack(estimates).mean(), -torch.logdet(matrix) / 2
+        assert (estimate - exact).abs() < 0.05, f"estimated {estimate:.3f} for {exact:.3f}"
+
+# %% ../../nbs/baselines/02_variational.ipynb #7139a06c
+@proof_check("qlae", "beta-TCVAE, Chen et al. equation 3", "no batch estimates more mutual information than its log")
+def _():
+    for batch in (1, 8, 128):
+        mean, scale = torch.randn(2, batch, 12, generator=make_generator(0), dtype=torch.float64)
+        terms = kl_terms(draw(mean, scale.exp() / 10, make_generator(1)), mean, scale.exp() / 10)
+        largest = terms["mutual_information"].max()
+        assert largest <= math.log(batch) + 1e-9, f"{largest:.3f} nats from a batch of {batch}"
+
+# %% ../../nbs/baselines/02_variational.ipynb #e3a30005
+@proof_check("qlae", "beta-TCVAE, Chen et al. equation 4", "the loss is minus the bound, beta on one part of three")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        model, images = beta_tcvae(3, beta=4.0, width=0.1), random_images(4)
+    model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+    q, z, log_likelihood = parts_of_a_bound(model, images)
+    of_each = Normal(q.mean[:, None], q.stddev[:, None]).log_prob(z).exp()  # (image, draw, latent)
+    together, alone = of_each.prod(2).mean(0).log(), of_each.mean(0).log().sum(1)
+    prior = Normal(torch.zeros(3), torch.ones(3)).log_prob(z).sum(1)
+    nats = (q.log_prob(z).sum(1) - together) + 4 * (together - alone) + (alone - prior) - log_likelihood
+    torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())
+
+# %% ../../nbs/baselines/03_bioae.ipynb #3517eebc
+def grid_of_sources(n: int = 41) -> Float[Tensor, "n_squared 2"]:
+    "Two independent sources: all pairs of `n` values, evenly spaced from -1 to 1."
+    return torch.cartesian_prod(*torch.linspace(-1, 1, n, dtype=torch.float64).repeat(2, 1))
+
+
+def rotation(degrees: float) -> Float[Tensor, "2 2"]:
+    "The matrix that turns the plane by an angle."
+    cosine, sine = torch.deg2rad(torch.tensor([degrees, degrees - 90], dtype=torch.float64)).cos()
+    return torch.stack([torch.stack([cosine, -sine]), torch.stack([sine, cosine])])
+
+# %% ../../nbs/baselines/03_bioae.ipynb #246c53cd
+def least_energy(
+    mixing: Float[Tensor, "latents sources"],  # M
+    sources: Float[Tensor, "n sources"],  # a whole data set
+    nonnegative: bool = True,  # whether negative latents are forbidden
+) -> Float[Tensor, ""]:
+    "Energy of the code `M s + b` with the best offset `b`, summed over latents."
+    latents = sources @ mixing.T
+    offset = -latents.amin(0) if nonnegative else -latents.mean(0)
+    return biological_penalties(latents + offset)["activity"] * len(mixing)
+
+# %% ../../nbs/baselines/03_bioae.ipynb #da20e766
+@proof_check("qlae", "BioAE, Whittington et al. figure 1", "rotated codes cost 2|sin 2 angle| more than aligned ones")
+def _():
+    sources = grid_of_sources()
+    aligned = least_energy(rotation(0.0), sources)
+    for degrees in range(0, 361):
+        more = 2 * torch.deg2rad(torch.tensor(2.0 * degrees, dtype=torch.float64)).sin().abs()
+        torch.testing.assert_close(least_energy(rotation(degrees), sources) - aligned, more, rtol=0, atol=1e-9)
+
+
+@proof_check("qlae", "BioAE, Whittington et al. figure 1", "where signs are free, energy does not depend on the angle")
+def _():
+    sources = grid_of_sources()
+    free = torch.stack([least_energy(rotation(d), sources, nonnegative=False) for d in range(0, 361)])
+    torch.testing.assert_close(free, free[:1].expand(361), rtol=0, atol=1e-9)
+
+# %% ../../nbs/baselines/03_bioae.ipynb #46b81d6f
+def total_energy(mixing: Float[Tensor, "latents sources"], sources: Float[Tensor, "n sources"]) -> Float[Tensor, ""]:
+    "Energy of the best nonnegative code and of the linear decoder that inverts it."
+    return least_energy(mixing, sources) + torch.linalg.inv(mixing).square().sum()
+
+
+@proof_check("qlae", "BioAE, Whittington et al., linear codes", "the disentangled codes are the cheapest of all")
+def _():
+    sources = grid_of_sources()
+    each = 1 + sources.var(0, correction=0).mean()  # 4/3 on the whole interval
+    bound = 2 * 2 * each.sqrt()
+    for signs in torch.cartesian_prod(*torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(2, 1)):
+        for permutation in (signs.diag(), signs.diag().flip(1)):
+            torch.testing.assert_close(total_energy(permutation * each**-0.25, sources), bound)
+    codes = torch.randn(2000, 2, 2, generator=make_generator(0), dtype=torch.float64)
+    energy = torch.stack([total_energy(code, sources) for code in codes])
+    tangled = (codes.abs().sum(2).square() - codes.square().sum(2)).sum(1)
+    assert (energy > bound).all(), f"a code at {energy.min():.4f} goes below the bound {bound:.4f}"
+    assert (energy - tangled >= bound - 1e-9).all()
+
+# %% ../../nbs/baselines/03_bioae.ipynb #b3816f78
+@proof_check("qlae", "BioAE, Whittington et al., linear codes", "dependent sources may have another cheapest code")
+def _():
+    sources = grid_of_sources()
+    diamond = sources[sources.abs().sum(1) <= 1 + 1e-9]
+    energy = torch.stack([least_energy(rotation(d), diamond) for d in range(0, 90)])
+    assert energy.argmin() == 45 and energy.argmax() == 0
+    torch.testing.assert_close(energy[0] - energy[45], torch.tensor(1.0, dtype=torch.float64))
+
+# %% ../../nbs/baselines/03_bioae.ipynb #e3a30008
+@proof_check("qlae", "BioAE, Whittington et al., penalties", "the loss has means of negative parts and of squares")
+@torch.no_grad()
+def _():
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    with seeded(0):
+        model = bioae(5, activity=0.3, nonnegative=2.0, width=0.1)
+    pixels = images.movedim(3, 1) / 255
+    z = model.encoder(pixels)
+    p = model.decoder(z).sigmoid()
+    entropy = -(pixels * p.log() + (1 - pixels) * (1 - p).log()).mean()
+    below, squares = -z[z < 0].sum() / 20, (z * z).sum() / 20
+    assert below > 1e-3, "no latent is negative"
+    torch.testing.assert_close(model.loss(images)[0], entropy + 2 * below + 0.3 * squares)
+
+# %% ../../nbs/baselines/04_vqvae.ipynb #0a6e01b2
+@proof_check("qlae", "VQ-VAE, van den Oord et al. equation 1", "the matrix product finds the nearest of all vectors")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.randn(300, 3, 7, generator=generator, dtype=torch.float64)
+    codebook = torch.randn(20, 7, generator=generator, dtype=torch.float64) * torch.linspace(0.1, 3, 20)[:, None]
+    distances = (parts[:, :, None] - codebook).square().sum(3)
+    assert torch.equal(nearest_vector(parts, codebook), distances.argmin(2))
+
+# %% ../../nbs/baselines/04_vqvae.ipynb #03b0ec68
+@proof_check("qlae", "figure 2", "indices determine the decoder input; n_v^n_z codes, whose parts change one at a time")
+def _():
+    with seeded(0):
+        quantizer, encoded = VectorQuantizer(dim=3, n_values=5), torch.randn(200, 6)
+    assert torch.equal(quantizer.embed(quantizer.code(encoded)), quantizer(encoded).latents)
+    every = torch.cartesian_prod(*torch.arange(5.0).repeat(2, 1))
+    decoder_input = quantizer.embed(every)
+    assert len(decoder_input.unique(dim=0)) == 5**2
+    assert torch.equal(quantizer.code(decoder_input), every)
+    other = every.clone()
+    other[:, 1] = (other[:, 1] + 1) % 5
+    changed = quantizer.parts(quantizer.embed(other) - decoder_input).abs().sum(2) > 0
+    assert changed.any(0).tolist() == [False, True] and changed[:, 1].all()
+
+# %% ../../nbs/baselines/04_vqvae.ipynb #eb7c7ef9
+def trained_parts(
+    quantizer: nn.Module,
+    encoded: int,  # numbers that it is given for an image
+) -> dict[str, set[str]]:
+    "For each term of the loss of a small model around the quantiser, the parts that learn from it."
+    with seeded(0):
+        encoder, decoder, images = nn.Linear(8, encoded), nn.Linear(encoded, 8), torch.randn(32, 8)
+    latents, penalties = quantizer(encoder(images))
+    terms = {"reconstruct": (decoder(latents) - images).square().mean(), **penalties}
+    model = nn.ModuleDict({"encoder": encoder, "quantizer": quantizer, "decoder": decoder})
+    return {name: parts_with_gradients(model, term) for name, term in terms.items()}
+
+
+@proof_check(
+    "qlae",
+    "VQ-VAE, van den Oord et al. equation 3",
+    "vectors are trained by the first term, encoders by the rest",
+)
+def _():
+    with seeded(0):
+        quantizer = VectorQuantizer(3, 5)
+    assert trained_parts(quantizer, 6) == {
+        "reconstruct": {"encoder", "decoder"},
+        "quantize": {"quantizer"},
+        "commit": {"encoder"},
+    }
+
+# %% ../../nbs/baselines/05_infogan.ipynb #036714d7
+@proof_check("qlae", "Algorithm 3, line 8", "the best 1-Lipschitz critic attains the Wasserstein distance")
+def _():
+    from scipy.optimize import linear_sum_assignment, linprog
+
+    points = torch.randn(14, 2, generator=make_generator(0), dtype=torch.float64)
+    points[7:] += 1
+    distances = torch.cdist(points, points)
+    real, fake = linear_sum_assignment(distances[:7, 7:])
+    wasserstein = distances[:7, 7:][real, fake].mean()
+    pairs = torch.cartesian_prod(torch.arange(14), torch.arange(14))
+    differences = torch.eye(14)[pairs[:, 0]] - torch.eye(14)[pairs[:, 1]]
+    objective, bounds = [-1 / 7] * 7 + [1 / 7] * 7, distances.flatten().numpy()
+    for slope in (1, 2):
+        best = linprog(objective, differences.numpy(), slope * bounds, bounds=(-100, 100))
+        values = torch.from_numpy(best.x)[:, None]
+        torch.testing.assert_close(-value_difference(values[7:], values[:7]), slope * wasserstein, rtol=1e-6, atol=0)
+
+# %% ../../nbs/baselines/05_infogan.ipynb #885fdea9
+@proof_check("qlae", "Algorithm 3, line 9", "each pair has one point of its own, uniform on the line between")
+def _():
+    black, white = torch.zeros(10_000, 3, 2, 2), torch.ones(10_000, 3, 2, 2)
+    grey = interpolate(white, black, make_generator(0)).flatten(1)
+    assert torch.equal(grey, grey[:, :1].expand_as(grey)), "an image has more than one place on its line"
+    shares = torch.histc(grey[:, 0], bins=10, min=0, max=1) / len(grey)
+    assert (shares - 0.1).abs().max() < 0.012, f"the tenths of the line hold {shares.tolist()}"
+
+# %% ../../nbs/baselines/05_infogan.ipynb #acb792d2
+@proof_check("qlae", "Algorithm 3, line 10", "the penalty of a linear critic of slope c is (c - 1)^2")
+def _():
+    points = torch.randn(20, 3, 4, generator=make_generator(0), dtype=torch.float64)
+    direction = F.normalize(torch.randn(3, 4, generator=make_generator(1), dtype=torch.float64).flatten(), dim=0)
+    for c in (0.0, 0.5, 1.0, 3.0):
+        penalty = gradient_penalty(lambda x, c=c: c * (x.flatten(1) @ direction[:, None]), points)
+        torch.testing.assert_close(penalty, torch.tensor((c - 1) ** 2, dtype=torch.float64))
+
+# %% ../../nbs/baselines/05_infogan.ipynb #33c9b4ca
+@proof_check("qlae", "Algorithm 3, line 10", "the critic's parameters get the penalty's gradient (finite differences)")
+def _():
+    with seeded(0):
+        critic = nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1), nn.LeakyReLU(0.3), nn.GroupNorm(4, 4, affine=False),
+            nn.Conv2d(4, 4, 4, 2, padding=1), nn.LeakyReLU(0.3), nn.GroupNorm(4, 4), nn.Flatten(), nn.Linear(36, 1),
+        ).double()  # fmt: skip
+        points = torch.randn(3, 2, 6, 6, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
+        directions = [torch.randn_like(p) for p in critic.parameters()]
+    parameters, step = list(critic.parameters()), 1e-6
+    gradients = torch.autograd.grad(gradient_penalty(critic, points), parameters, allow_unused=True)
+    for parameter, gradient, direction in zip(parameters, gradients, directions, strict=True):
+        predicted = 0.0 if gradient is None else (gradient * direction).sum().item()
+        after, before = (moved_penalty(critic, points, parameter, sign * step * direction) for sign in (1, -1))
+        assert abs((after - before) / (2 * step) - predicted) < 1e-6, f"predicted: {predicted}"
+
+
+def moved_penalty(critic: nn.Module, points: Tensor, parameter: nn.Parameter, by: Tensor) -> float:
+    "The penalty with one parameter moved, which is put back."
+    with torch.no_grad():
+        parameter += by
+    penalty = gradient_penalty(critic, points).item()
+    with torch.no_grad():
+        parameter -= by
+    return penalty
+
+# %% ../../nbs/baselines/05_infogan.ipynb #b84be7bf
+def trained_critic(
+    draw_real: Callable[[int, torch.Generator], Float[Tensor, "batch 1"]],
+    draw_fake: Callable[[int, torch.Generator], Float[Tensor, "batch 1"]],
+    weight: float = 10.0,  # of the gradient penalty
+    updates: int = 400,
+) -> nn.Module:
+    "A small critic of numbers, after `updates` steps of Adam with a falling learning rate."
+    generator = make_generator(0)
+    with seeded(0):
+        critic = nn.Sequential(nn.Linear(1, 32), nn.Softplus(), nn.Linear(32, 32), nn.Softplus(), nn.Linear(32, 1))
+    step = torch.optim.Adam(critic.parameters(), lr=5e-3, betas=(0.9, 0.99))
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
+    for _ in range(updates):
+        real, fake = draw_real(128, generator), draw_fake(128, generator)
+        loss = value_difference(critic(fake), critic(real))
+        loss = loss + weight * gradient_penalty(critic, interpolate(real, fake, generator))
+        step.zero_grad()
+        loss.backward()
+        step.step()
+        schedule.step()
+    return critic
+
+# %% ../../nbs/baselines/05_infogan.ipynb #2d4b133d
+def point_mass(place: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 1"]]:
+    "Draws that are all the same."
+    return lambda n, generator: torch.full((n, 1), place)
+
+
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 8 to 10",
+    "between points d apart a trained critic differs by d (1 + d / 2 lambda)",
+)
+def _():
+    for distance in (1.0, 4.0):
+        critic = trained_critic(point_mass(distance), point_mass(0.0))
+        difference = -value_difference(critic(torch.zeros(1, 1)), critic(torch.tensor([[distance]]))).item()
+        predicted = distance * (1 + distance / 20)
+        assert abs(difference / predicted - 1) < 0.01, (
+            f"difference {difference:.4f} over a distance of {distance}, {predicted} expected"
+        )
+
+# %% ../../nbs/baselines/05_infogan.ipynb #acd849a4
+def small_networks(n_latents: int = 3) -> tuple[dict[str, nn.Module], UInt8[Tensor, "batch 2 2 1"]]:
+    "Encoder, decoder and critic for a few latents and images with four pixels, and a batch of such images."
+    with seeded(0):
+        sizes = (n_latents, 1)
+        encoder, critic = (nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, n)) for n in sizes)
+        decoder = nn.Sequential(nn.Linear(n_latents, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
+        images = torch.randint(256, (16, 2, 2, 1), dtype=torch.uint8)
+    return {"encoder": encoder, "decoder": decoder, "critic": critic}, images
+
+
+def small_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
+    "A model of images with four pixels, and a batch of them."
+    networks, images = small_networks()
+    return InfoGAN(**networks, latent=UniformLatent(3)), images
+
+
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 14 and 22",
+    "encoder and critic are updated together, then the generator alone",
+)
+def _():
+    model, images = small_infogan()
+    *judging, generating = model.steps()
+    assert len(judging) == 5
+    loss, terms = judging[0].loss(images, make_generator(0))
+    assert parts_with_gradients(model, loss) == {"encoder", "critic"}, "the critic's step reaches the generator"
+    assert parts_with_gradients(model, terms["latents"]) == {"encoder"}
+    assert parts_with_gradients(model, terms["critic_value"] + terms["gradient_penalty"]) == {"critic"}
+    loss, terms = generating.loss(images, make_generator(0))
+    assert parts_with_gradients(model, terms["generator_value"]) == {"critic", "decoder"}
+    assert parts_with_gradients(model, terms["latents"]) == {"encoder", "decoder"}
+    of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
+    for step, parts in ((judging[0], {"encoder", "critic"}), (generating, {"decoder"})):
+        assert {of_part[id(parameter)] for parameter in step.parameters} == parts
+        assert len(step.parameters) == sum(part in parts for part in of_part.values())
+
+# %% ../../nbs/baselines/05_infogan.ipynb #c41d9e06
+@proof_check("qlae", "equation 3", "with table 10's weight both steps descend a Gaussian's negative log-likelihood")
+def _():
+    networks, images = small_networks(n_latents=12)
+    model = InfoGAN(**networks, latent=UniformLatent(12))
+    z = torch.rand(16, 12, generator=make_generator(0))
+    fake = model.decoder(z).sigmoid()
+    squares, value = (z - model.encoder(fake)).square().sum(1), -model.critic(fake).mean()
+    constant = 6 * torch.tensor(2 * torch.pi * 0.03).log()
+    negative_log_p = (squares / (2 * 0.03)).mean() + constant
+    of_generator, of_encoder = (
+        model.generator_loss(images, make_generator(0))[0],
+        model.critic_loss(images, make_generator(0))[0],
+    )
+    torch.testing.assert_close(of_generator, value + negative_log_p - constant, rtol=1e-4, atol=0)
+    steps = ((model.decoder, of_generator, value + negative_log_p), (model.encoder, of_encoder, negative_log_p))
+    for part, *losses in steps:
+        gradients = [torch.autograd.grad(loss, list(part.parameters()), retain_graph=True) for loss in losses]
+        for ours, expected in zip(*gradients, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #592df49b
+@proof_check(
+    "psa",
+    "slot attention, Locatello et al. equations 1 and 2",
+    "attention is normalised over slots, and slots are weighted means",
+)
+def _():
+    generator = make_generator(0)
+    keys, values = torch.randn(2, 20, 30, 8, generator=generator, dtype=torch.float64)
+    for size in (1, 1000):
+        attention = responsibilities(keys, size * torch.randn(20, 5, 8, generator=generator, dtype=torch.float64))
+        assert (attention.sum(2) - 1).abs().max() < 1e-12, "a place is not wholly shared out"
+        update = weighted_mean(attention, values)
+        least, most = values.amin(1, keepdim=True), values.amax(1, keepdim=True)
+        assert (update >= least - 1e-12).all() and (update <= most + 1e-12).all(), "a mean lies outside the values"
+        equal = values[:, :1].expand_as(values)
+        torch.testing.assert_close(weighted_mean(attention, equal), equal[:, :5], rtol=0, atol=1e-12)
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #9d9d2ead
+@proof_check(
+    "psa",
+    "slot attention, Locatello et al. proposition 1",
+    "invariant to the order of features, equivariant to that of initial slots",
+)
+def _():
+    generator = make_generator(0)
+    for implicit in (False, True):
+        with seeded(0):
+            module = SlotAttention(4, 6, implicit=implicit).double()
+        features, start = (torch.randn(1, n, 6, generator=generator, dtype=torch.float64) for n in (12, 4))
+        slots, attention, _ = module.refine(features, start)
+        for _ in range(10):
+            places, order = torch.randperm(12, generator=generator), torch.randperm(4, generator=generator)
+            permuted = module.refine(features[:, places], start[:, order])
+            torch.testing.assert_close(permuted.slots, slots[:, order], rtol=0, atol=1e-10)
+            torch.testing.assert_close(permuted.attention, attention[:, places][:, :, order], rtol=0, atol=1e-10)
+        assert (module.refine(-features, start).slots - slots).abs().max() > 1e-3, "features do not matter"
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #a6bc2f79
+def contracting(strength: float, implicit: bool, iterations: int = 60) -> SlotAttention:
+    "A small module in float64 with random weights; `strength` scales the influence of slots on the next iteration."
+    with seeded(0):
+        module = SlotAttention(2, 4, iterations=iterations, implicit=implicit).double()
+    with torch.no_grad():
+        module.recurrent.bias_hh[4:8] -= 8  # of the gate that keeps the state
+        for weight in (module.recurrent.weight_hh, module.queries.weight, module.dense[-1].weight):
+            weight *= strength
+    return module
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #5ddebdfe
+def round_jacobians(
+    module: SlotAttention,
+    features: Float[Tensor, "1 positions dim"],
+    slots: Float[Tensor, "1 slots dim"],
+) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n m"]]:  # by the slots, and by the features
+    "Derivatives of the slots after one iteration."
+
+    def one_round(slots: Tensor, features: Tensor) -> Tensor:
+        features = module.norm_features(features)
+        return module.iteration(slots, module.keys(features), module.values(features))[0]
+
+    by_slots, by_features = torch.autograd.functional.jacobian(one_round, (slots, features))
+    return by_slots.reshape(slots.numel(), -1), by_features.reshape(slots.numel(), -1)
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #ef3b4938
+def features_and_start(seed: int) -> tuple[Float[Tensor, "1 6 4"], Float[Tensor, "1 2 4"]]:
+    "Random features and initial slots for `contracting`."
+    generator = make_generator(seed)
+    return torch.randn(1, 6, 4, generator=generator).double(), torch.randn(1, 2, 4, generator=generator).double()
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #93e530c2
+@proof_check("psa", "slot attention, Chang et al. 2022", "the implicit gradient is one round's, from the last slots")
+def _():
+    features, start = features_and_start(1)
+    for iterations in (1, 3, 60):
+        found = contracting(1.0, False, iterations).refine(features, start).slots.detach()
+        further = contracting(1.0, False, iterations + 1).refine(features, start).slots
+        module = contracting(1.0, True, iterations)
+        torch.testing.assert_close(module.refine(features, start).slots, further)
+        jacobians = torch.autograd.functional.jacobian(lambda s, f, m=module: m.refine(f, s).slots, (start, features))
+        for ours, one_round in zip(jacobians, round_jacobians(module, features, found), strict=True):
+            torch.testing.assert_close(ours.reshape(one_round.shape), one_round, rtol=0, atol=1e-12)
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #3a17cde9
+@proof_check("psa", "slot attention, Chang et al. 2022", "one round's is the first term of the fixed point's")
+def _():
+    (features, start), errors = features_and_start(1), []
+    for strength in (1.0, 0.3, 0.1):
+        module = contracting(strength, False)
+        found = module.refine(features, start).slots.detach()
+        by_slots, by_features = round_jacobians(module, features, found)
+        unrolled = torch.autograd.functional.jacobian(lambda f, m=module: m.refine(f, start).slots, features)
+        unrolled, identity = unrolled.reshape(by_features.shape), torch.eye(len(by_slots)).to(by_slots)
+        torch.testing.assert_close(torch.linalg.solve(identity - by_slots, by_features), unrolled, rtol=0, atol=1e-10)
+        terms = sum(torch.linalg.matrix_power(by_slots, m) @ by_features for m in range(100))
+        torch.testing.assert_close(terms, unrolled, rtol=0, atol=1e-10)
+        norm, scale = (torch.linalg.matrix_norm(matrix, 2) for matrix in (by_slots, by_features))
+        errors.append(torch.linalg.matrix_norm(unrolled - by_features, 2) / scale)
+        assert errors[-1] <= norm / (1 - norm), f"the error is {errors[-1]:.2f} where the norm of J is {norm:.2f}"
+    assert errors[0] > errors[1] > errors[2], "the error does not fall as rounds contract"
+
+# %% ../../nbs/baselines/07_monet.ipynb #5011c0ef
+@proof_check("psa", "MONet, Burgess et al. section 2", "the masks of any number of slots sum to one")
+def _():
+    generator = make_generator(0)
+    log_scope, logit = torch.randn(2, 1000, generator=generator, dtype=torch.float64)
+    taken, left = split_scope(log_scope, logit)
+    torch.testing.assert_close(taken.exp() + left.exp(), log_scope.exp(), rtol=1e-12, atol=0)
+    for size in (1, 1000):
+        for n_slots in range(1, 10):
+            images = size * torch.randn(4, 3, 8, 8, generator=generator, dtype=torch.float64)
+            log_masks = cut_out(lambda given: given[:, :1] - given[:, 3:].cos() * given[:, 1:2], images, n_slots)
+            assert log_masks.shape == (4, n_slots, 8, 8) and log_masks.isfinite().all()
+            assert log_masks.logsumexp(1).abs().max() < 1e-12, f"the masks of {n_slots} slots do not sum to one"
+
+# %% ../../nbs/baselines/07_monet.ipynb #9fa8fe08
+def random_pieces(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    "A batch of two 5x6 images, parts of four slots, and two kinds of log masks, in float64."
+    generator = make_generator(seed)
+    images, parts = torch.rand(2, 3, 5, 6, generator=generator), torch.rand(2, 4, 3, 5, 6, generator=generator)
+    masks = 3 * torch.randn(2, 2, 4, 5, 6, generator=generator, dtype=torch.float64)
+    return images.double(), parts.double(), *masks.log_softmax(2)
+
+# %% ../../nbs/baselines/07_monet.ipynb #60b7bb34
+@proof_check("psa", "MONet, Burgess et al. loss", "the likelihood is that of a mixture at each pixel")
+def _():
+    images, parts, log_masks, _ = random_pieces(0)
+    scales = torch.tensor([0.09, 0.11, 0.3, 1.0], dtype=torch.float64)
+    colours = Independent(Normal(parts.permute(0, 3, 4, 1, 2), scales[:, None]), 1)
+    pixels = MixtureSameFamily(Categorical(logits=log_masks.permute(0, 2, 3, 1)), colours)
+    expected = pixels.log_prob(images.permute(0, 2, 3, 1)).sum((1, 2))
+    torch.testing.assert_close(mixture_log_likelihood(images, parts, log_masks, scales), expected)
+
+# %% ../../nbs/baselines/07_monet.ipynb #54e0ff7e
+@proof_check("psa", "MONet, Burgess et al. loss", "the divergence of masks is that of categorical distributions")
+def _():
+    _, _, log_masks, log_decoded = random_pieces(0)
+    truth, told = (Categorical(logits=m.permute(0, 2, 3, 1)) for m in (log_masks, log_decoded))
+    torch.testing.assert_close(mask_divergence(log_masks, log_decoded), kl_divergence(truth, told).sum((1, 2)))
+    assert mask_divergence(log_masks, log_masks).abs().max() < 1e-12
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #e2d06e46
+@proof_check(
+    "factorqvae",
+    "FactorVAE, permuting",
+    "all permutations of a latent are equally likely, independently of the others",
+)
+def _():
+    n = 36_000
+    rows = torch.arange(3.0)[:, None, None].expand(3, 2 * n, 2) * torch.tensor([1.0, 10.0])
+    shuffled = permute(rows, make_generator(0))
+    assert shuffled[..., 1].equal(10 * shuffled[..., 0]), "the numbers of a latent are torn apart"
+    order = (shuffled[:, :, 0].T.long() @ torch.tensor([9, 3, 1])).view(n, 2)
+    _, counts = order.unique(dim=0, return_counts=True)
+    assert len(counts) == 36, f"{len(counts)} of 36 pairs of orders were seen"
+    assert (counts - n / 36).abs().max() < 5 * (n / 36) ** 0.5, f"pairs were seen {counts.tolist()} times"
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #34566b6a
+def trained_discriminator(
+    draw: Callable[[int, torch.Generator], Float[Tensor, "n latents *values"]],
+    *,
+    updates: int = 500,
+    batch: int = 512,
+    width: float = 0.1,
+    make_probe: Callable[[int, Discriminator], Any] = lambda update, discriminator: None,  # called after each step
+) -> Discriminator:
+    "A discriminator after some steps of Adam with a decreasing learning rate."
+    generator = make_generator(0)
+    with seeded(0):
+        discriminator = Discriminator(draw(1, make_generator(0)).numel(), width)
+    step = torch.optim.Adam(discriminator.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(step, updates)
+    for update in range(updates):
+        codes = draw(batch, generator)
+        loss = discriminator_loss(*discriminator(torch.cat([codes, permute(codes, generator)])).chunk(2))
+        step.zero_grad()
+        loss.backward()
+        step.step()
+        schedule.step()
+        make_probe(update + 1, discriminator)
+    return discriminator
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #79ce81de
+def normal_pairs(correlation: float) -> Callable[[int, torch.Generator], Float[Tensor, "n 2"]]:
+    "Samples of two standard normal numbers with that correlation."
+
+    def draw(n: int, generator: torch.Generator) -> Float[Tensor, "n 2"]:
+        first, second = torch.randn(2, n, generator=generator)
+        return torch.stack([first, correlation * first + (1 - correlation**2) ** 0.5 * second], dim=1)
+
+    return draw
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #6df8a31d
+@proof_check(
+    "factorqvae",
+    "FactorVAE, density ratio",
+    "a trained discriminator estimates the total correlation of normal pairs",
+)
+def _():
+    for correlation, exact, tolerance in ((0.8, 0.5108, 0.05), (0.0, 0.0, 0.02)):
+        draw = normal_pairs(correlation)
+        trained = trained_discriminator(draw, updates=300, batch=256)
+        estimate = total_correlation(trained(draw(100_000, make_generator(1)))).item()
+        assert abs(estimate - exact) < tolerance, f"estimated {estimate:.3f} nats, there are {exact:.3f}"
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #41b77046
+def small_factorised() -> tuple[Factorised, UInt8[Tensor, "batch 2 2 1"]]:
+    "A model of images with four pixels, and a batch of them."
+    with seeded(0):
+        encoder = nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 6))
+        decoder = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4), nn.Unflatten(1, (1, 2, 2)))
+        images = torch.randint(256, (16, 2, 2, 1), dtype=torch.uint8)
+        weights = {"kl": 0.5, "total_correlation": 2.0}
+        return Factorised(encoder, decoder, GaussianLatent(), Discriminator(3, width=0.02), weights), images
+
+# %% ../../nbs/baselines/08_factorvae.ipynb #e46d5729
+@proof_check(
+    "factorqvae",
+    "FactorVAE, taking turns",
+    "each step updates its own networks; the discriminator's gives the model no gradient",
+)
+def _():
+    model, images = small_factorised()
+    modelling, judging = model.steps()
+    loss, terms = modelling.loss(images, make_generator(0))
+    assert parts_with_gradients(model, terms["total_correlation"]) == {"encoder", "discriminator"}
+    assert parts_with_gradients(model, terms["reconstruction"]) == {"encoder", "decoder"}
+    assert parts_with_gradients(model, terms["kl"]) == {"encoder"}
+    expected = terms["reconstruction"] + 0.5 * terms["kl"] + 2 * terms["total_correlation"]
+    torch.testing.assert_close(loss, expected)
+    loss, _ = judging.loss(images, make_generator(0))
+    assert parts_with_gradients(model, loss) == {"discriminator"}, "the discriminator's step reaches the model"
+    of_part = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
+    moved = [[of_part[id(parameter)] for parameter in step.parameters] for step in (modelling, judging)]
+    assert set(moved[0]) == {"encoder", "decoder"} and set(moved[1]) == {"discriminator"}
+    assert sum(map(len, moved)) == len(of_part), "a parameter is left out, or moved twice"
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #748bae3b
+@proof_check("baselines", "DIP-VAE, Kumar et al. equation 5", "the covariance of the latents is a sum of two")
+def _():
+    mean = torch.tensor([[-1.0, -0.8, 2.0], [-0.5, 0.3, 1.0], [0.2, 0.1, 0.0], [1.0, 1.4, -1.0], [1.3, -0.4, 0.5]])
+    scale = torch.tensor([[0.5, 0.4, 1.0], [0.3, 0.6, 1.5], [0.8, 0.3, 0.2], [0.4, 0.4, 0.9], [0.5, 0.7, 0.1]])
+    noise = torch.randn(200_000, 5, 3, generator=make_generator(0))
+    z = (mean + scale * noise).flatten(0, 1)
+    torch.testing.assert_close(latent_covariance(mean, scale), torch.cov(z.T), rtol=0, atol=0.02)
+    torch.testing.assert_close(latent_covariance(mean), torch.cov(mean.T, correction=0), rtol=0, atol=1e-6)
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #ebdb65fa
+@proof_check("baselines", "DIP-VAE, floor of a batch", "independent latents have a penalty of n (n - 1) (M - 1) / M^2")
+def _():
+    means = torch.randn(20_000, 16, 4, generator=make_generator(0), dtype=torch.float64)
+    penalties = torch.vmap(lambda mean: moment_penalties(latent_covariance(mean))["off_diagonal"])(means)
+    exact = 4 * 3 * 15 / 16**2
+    assert abs(penalties.mean() - exact) < 0.03 * exact, f"the mean is {penalties.mean():.4f} for {exact:.4f}"
+
+# %% ../../nbs/baselines/09_dip_vae.ipynb #362a1ff2
+@proof_check("baselines", "DIP-VAE, Kumar et al. equations 6 and 7", "the loss is minus the bound plus both penalties")
+@torch.no_grad()
+def _():
+    for build, of_samples in ((dip_vae_i, False), (dip_vae_ii, True)):
+        with seeded(0):
+            model, images = build(3, off_diagonal=2.0, diagonal=7.0, width=0.1), random_images(4)
+        model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+        q, _, log_likelihood = parts_of_a_bound(model, images)
+        nats = (kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood).mean()
+        for i in range(3):
+            for j in range(3):
+                covariance = (q.mean[:, i] * q.mean[:, j]).mean() - q.mean[:, i].mean() * q.mean[:, j].mean()
+                if i == j:
+                    covariance = covariance + of_samples * q.variance[:, i].mean()
+                nats = nats + (7 * (covariance - 1) ** 2 if i == j else 2 * covariance**2)
+        torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats)
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #79c34321
+@proof_check("baselines", "Ada-VAE, Locatello et al., shared latents", "those whose divergence is below the middle")
+def _():
+    mean, scale = torch.randn(2, 2, 50, 7, generator=make_generator(0), dtype=torch.float64)
+    (first, second), scale = mean, scale.exp()
+    divergence = pair_divergence((first, scale[0]), (second, scale[1]))
+    torch.testing.assert_close(divergence, kl_divergence(Normal(first, scale[0]), Normal(second, scale[1])))
+    shared = shared_latents(divergence)
+    for row, of in zip(divergence.tolist(), shared.tolist(), strict=True):
+        assert of == [2 * delta < max(row) + min(row) for delta in row]
+    assert 0.5 < shared.double().mean() < 1, "the check has no case of both kinds"
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #20f29c7a
+@proof_check("baselines", "Ada-VAE, Locatello et al., averages", "of moments in GVAE, a product of densities in ML-VAE")
+def _():
+    mean, scale = torch.randn(2, 2, 1, 7, generator=make_generator(0), dtype=torch.float64)
+    scale = scale.exp()
+    pair = (mean[0], scale[0]), (mean[1], scale[1])
+    z = torch.linspace(-4, 4, 41, dtype=torch.float64)[:, None]
+    both = Normal(*pair[0]).log_prob(z) + Normal(*pair[1]).log_prob(z)
+    for name, power in (("product", 1.0), ("geometric", 0.5)):
+        left = Normal(*AVERAGES[name](*pair)).log_prob(z) - power * both
+        assert (left - left[0]).abs().max() < 1e-9, f"{name} is not proportional to the densities"
+    noise = scale * torch.randn(400_000, 2, 1, 7, generator=make_generator(1), dtype=torch.float64)
+    found_mean, found_scale = AVERAGES["arithmetic"](*pair)
+    torch.testing.assert_close(found_mean, mean.mean(0))
+    spread = noise.square().mean(1)
+    error = spread.mean(0) - found_scale.square()
+    assert (error.abs() < 5 * spread.std(0) / 400_000**0.5).all(), f"variances differ by {error.tolist()}"
+
+# %% ../../nbs/baselines/10_ada_vae.ipynb #94bf0c20
+@proof_check("baselines", "Ada-VAE, Locatello et al., loss", "the loss is minus the mean bound of averaged posteriors")
+@torch.no_grad()
+def _():
+    for build, multiplies in ((ada_gvae, False), (ada_ml_vae, True)):
+        with seeded(0):
+            model, images = build(3, beta=4.0, width=0.1), random_images(4)
+        model.encoder.head[-1].weight *= 20  # so that images have distributions apart
+        pixels = images.movedim(3, 1) / 255
+        mean, raw = model.encoder(pixels).split(3, dim=1)
+        mean, variance = mean.clone(), raw.exp().log1p() ** 2
+        n_shared = 0
+        for a, b in ((0, 2), (1, 3)):
+            q, p = (Normal(mean[m], variance[m].sqrt()) for m in (a, b))
+            delta = kl_divergence(q, p).tolist()
+            for i in (i for i in range(3) if delta[i] < (max(delta) + min(delta)) / 2):
+                n_shared += 1
+                mu, sigma2 = mean[[a, b], i], variance[[a, b], i]
+                if multiplies:
+                    mean[[a, b], i] = (mu[0] * sigma2[1] + mu[1] * sigma2[0]) / sigma2.sum()
+                    variance[[a, b], i] = sigma2[0] * sigma2[1] / sigma2.sum()
+                else:
+                    mean[[a, b], i], variance[[a, b], i] = mu.mean(), sigma2.mean()
+        assert 2 <= n_shared < 6, "the check has no case of both kinds"
+        q = Normal(mean, variance.sqrt())
+        z = mean + q.stddev * torch.randn(mean.shape, generator=make_generator(1))
+        log_likelihood = Bernoulli(logits=model.decoder(z), validate_args=False).log_prob(pixels).sum((1, 2, 3))
+        nats = 4 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).sum(1) - log_likelihood
+        torch.testing.assert_close(64 * 64 * 3 * model.loss(images, make_generator(1))[0], nats.mean())

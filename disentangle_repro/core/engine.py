@@ -9,23 +9,26 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import torch
 from tqdm import tqdm
 
+from .interruption import stop_kernels
+
 if TYPE_CHECKING:
     from distributed import Client
 
 # %% auto #0
-__all__ = ['LIVES', 'ANSWER_SECONDS', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line', 'thread_pool',
-           'visible_gpus', 'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources', 'executor',
-           'joblib_on']
+__all__ = ['LIVES', 'IGNORE_SIGNALS', 'ANSWER_SECONDS', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line',
+           'thread_pool', 'visible_gpus', 'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources',
+           'stop_work', 'executor', 'joblib_on']
 
 # %% ../../nbs/core/06_engine.ipynb #4b3a892a
 def check_engine(engine: str) -> str:  # `engine`, when it is one
@@ -75,6 +78,11 @@ def thread_pool(n: int) -> ThreadPoolExecutor:
 
 # %% ../../nbs/core/06_engine.ipynb #2c3030b8
 LIVES = 10
+IGNORE_SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the process that has started the worker ends it
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+"""
 
 
 def visible_gpus(n: int) -> list[str]:
@@ -90,7 +98,7 @@ def worker_options(number: int, of: int) -> dict[str, Any]:
     if gpus:
         environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(gpus)[number % gpus]
     return {"nthreads": 1, "env": environment, "resources": {"GPU": 1} if gpus else {}, "memory_limit": 0,
-            "silence_logs": logging.ERROR}  # fmt: skip
+            "silence_logs": logging.ERROR, "preload": [IGNORE_SIGNALS]}  # fmt: skip
 
 
 @contextmanager
@@ -143,6 +151,16 @@ def resources(connected: Client) -> list[dict[str, float]]:
     return [worker["resources"] for worker in connected.scheduler_info(n_workers=-1)["workers"].values()]
 
 # %% ../../nbs/core/06_engine.ipynb #68f9c715
+def stop_work(pool: Executor, folder: Path | None = None) -> None:
+    "Stop the kernels that work for a pool and write below a folder, or all; those of Dask are on its workers."
+    client = getattr(pool, "_client", None)
+
+    def everywhere(function: Callable[..., int], *arguments: Any) -> Iterable[int]:
+        return [function(*arguments)] if client is None else client.run(function, *arguments).values()
+
+    stop_kernels(everywhere, folder)
+
+
 @contextmanager
 def executor(
     engine: str = "local",
@@ -154,14 +172,20 @@ def executor(
         with threads_per_worker(max(1, joblib.cpu_count() // n)), thread_pool(n) as pool:
             try:
                 yield pool
-            except BaseException:  # Ctrl-C among others: begin nothing that is queued
+            except BaseException:  # Ctrl-C among others: begin nothing that is queued, and wait for no kernel
                 pool.shutdown(wait=False, cancel_futures=True)
+                stop_work(pool)
                 raise
         return
     with client(engine) as connected:
         needed = {"GPU": 1} if any("GPU" in offered for offered in resources(connected)) else None
-        with connected.get_executor(resources=needed) as pool:
+        pool = connected.get_executor(resources=needed)
+        try:
             yield pool
+        except BaseException:
+            pool.shutdown(wait=False)
+            raise
+        pool.shutdown()
 
 # %% ../../nbs/core/06_engine.ipynb #10c1cf54
 @contextmanager

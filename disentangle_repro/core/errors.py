@@ -16,7 +16,7 @@ from textwrap import shorten
 from typing import Any
 
 # %% auto #0
-__all__ = ['DataError', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
+__all__ = ['DataError', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):

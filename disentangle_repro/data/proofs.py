@@ -18,4 +18,92 @@ from .shapes3d import SHAPES3D
 from .sprites import SPRITES, by_shape, coverage
 
 # %% auto #0
-__all__ = []
+__all__ = ['slope', 'cross_derivatives', 'interaction_map', 'sprite_blocks', 'separate_sprites', 'grid_directions']
+
+# %% ../../nbs/data/15_interaction.ipynb #15a4a0c6
+def slope(
+    draw: Draw,
+    along: Float[Tensor, "n sources"],  # a direction for each image
+    sources: Float[Tensor, "n sources"],
+) -> Float[Tensor, "n height width channels"]:
+    "How fast images change as their sources move in given directions."
+    return torch.func.jvp(draw, (sources,), (along,))[1]
+
+# %% ../../nbs/data/15_interaction.ipynb #a1b3dee2
+def cross_derivatives(
+    draw: Draw,
+    sources: Float[Tensor, "sources"],  # one scene
+    *groups: Float[Tensor, "directions sources"],
+) -> Float[Tensor, "*directions height width channels"]:  # a dimension for each group
+    "Derivatives of an image along one direction of each group, for all combinations."
+    sizes = [len(group) for group in groups]
+    places = torch.cartesian_prod(*[torch.arange(size) for size in sizes]).reshape(-1, len(groups))
+    for group, place in zip(groups, places.T, strict=True):
+        draw = partial(slope, draw, group[place])
+    return draw(sources.repeat(len(places), 1)).unflatten(0, sizes)
+
+# %% ../../nbs/data/15_interaction.ipynb #f1e87f9e
+def interaction_map(
+    draw: Draw,
+    sources: Float[Tensor, "sources"],  # one scene
+    one: Float[Tensor, "directions sources"],
+    other: Float[Tensor, "directions sources"],
+    order: int,
+) -> Float[Tensor, "height width"]:  # zero where the two interact at most at this order
+    "Size of what must vanish if two groups of sources are to have at most an interaction of the given order."
+    if order == 0:
+        parts = [cross_derivatives(draw, sources, group) for group in (one, other)]
+        return (parts[0].norm(dim=0) * parts[1].norm(dim=0)).amax(2)
+    powers = [(one,) * p + (other,) * (order + 1 - p) for p in range(1, order + 1)]
+    parts = [cross_derivatives(draw, sources, *groups).flatten(0, order) for groups in powers]
+    return torch.cat(parts).norm(dim=0).amax(2)
+
+# %% ../../nbs/data/15_interaction.ipynb #628283b0
+def sprite_blocks(
+    sources: Float[Tensor, "sources"],  # one scene
+) -> Float[Tensor, "sprites features height width channels"]:  # of the sprites that are present
+    "How fast an image of sprites changes with each real-valued feature of each sprite."
+    present = SPRITES.of_objects(sources[None])[0, :, 0] > 0.5
+    blocks = [block(SPRITES, k + 1) for k in present.nonzero()[:, 0].tolist()]
+    return torch.stack([cross_derivatives(SPRITES.generate, sources, each) for each in blocks])
+
+# %% ../../nbs/data/15_interaction.ipynb #854d27ab
+def separate_sprites() -> list[Float[Tensor, "sources"]]:
+    "Those of a dozen random scenes in which no pixel is covered by two sprites."
+    scenes = SPRITES.sample(12, seed=3).double()
+    sprites = SPRITES.of_objects(scenes)
+    areas = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=SPRITES.image_size)).unflatten(0, (12, -1))
+    covered = (areas * sprites[..., 0, None, None] > 0).sum(1).amax((1, 2))
+    return list(scenes[covered == 1])
+
+# %% ../../nbs/data/15_interaction.ipynb #5cf65d92
+@proof_check("asymmetry", "Definition 3.2", "sprites that share no pixel have no interaction")
+def _():
+    for scene in separate_sprites():
+        sizes = sprite_blocks(scene).norm(dim=1)
+        assert sizes.flatten(1).amax(1).min() > 0.1, "a sprite does not change the image"
+        assert (sizes > 1e-9).sum(0).max() == 1, "a pixel changes with two sprites"
+
+
+@proof_check("asymmetry", "Assumption 3.5 (ii)", "a sprite's features, however cut in two, interact at first order")
+def _():
+    for scene in separate_sprites():
+        for features in sprite_blocks(scene):
+            for cut in range(1, 2 ** (len(features) - 1)):
+                part = torch.tensor([cut >> i & 1 for i in range(len(features))], dtype=torch.bool)
+                both = features[part].norm(dim=0) * features[~part].norm(dim=0)
+                assert both.max() > 1e-6, f"features {part.nonzero()[:, 0].tolist()} act on pixels of their own"
+
+# %% ../../nbs/data/15_interaction.ipynb #28e6f49e
+def grid_directions(scene: Scene) -> Float[Tensor, "sources sources"]:
+    "For each source of a grid the direction from its first value to its last."
+    return torch.diag(torch.tensor(scene.sources.value_counts, dtype=torch.float64) - 1)
+
+# %% ../../nbs/data/15_interaction.ipynb #7472308c
+@proof_check("asymmetry", "Definition 3.3", "the hues of two surfaces have at most first order interaction, but some")
+def _():
+    place, hues = torch.tensor([0.5, 5.5, 1.0, 5, 0, 11], dtype=torch.float64), grid_directions(SHAPES3D)[:3, None]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        zeroth, first = (interaction_map(SHAPES3D.generate, place, hues[one], hues[other], order) for order in (0, 1))
+        assert zeroth.max() > 0.1, "two surfaces share no pixel"
+        assert first.max() < 1e-9, "one hue changes what the other does"

@@ -34,4 +34,636 @@ from ..scores.dci import dci
 from ..scores.importance import completeness, disentanglement, shares, spread
 
 # %% auto #0
-__all__ = []
+__all__ = ['lead_probability', 'TABLES', 'IMAGES', 'random_joint', 'draw_codes', 'tabulate', 'total_variation', 'distance_of_permuted', 'predicted_distance', 'log_density_ratio', 'counted_batch', 'printed_loss', 'descent', 'one_hot_draws', 'mean_logit', 'code_distribution', 'draw_relaxed', 'relaxed_log_ratio', 'descend', 'round_by_the_book', 'small_pair', 'VALUE_COUNTS', 'weighted_completeness', 'chain_rule_sides', 'mixed_latents', 'both_scores', 'nearest_code', 'relabelled', 'ordered_codes', 'opposite_pairs']
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #0d2a2a25
+@proof_check("factorqvae", "equation 1, KL to the uniform prior", "it is log K - H: from 0 to log K")
+def _():
+    size = torch.logspace(-3, 3, 50, dtype=torch.float64)[:, None]
+    logits = size * torch.randn(50, 7, generator=make_generator(0), dtype=torch.float64)
+    kl, log_k = uniform_kl(logits), math.log(7)
+    q, uniform = (torch.distributions.Categorical(logits=each) for each in (logits, 0 * logits))
+    torch.testing.assert_close(kl, torch.distributions.kl_divergence(q, uniform), rtol=0, atol=1e-12)
+    torch.testing.assert_close(kl, log_k - q.entropy(), rtol=0, atol=1e-12)
+    assert 0 < kl.min() < 1e-5 and abs(kl.max() - log_k) < 1e-12, f"from {kl.min()} to {kl.max()}"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #3c4e4fb1
+@proof_check("factorqvae", "equation 1", "the bound falls short of log p(x) by the KL to the true posterior")
+def _():
+    logits = 2 * torch.randn(2, 4, generator=make_generator(0), dtype=torch.float64)
+    log_likelihood = torch.randn(16, generator=make_generator(1), dtype=torch.float64)  # log p(x|z) of each choice
+    log_q = sum(torch.meshgrid(*logits.log_softmax(1), indexing="ij")).flatten()
+    bound = (log_q.exp() * log_likelihood).sum() - uniform_kl(logits).sum()
+    evidence = log_likelihood.logsumexp(0) - math.log(16)
+    short = (log_q.exp() * (log_q - log_likelihood.log_softmax(0))).sum()
+    torch.testing.assert_close(evidence - bound, short)
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #d5766270
+@proof_check("factorqvae", "equation 3", "the matrix holds the distance of every latent from every code")
+def _():
+    encoded, codebook = (torch.randn(n, 1, generator=make_generator(n), dtype=torch.float64) for n in (12, 64))
+    printed = (encoded @ torch.ones(1, 64).double() - torch.ones(12, 1).double() @ codebook.T).abs()
+    torch.testing.assert_close(distances(encoded[None], codebook)[0], printed)
+    torch.testing.assert_close(distances(encoded[None], codebook, squared=True)[0], printed.square())
+    encoded, codebook = (torch.randn(n, 8, generator=make_generator(n), dtype=torch.float64) for n in (12, 64))
+    pairwise = torch.cdist(encoded, codebook, compute_mode="donot_use_mm_for_euclid_dist")
+    torch.testing.assert_close(distances(encoded[None], codebook)[0], pairwise)
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #81fa415a
+@proof_check("factorqvae", "section 4, Gumbel-max", "at every temperature the largest weight follows the categorical")
+def _():
+    from scipy.stats import chisquare
+
+    logits, n = torch.tensor([0.3, -1.0, 0.0, 1.2, -2.0, 0.7], dtype=torch.float64), 100_000
+    expected = n * logits.softmax(0)
+    same = set()
+    for seed, temperature in enumerate((5.0, 1.0, math.exp(-1), 0.1, 0.02), start=1):
+        counts = relax(logits.expand(n, 6), temperature, make_generator(seed)).argmax(1).bincount(minlength=6)
+        p = chisquare(counts, expected).pvalue
+        assert p > 1e-3, f"p = {p:.1e} at temperature {temperature:.2f}"
+        same.add(tuple(relax(logits.expand(1000, 6), temperature, make_generator(0)).argmax(1).tolist()))
+    assert len(same) == 1, "the same noise chose different codes"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #381d58e4
+def lead_probability(
+    logits: Float[Tensor, "*batch values"],
+    nats: float,
+) -> Float[Tensor, "*batch"]:
+    "Probability that the largest of logits plus Gumbel noise exceeds the second by more than `nats`."
+    q = logits.softmax(-1)
+    return (q / (q + math.exp(nats) * (1 - q))).sum(-1)
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #64ee5cb7
+@proof_check(
+    "factorqvae",
+    "section 4, temperature",
+    "relaxed samples are away from one-hot as often as the largest two logits are close",
+)
+def _():
+    n, epsilon = 20_000, 1e-3
+    margin = 5 * 0.5 / math.sqrt(n)
+    for k, size in ((2, 1.0), (64, 3.0), (64, 0.1)):
+        logits = size * torch.randn(k, generator=make_generator(k), dtype=torch.float64)
+        for temperature in (1.0, math.exp(-1), 0.1, 0.01, 0.001):
+            drawn = relax(logits.expand(n, k), temperature, make_generator(0))
+            share = (drawn.amax(1) > 1 - epsilon).double().mean()
+            odds = (1 - epsilon) / epsilon
+            low, high = (lead_probability(logits, temperature * math.log(o)) for o in ((k - 1) * odds, odds))
+            assert low - margin < share < high + margin, f"{share:.3f} is not within {low:.3f} and {high:.3f}"
+        assert share > 0.98, f"at temperature 0.001 only {share:.3f} are one-hot"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #c11c250a
+@proof_check("factorqvae", "equation 4", "the mode is equation 2's choice; squares: sharper far off, flatter near")
+def _():
+    for dim in (1, 3):
+        with seeded(dim):
+            layers = [ScalarQuantizer(64, dim, protocol).double() for protocol in ("paper", "code")]
+            encoded = 2 * torch.randn(200, 3 * dim, dtype=torch.float64)
+        layers[1].load_state_dict(layers[0].state_dict())
+        nearest = nearest_vector(encoded.unflatten(1, (3, dim)), layers[0].codebooks)
+        plain, square = (layer.logits(encoded) for layer in layers)
+        assert plain.argmax(2).equal(nearest) and square.argmax(2).equal(nearest)
+        odds, sums = plain[..., :1] - plain[..., 1:], -(plain[..., :1] + plain[..., 1:])
+        torch.testing.assert_close(square[..., :1] - square[..., 1:], odds * sums)
+    codebook = torch.linspace(-0.4, 0.4, 9, dtype=torch.float64)[:, None]
+    near, far = torch.zeros(1, 1, 1).double(), torch.full((1, 1, 1), 3.0).double()
+    flat, flatter = (uniform_kl(-distances(near, codebook, squared)).item() for squared in (False, True))
+    sharp, sharper = (uniform_kl(-distances(far, codebook, squared)).item() for squared in (False, True))
+    assert flat > flatter and sharp < sharper, f"nats, near {flat} and {flatter}, far {sharp} and {sharper}"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #cc740342
+@proof_check("factorqvae", "equation 4", "log-odds are at most the distance of two codes; beyond all codes, just that")
+def _():
+    encoded = (
+        torch.logspace(-2, 2, 2000, dtype=torch.float64)[:, None, None] * (-1.0) ** torch.arange(2000)[:, None, None]
+    )
+    codebook = torch.randn(64, 1, generator=make_generator(0), dtype=torch.float64)
+    between = distances(codebook[None], codebook)[0]
+    for squared in (False, True):
+        logits = -distances(encoded, codebook, squared)[:, 0]
+        bounded = (logits[:, :, None] - logits[:, None] <= between + 1e-9).all()
+        assert bounded != squared, f"log-odds are bounded: {bounded}, squared: {squared}"
+    beyond = torch.tensor([[[4.0]], [[40.0]]], dtype=torch.float64, requires_grad=True)
+    plain, square = (-distances(beyond, codebook, squared) for squared in (False, True))
+    torch.testing.assert_close(plain[0].softmax(-1), codebook.T.softmax(-1))
+    still, moved = (torch.autograd.grad(uniform_kl(each).sum(), beyond)[0][0].abs() for each in (plain, square))
+    assert still < 1e-12 and moved > 1e-3, f"gradients beyond the codebook: {still}, squared {moved}"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2ab105ba
+@proof_check("factorqvae", "section 4, Gumbel-softmax", "gradients reach encoder and codes; by equation 2, codes alone")
+def _():
+    for protocol in ("paper", "code"):
+        with seeded(0):
+            layer, encoded = ScalarQuantizer(5, protocol=protocol).double(), torch.randn(4, 2).double().requires_grad_()
+        soft = layer(encoded, make_generator(0)).latents.sin().sum()
+        gradients = torch.autograd.grad(soft, (encoded, layer.codebooks), allow_unused=True)
+        assert all(g is not None and (g.abs() > 1e-6).all() for g in gradients), f"gradients are {gradients}"
+        assert torch.autograd.gradcheck(
+            lambda encoded, layer=layer: layer(encoded, make_generator(0)).latents, encoded, raise_exception=False
+        ), "not the gradient of finite differences"
+        hard = layer.embed(layer.code(encoded)).sin().sum()
+        still, moved = torch.autograd.grad(hard, (encoded, layer.codebooks), allow_unused=True)
+        assert still is None and moved is not None, "a hard choice moves the encoder"
+
+# %% ../../nbs/factorqvae/01_scalar_codes.ipynb #2825e86e
+@proof_check(
+    "factorqvae",
+    "section 4, temperature",
+    "a counter-example: on the schedule, the decoder hardly ever receives codes",
+)
+def _():
+    for seed in range(10):
+        with seeded(seed):
+            layer, encoded = ScalarQuantizer(), torch.randn(1000, 1)
+        for done in (0.0, 0.5, 1.0):
+            layer.anneal(done)
+            relaxed, (received, _) = layer.coded(encoded, make_generator(seed))
+            assert (relaxed.amax(2) > 0.999).float().mean() < 0.1, f"one-hot after {done} of the training"
+            assert torch.isin(received, layer.codebooks).float().mean() <= 0.01
+            assert torch.isin(layer.embed(layer.code(encoded)), layer.codebooks).all()
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #294ee61a
+def random_joint(
+    size: tuple[int, ...],  # values of each latent
+    spread: float,  # of the log-probabilities: zero for independent, uniform latents
+    seed: int,
+) -> Float[Tensor, "*values"]:
+    "A table of probabilities with normal log-probabilities, normalised."
+    return (spread * torch.randn(size, generator=make_generator(seed))).double().flatten().softmax(0).view(size)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #a62c9979
+@proof_check("factorqvae", "equation 6", "the divergence from the marginals' product is a difference of entropies")
+def _():
+    joint = random_joint((4, 3, 5), 1.5, seed=0)
+    by_hand = 0.0
+    for i, j, k in torch.cartesian_prod(*map(torch.arange, joint.shape)):
+        alone = joint[i].sum() * joint[:, j].sum() * joint[:, :, k].sum()
+        by_hand += joint[i, j, k] * (joint[i, j, k] / alone).log()
+    assert by_hand > 0.1
+    torch.testing.assert_close(exact_total_correlation(joint), by_hand)
+    independent = factorial(joint)
+    torch.testing.assert_close(independent.sum(), joint.new_tensor(1.0))
+    torch.testing.assert_close(exact_total_correlation(independent), joint.new_tensor(0.0), rtol=0, atol=1e-12)
+    copied = torch.zeros(4, 4, 4, dtype=torch.float64)
+    copied[range(4), range(4), range(4)] = 1 / 4
+    torch.testing.assert_close(exact_total_correlation(copied), joint.new_tensor(2 * math.log(4)))
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #4511e9c2
+def draw_codes(
+    joint: Float[Tensor, "*values"],
+    n: int,
+    generator: torch.Generator,
+) -> Int[Tensor, "n latents"]:
+    "Independent samples from a table of probabilities, as indices."
+    drawn = torch.multinomial(joint.flatten(), n, replacement=True, generator=generator)
+    return torch.stack(torch.unravel_index(drawn, joint.shape), dim=1)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #7eb47b71
+def tabulate(
+    codes: Int[Tensor, "n latents"],
+    size: tuple[int, ...],  # values of each latent
+) -> Float[Tensor, "*values"]:  # relative frequencies
+    "Relative frequency of each code among `codes`."
+    places = torch.tensor([math.prod(size[j + 1 :]) for j in range(len(size))])
+    counts = (codes * places).sum(1).bincount(minlength=math.prod(size))
+    return (counts.double() / len(codes)).view(size)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #6b471b8e
+@proof_check(
+    "factorqvae",
+    "section 4, permuted codes",
+    "over all permutations their distribution is exactly the batch's q-bar",
+)
+def _():
+    batch = torch.tensor([[0, 1, 2], [0, 0, 1], [2, 1, 0]])
+    orders = torch.tensor(list(permutations(range(3))))
+    choices = torch.cartesian_prod(*torch.arange(6).repeat(3, 1))
+    tables = [tabulate(reorder(batch, orders[choice].T), (3, 3, 3)) for choice in choices]
+    torch.testing.assert_close(torch.stack(tables).mean(0), factorial(tabulate(batch, (3, 3, 3))))
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #851e04fa
+@proof_check("factorqvae", "section 4, permuted codes", "over batches of B a share 1 / B of pairs stays as it was")
+def _():
+    joint, B = random_joint((2, 3), 2.0, seed=0), 3
+    expected = torch.zeros_like(joint)
+    codes = torch.cartesian_prod(torch.arange(2), torch.arange(3))
+    for rows in torch.cartesian_prod(*torch.arange(6).repeat(B, 1)):
+        expected += joint.flatten()[rows].prod() * factorial(tabulate(codes[rows], joint.shape))
+    torch.testing.assert_close(expected, (1 - 1 / B) * factorial(joint) + joint / B)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #3f380aab
+def total_variation(p: Float[Tensor, "*values"], q: Float[Tensor, "*values"]) -> Float[Tensor, ""]:
+    "Total-variation distance of two tables of probabilities, from 0 to 1."
+    return (p - q).abs().sum() / 2
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #5baded0d
+def distance_of_permuted(joint: Float[Tensor, "*values"], n: int, seed: int) -> Float[Tensor, ""]:
+    "Total-variation distance of `n` permuted codes from the product of the marginals of `joint`."
+    generator = make_generator(seed)
+    return total_variation(tabulate(permute(draw_codes(joint, n, generator), generator), joint.shape), factorial(joint))
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #6e95d82f
+def predicted_distance(p: Float[Tensor, "*values"], n: int) -> Float[Tensor, ""]:
+    "Expected total-variation distance of `n` samples from their distribution `p`, for large `n`."
+    return (p * (1 - p)).sqrt().sum() / math.sqrt(2 * math.pi * n)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #1bf7514b
+@proof_check("factorqvae", "section 4, sample size", "permuted codes come as near q-bar as samples from it do")
+def _():
+    joint = random_joint((4, 4, 4), 1.0, seed=0)
+    for n in (1_000, 10_000, 100_000):
+        distance = torch.stack([distance_of_permuted(joint, n, seed) for seed in range(20)]).mean()
+        predicted = predicted_distance(factorial(joint), n)
+        assert abs(distance / predicted - 1) < 0.1, f"{distance:.4f} from {n} codes, {predicted:.4f} was predicted"
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #d7ab98df
+def log_density_ratio(
+    joint: Float[Tensor, "*values"],  # without zeros
+) -> Float[Tensor, "*values"]:
+    "log q / q-bar of each code: the optimal discriminator's logits (factorqvae, equations 6 and 7)."
+    return joint.log() - factorial(joint).log()
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #4fc1a21b
+def counted_batch(
+    counts: Int[Tensor, "*values"],  # how often each code occurs
+) -> tuple[Int[Tensor, " joint"], Int[Tensor, " permuted"]]:  # positions in the flattened table
+    "A batch of codes with those counts, and all rows of its permutations, with their multiplicities."
+    return tuple(torch.arange(counts.numel()).repeat_interleave(c.flatten()) for c in (counts, factorial(counts)))
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #4a98ece5
+@proof_check("factorqvae", "equation 8", "the best log-odds are the log density ratio, whose mean is equation 6")
+def _():
+    counts = torch.randint(1, 6, (2, 3, 3), generator=make_generator(0))
+    joint, permuted = counted_batch(counts)
+    distribution = counts.double() / counts.sum()
+    best = log_density_ratio(distribution).flatten().requires_grad_()
+    loss = discriminator_loss(best[joint], best[permuted])
+    (gradient,) = torch.autograd.grad(loss, best)
+    torch.testing.assert_close(gradient, torch.zeros_like(best), rtol=0, atol=1e-12)
+    torch.testing.assert_close(total_correlation(best[joint]), exact_total_correlation(distribution))
+    for other in best + 0.1 * torch.randn(100, len(best), generator=make_generator(1)):
+        assert discriminator_loss(other[joint], other[permuted]) > loss + 1e-6, "another table of logits is as good"
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #7963c7dd
+def printed_loss(
+    of_joint: Float[Tensor, " joint"],  # logits of the original codes
+    of_permuted: Float[Tensor, " permuted"],  # logits of permuted codes
+) -> Float[Tensor, ""]:
+    "Equation 8 of factorqvae as it is printed (F7)."
+    return F.logsigmoid(of_joint).mean() + F.logsigmoid(-of_permuted).mean()
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #6767b5a5
+def descent(
+    counts: Int[Tensor, "*values"],  # how often each code occurs
+    printed: bool,  # equation 8 as printed, or the cross-entropy
+    steps: int,
+) -> Float[Tensor, "steps codes"]:
+    "Logits of a table of codes at each step of gradient descent, from C = 1/2."
+    joint, permuted = counted_batch(counts)
+    logits, path = torch.zeros(counts.numel(), dtype=torch.float64, requires_grad=True), []
+    for _ in range(steps):
+        path.append(logits.detach())
+        loss = (printed_loss if printed else discriminator_loss)(logits[joint], logits[permuted])
+        logits = (logits - 4 * torch.autograd.grad(loss, logits)[0]).detach().requires_grad_()
+    return torch.stack(path)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #339b7466
+@proof_check("factorqvae", "equation 8, sign", "minimising the printed loss misclassifies every code, without bound")
+def _():
+    counts = torch.tensor([[9, 1, 2], [2, 7, 1], [1, 3, 8]])
+    joint, permuted = counted_batch(counts)
+    best = log_density_ratio(counts.double() / counts.sum()).flatten()
+    meant, printed = (descent(counts, printed=sign, steps=120) for sign in (False, True))
+    torch.testing.assert_close(meant[-1], best, rtol=0, atol=0.01)
+    assert (printed[-1] * best < 0).all(), "a code is classified correctly"
+    estimates = torch.stack([total_correlation(logits[joint]) for logits in printed])
+    assert (estimates.diff() < 0).all() and estimates[-1] < -5, f"the estimate ends at {estimates[-1]:.2f}"
+    losses = [printed_loss(size * printed[-1][joint], size * printed[-1][permuted]) for size in (1, 2, 4)]
+    assert losses[0] > losses[1] + 1 > losses[2] + 2, f"losses are {losses}"
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #60a8aa24
+def one_hot_draws(
+    joint: Float[Tensor, "*values"],  # of latents that have the same number of values
+) -> Callable[[int, torch.Generator], Float[Tensor, "n latents values"]]:
+    "Samples of one-hot codes (n, latents, values) from a table, as `trained_discriminator` takes them."
+    return lambda n, generator: F.one_hot(draw_codes(joint, n, generator), joint.shape[0]).float()
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb333432
+def mean_logit(
+    discriminator: Callable[[Float[Tensor, "n latents values"]], Float[Tensor, " n"]],
+    joint: Float[Tensor, "*values"],  # of latents that have the same number of values
+) -> float:  # in nats
+    "Equation 7 with the mean over codes taken exactly."
+    codes = torch.cartesian_prod(*map(torch.arange, joint.shape))
+    with torch.no_grad():
+        logits = discriminator(F.one_hot(codes, joint.shape[0]).float())
+    return (joint.flatten() * logits).sum().item()
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #c2a61197
+TABLES = {
+    "weak": random_joint((4, 4, 4), 1.0, seed=0),
+    "strong": random_joint((4, 4, 4), 1.8, seed=2),
+    "independent": factorial(random_joint((4, 4, 4), 1.0, seed=0)),
+}
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #9da4819a
+@proof_check("factorqvae", "equation 7", "a trained discriminator's mean logit is the codes' total correlation")
+def _():
+    for name, joint in TABLES.items():
+        exact = exact_total_correlation(joint).item()
+        assert abs(exact) < 1e-6 if name == "independent" else 0.3 < exact < 1, f"{name}: {exact:.3f} nats"
+        estimate = mean_logit(trained_discriminator(one_hot_draws(joint), updates=300), joint)
+        tolerance = 0.02 if name == "independent" else 0.05
+        assert abs(estimate - exact) < tolerance, f"{name}: estimated {estimate:.3f} nats, there are {exact:.3f}"
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #59c715b7
+def code_distribution(
+    logits: Float[Tensor, "images latents values"],  # of q(z|x), images equally likely
+) -> Float[Tensor, "*values"]:
+    "The table q(z) of a data set's codes (factorqvae, section 4)."
+    return torch.vmap(lambda rows: math.prod(torch.meshgrid(*rows, indexing="ij")))(logits.softmax(2)).mean(0)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #5844def8
+def draw_relaxed(
+    logits: Float[Tensor, "images latents values"],
+    temperature: float,
+) -> Callable[[int, torch.Generator], Float[Tensor, "n latents values"]]:
+    "Relaxed codes (n, latents, values) of random images, as `trained_discriminator` takes them."
+
+    def draw(n: int, generator: torch.Generator) -> Float[Tensor, "n latents values"]:
+        return relax(logits[torch.randint(len(logits), (n,), generator=generator)], temperature, generator)
+
+    return draw
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #5ef442d5
+def relaxed_log_ratio(
+    relaxed: Float[Tensor, "n latents values"],
+    logits: Float[Tensor, "images latents values"],
+    temperature: float,
+) -> Float[Tensor, " n"]:
+    "log q / q-bar of relaxed codes of a data set, from the density of Maddison et al. (2017)."
+    distribution = torch.distributions.RelaxedOneHotCategorical(logits.new_tensor(temperature), logits=logits)
+    each = distribution.log_prob(relaxed[:, None])
+    together, alone = each.sum(2).logsumexp(1), each.logsumexp(1)
+    return together - math.log(len(logits)) - (alone - math.log(len(logits))).sum(1)
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #b05696c6
+IMAGES = 2 * torch.randn(16, 3, 4, generator=make_generator(0), dtype=torch.float64)  # logits
+
+# %% ../../nbs/factorqvae/02_total_correlation.ipynb #cb60a913
+@proof_check(
+    "factorqvae",
+    "section 4, relaxed codes",
+    "they are equally dependent at every temperature, and more than codes are",
+)
+def _():
+    codes, ratios = exact_total_correlation(code_distribution(IMAGES)), []
+    for temperature in (2.0, 1.0, math.exp(-1), 0.1):
+        relaxed = draw_relaxed(IMAGES, temperature)(20_000, make_generator(0))
+        ratios.append(relaxed_log_ratio(relaxed, IMAGES, temperature))
+        torch.testing.assert_close(ratios[-1], ratios[0], rtol=1e-6, atol=1e-6)
+    excess = total_correlation(ratios[0]) - codes
+    assert excess > 5 * ratios[0].std() / len(ratios[0]) ** 0.5, f"only {excess:.3f} nats above the codes'"
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #246271b3
+def descend(parameters: Sequence[nn.Parameter], loss: Float[Tensor, ""], rate: float) -> None:
+    "One step of plain gradient descent."
+    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        parameter.data -= rate * gradient
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #989a91a5
+def round_by_the_book(
+    model: FactorQVAE,  # with scalar codes, and networks whose output is the mean of a Gaussian
+    x: UInt8[Tensor, "batch height width channels"],
+    x_prime: UInt8[Tensor, "batch height width channels"],
+    generator: torch.Generator,
+    *,
+    beta: float,
+    gamma: float,
+    tau: float,
+    rate: float,
+) -> None:
+    "The loop of factorqvae's Algorithm 1 with F7's sign, line by line, by plain gradient descent: for checks."
+    M, C = model.latent.codebooks, lambda z: model.discriminator(z).sigmoid()
+    d, (B, K) = model.discriminator.layers[1].in_features // len(M), (len(x), len(M))
+    x, x_prime = (images.movedim(3, 1) / 255 for images in (x, x_prime))
+
+    def draw(images: Tensor) -> tuple[Tensor, Tensor]:
+        z_e = model.encoder(images)
+        R = (z_e[:, :, None] @ torch.ones(1, K) - torch.ones(d, 1) @ M.T).abs()
+        gumbel = -torch.empty_like(R).exponential_(generator=generator).log()
+        weights = ((gumbel - R) / tau).exp()
+        return weights / weights.sum(2, keepdim=True), (-R).exp() / (-R).exp().sum(2, keepdim=True)
+
+    z, q = draw(x)
+    L1 = (x - 0.5 - model.decoder((z @ M).view(B, d))).pow(2).sum() / (B * 12288)
+    L1 = L1 + beta * (q * (q * K).log()).sum() / (B * d)
+    L1 = L1 + gamma * (C(z) / (1 - C(z))).log().sum() / B
+    descend([p for name, p in model.named_parameters() if not name.startswith("discriminator")], L1, rate)
+
+    z, _ = draw(x_prime)
+    orders = torch.rand(B, d, generator=generator).argsort(0)
+    z_perm = torch.stack([z[orders[:, j], j] for j in range(d)], dim=1)
+    L2 = (C(z).log() + (1 - C(z_perm)).log()).sum() / (2 * B)
+    descend(list(model.discriminator.parameters()), -L2, rate)
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #e4c89924
+def small_pair(make: type, **how: Any) -> tuple[Autoencoder, UInt8[Tensor, "batch 64 64 3"]]:
+    "A narrow model with three latents of five values at half of its training, and eight images of noise."
+    with seeded(0):
+        model = make(3, n_values=5, width=0.05, **how)
+        images = torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8)
+    model.anneal(0.5)
+    return model, images
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #573744fa
+@proof_check("factorqvae", "Algorithm 1", "a round of the model's two steps is its lines, with the sign of F7")
+def _():
+    model, images = small_pair(FactorQVAE, family="preactivation", beta=0.1, gamma=0.5)
+    before, by_the_book = copy.deepcopy(model), copy.deepcopy(model)
+    generator = make_generator(0)
+    for step, batch in zip(model.steps(), images.chunk(2), strict=True):
+        descend(step.parameters, step.loss(batch, generator)[0], rate=1.0)
+    strengths = {"beta": 0.1, "gamma": 0.5, "tau": math.exp(-0.5)}
+    round_by_the_book(by_the_book, *images.chunk(2), make_generator(0), **strengths, rate=1.0)
+    states = (m.state_dict() for m in (before, model, by_the_book))
+    for (name, start), ours, theirs in zip(next(states).items(), *(state.values() for state in states), strict=True):
+        assert (ours - start).abs().max() > 0, f"{name} did not move"
+        torch.testing.assert_close(ours - start, theirs - start, rtol=1e-3, atol=1e-5)
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #037f440d
+@proof_check(
+    "factorqvae",
+    "Algorithm 1, gradients",
+    "which networks get gradients from each term, in FactorQVAE and in FactordVAE",
+)
+def _():
+    for make, coding in ((FactorQVAE, {"encoder", "latent"}), (FactordVAE, {"encoder"})):
+        model, images = small_pair(make)
+        modelling, judging = model.steps()
+        _, terms = modelling.loss(images, make_generator(0))
+        assert parts_with_gradients(model, terms["reconstruction"]) == {"encoder", "latent", "decoder"}
+        assert parts_with_gradients(model, terms["kl"]) == coding
+        assert parts_with_gradients(model, terms["total_correlation"]) == coding | {"discriminator"}
+        assert parts_with_gradients(model, judging.loss(images, make_generator(0))[0]) == {"discriminator"}
+        named = {id(parameter): name.split(".")[0] for name, parameter in model.named_parameters()}
+        moved = [{named[id(parameter)] for parameter in step.parameters} for step in (modelling, judging)]
+        assert moved == [{"encoder", "latent", "decoder"}, {"discriminator"}]
+
+# %% ../../nbs/factorqvae/03_factorqvae.ipynb #21d7c62f
+@proof_check("factorqvae", "equation 5", "with gamma = 0 the model's step is that of the model without a discriminator")
+def _():
+    for make, without in ((FactorQVAE, qvae), (FactordVAE, dvae)):
+        model, images = small_pair(make, gamma=0.0, beta=0.1)
+        alone, _ = small_pair(without, beta=0.1)
+        alone.load_state_dict({n: v for n, v in model.state_dict().items() if not n.startswith("discriminator")})
+        gradients = []
+        for step in (model.steps()[0], alone.steps()[0]):
+            loss, _ = step.loss(images, make_generator(0))
+            gradients.append([loss.detach(), *torch.autograd.grad(loss, step.parameters)])
+        assert all(ours.equal(theirs) for ours, theirs in zip(*gradients, strict=True)), "the steps differ"
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #df903405
+def weighted_completeness(
+    importance: Float[np.ndarray, "latents sources"],  # not negative
+) -> float:  # from 0 to 1
+    "C with each source weighted by the sum of its column, as printed (factorqvae, section 3.3.1)."
+    return float(1 - shares(importance.sum(axis=0), axis=0) @ spread(importance, axis=0))
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #88d74c2d
+def chain_rule_sides(
+    importance: Float[np.ndarray, "latents sources"],
+    c: float,  # completeness, weighted or not
+) -> tuple[float, float]:  # in nats
+    "Both sides of the chain rule: H(rho_i) + (1 - D) log F and H(rho_j) + (1 - C) log d."
+    missed = (1 - disentanglement(importance), 1 - c)
+    latents, sources = importance.shape
+    return (
+        entropy(importance.sum(axis=1)) + missed[0] * np.log(sources),
+        entropy(importance.sum(axis=0)) + missed[1] * np.log(latents),
+    )
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #1327d7b5
+@proof_check(
+    "factorqvae",
+    "section 3.3.1, weights",
+    "weighted by rho, 1 - D and 1 - C are conditional entropies of one distribution, tied by the chain rule",
+)
+def _():
+    rng = np.random.default_rng(0)
+    for sparsity in [0.0, 0.0, 0.5] * 33:
+        importance = rng.exponential(size=rng.integers(2, 9, size=2)) ** 3
+        importance *= rng.random(importance.shape) >= sparsity
+        importance += 1e-3 * (importance.sum(axis=0) == 0)
+        np.testing.assert_allclose(*chain_rule_sides(importance, weighted_completeness(importance)), atol=1e-12)
+        trees = shares(importance, axis=0)
+        np.testing.assert_allclose(*chain_rule_sides(trees, completeness(trees)), atol=1e-12)
+    uneven = np.array([[3.0, 0.5], [0.0, 0.5]])
+    short, long = chain_rule_sides(uneven, completeness(uneven))
+    assert abs(short - long) > 0.1, "the plain mean follows the chain rule for uneven columns too"
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #bcf7ee47
+VALUE_COUNTS = np.array([6, 5, 4, 3])
+
+
+def mixed_latents(
+    n: int,  # samples
+    mixing: float,  # standard deviation of the weights of other sources
+    seed: int = 0,
+    redundant: bool = False,  # the last four latents repeat the first four
+) -> tuple[Int[np.ndarray, "n 4"], Float[np.ndarray, "n 8"]]:
+    "Sources, and latents whose relation to them is known."
+    rng = np.random.default_rng(seed)
+    sources = rng.integers(VALUE_COUNTS, size=(n, 4))
+    weights = np.eye(4, 8) + mixing * rng.normal(size=(4, 8))
+    if redundant:
+        weights = np.tile(weights[:, :4], 2)
+    return sources, (2 * sources / (VALUE_COUNTS - 1) - 1) @ weights + 0.1 * rng.normal(size=(n, 8))
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #d69e4816
+def both_scores(
+    sources: Int[np.ndarray, "n sources"],
+    latents: Float[np.ndarray, "n latents"],
+    seed: int = 0,
+) -> dict[str, float]:  # d, i, c by boosted trees; d_forest, i_forest, c_forest
+    "DCI by both predictors; errors as `dci`."
+    how = {"protocol": "paper", "seed": seed}
+    boosting, forest = (dci(sources, latents, predictor=name, **how) for name in ("boosting", "forest"))
+    named = ("", boosting), ("_forest", forest)
+    return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in named for name in "dic"}
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #bc17d749
+def nearest_code(
+    latents: Float[np.ndarray, "n latents"],
+    codebook: Float[np.ndarray, " values"],  # shared by all latents
+) -> Int[np.ndarray, "n latents"]:  # indices in the codebook
+    "The index of the code that is nearest to each latent (factorqvae, equation 3)."
+    return distances(torch.tensor(latents)[:, :, None], torch.tensor(codebook)[:, None]).argmin(-1).numpy()
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #c5b1bebc
+def relabelled(
+    codes: Int[np.ndarray, "n latents"],  # indices
+    seed: int = 0,
+) -> Int[np.ndarray, "n latents"]:
+    "The same codes under a random relabelling, independent for each latent."
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.permutation(codes.max() + 1)[latent] for latent in codes.T], axis=1)
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #b4151694
+def ordered_codes(n: int, size: int, mixing: float = 0.1) -> tuple[Int[np.ndarray, "n 4"], Int[np.ndarray, "n 8"]]:
+    "Sources, and latents rounded to one of `size` evenly spaced values, as indices in the order of the values."
+    sources, latents = mixed_latents(n, mixing)
+    return sources, nearest_code(latents, np.linspace(-1.5, 1.5, size))
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #e157a67f
+@proof_check(
+    "factorqvae",
+    "section 3.3.2, relabelled codes",
+    "InfoM and InfoC do not change when codes get new numbers; InfoE does if it sees numbers, not if indicators",
+)
+def _():
+    sources, codes = ordered_codes(400, size=16)
+    before, after = (infomec(sources, z, discrete=True, protocol="code") for z in (codes, relabelled(codes)))
+    for name, tolerance in (("nmi", 1e-12), ("infom", 1e-12), ("infoc", 1e-12), ("infoe", 1e-6)):
+        np.testing.assert_allclose(getattr(after, name), getattr(before, name), rtol=0, atol=tolerance)
+    numbers = [infomec(sources, z, discrete=True, protocol="paper").infoe for z in (codes, relabelled(codes))]
+    assert numbers[1] < 0.75 * numbers[0], f"InfoE by numbers is {numbers[0]:.2f} and {numbers[1]:.2f}"
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #5e2ff025
+@proof_check(
+    "factorqvae",
+    "section 3.3.1, order of codes",
+    "DCI by trees does not change under rising maps of the codes, and falls when codes get new numbers",
+)
+def _():
+    sources, codes = ordered_codes(240, size=16)
+    for predictor in ("boosting", "forest"):
+        how = {"predictor": predictor, "max_depth": 3, "protocol": "paper"}
+        before = dci(sources, codes, **how)
+        rising = dci(sources, codes**2, **how)
+        np.testing.assert_allclose(rising.importance, before.importance, atol=1e-12)
+        after = dci(sources, relabelled(codes), **how)
+        assert after.d < before.d - 0.05 and after.c < before.c - 0.05, f"{predictor} ignores the order of codes"
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #336a4531
+def opposite_pairs(
+    frame: pd.DataFrame,  # of `ranks`
+) -> list[tuple[str, str]]:  # the one that the forest prefers, the one that boosted trees prefer
+    "The pairs of models of a table of `ranks` that the two predictors put in opposite orders."
+    order = frame.sort_values("forest", ascending=False, kind="stable")
+    pairs = combinations(order.itertuples(), 2)
+    return [(a.Index, b.Index) for a, b in pairs if a.forest > b.forest and a.boosting < b.boosting]
+
+# %% ../../nbs/factorqvae/04_two_dcis.ipynb #6db9905f
+@proof_check(
+    "factorqvae",
+    "section 3.3.1, two predictors",
+    "D by forests and D by boosted trees can put two representations in opposite orders, by margins above 0.05",
+)
+def _():
+    sources, aligned = mixed_latents(300, 0)
+    codes = relabelled(nearest_code(aligned, np.linspace(-1.5, 1.5, 64)))
+    rows = {"indices": (sources, codes), "mixed": mixed_latents(300, 0.4)}
+    frame = ranks([{"model": name, **both_scores(*pair)} for name, pair in rows.items()])
+    assert opposite_pairs(frame) == [("mixed", "indices")], f"in the same order:\n{frame}"
+    assert (frame[["forest", "boosting"]].diff().iloc[1].abs() > 0.05).all(), f"by a hair only:\n{frame}"

@@ -18,7 +18,7 @@ from .attention import MultiHeadAttention, Transformer, TransformerLayer, split_
 from .slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder
 
 # %% auto #0
-__all__ = ['attention_weights', 'pytorchs']
+__all__ = ['attention_weights', 'pytorchs', 'mixed_difference', 'small_decoder']
 
 # %% ../../nbs/nets/00_attention.ipynb #6460b367
 def attention_weights(
@@ -123,3 +123,67 @@ def _():
             assert (ours.sum(3) - 1).abs().max() < 1e-12, "the weights of a token do not sum to one"
         torch.testing.assert_close(module(asking, asked), tokens, rtol=0, atol=1e-12)
         assert (module(asking, -asked) - tokens).abs().max() > 1e-3, "the asked do not matter"
+
+# %% ../../nbs/nets/03_slots.ipynb #4d09f624
+def mixed_difference(
+    f: Callable[[Float[Tensor, "b slots dim"]], Float[Tensor, "b *shape"]],
+    slots: Float[Tensor, "b slots dim"],
+    moved: Float[Tensor, "b slots dim"],  # new values of the first two slots
+) -> Float[Tensor, "b *shape"]:  # zero if `f` is a sum over slots
+    "The change of `f` when the first two slots change together, minus the changes for each alone."
+    first, second, both = slots.clone(), slots.clone(), slots.clone()
+    first[:, 0], second[:, 1], both[:, :2] = moved[:, 0], moved[:, 1], moved[:, :2]
+    return f(both) - f(first) - f(second) + f(slots)
+
+# %% ../../nbs/nets/03_slots.ipynb #d726550b
+def small_decoder(decoder: type[nn.Module]) -> nn.Module:
+    "A narrow decoder of 16x16 images with random weights, for slots of dimension 4, in float64."
+    with seeded(0):
+        return decoder(4, image_size=16, width=0.1).double()
+
+# %% ../../nbs/nets/03_slots.ipynb #e0d82985
+@proof_check("psa", "additive decoder", "a part and its alpha depend on one slot; numerator and denominator are sums")
+def _():
+    decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
+    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
+    slots.requires_grad_()
+    for drawn in decoder.components(slots):
+        weighed = drawn[0].flatten(1) @ torch.randn(drawn[0, 0].numel(), generator=generator, dtype=torch.float64)
+        gradients = [torch.autograd.grad(part, slots, retain_graph=True)[0][0] for part in weighed]
+        of_slot = torch.stack(gradients).abs().sum(2)  # which part, which slot
+        assert (of_slot.diagonal() > 0).all(), "a slot does not matter to its own part"
+        assert of_slot.fill_diagonal_(0).sum() == 0, "a part depends on another slot"
+
+    def numerator_and_denominator(slots: Tensor) -> Tensor:
+        parts, alpha = decoder.components(slots)
+        return torch.cat([alpha.exp()[:, :, None] * parts, alpha.exp()[:, :, None]], dim=2).sum(1)
+
+    assert mixed_difference(numerator_and_denominator, slots, moved).abs().max() < 1e-12
+    sums = numerator_and_denominator(slots)
+    torch.testing.assert_close(decoder(slots).image, sums[:, :-1] / sums[:, -1:])
+
+# %% ../../nbs/nets/03_slots.ipynb #2dd4bbf9
+@proof_check("psa", "additive decoder", "the image is not additive, but is for fixed masks")
+def _():
+    decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
+    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
+    held = decoder(slots).masks
+    competing = mixed_difference(lambda s: decoder(s).image, slots, moved)
+    fixed = mixed_difference(lambda s: (held[:, :, None] * decoder(s).parts).sum(1), slots, moved)
+    assert fixed.abs().max() < 1e-12 and competing.abs().max() > 1e-6
+
+# %% ../../nbs/nets/03_slots.ipynb #85e11724
+@proof_check("psa", "additive decoder", "permuting slots permutes parts and masks and does not change the image")
+def _():
+    slots = torch.randn(1, 4, 4, generator=make_generator(0), dtype=torch.float64)
+    orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
+    orders = orders[orders.sort(1).values.eq(torch.arange(4)).all(1)]
+    permuted = slots[0, orders]
+    for decoder in (SpatialBroadcastDecoder, ConvolutionalDecoder, TransformerDecoder):
+        decode = small_decoder(decoder)
+        before, after = decode(slots), decode(permuted)
+        torch.testing.assert_close(after.image, before.image.expand_as(after.image), rtol=0, atol=1e-12)
+        assert (decode(-slots).image - before.image).abs().max() > 1e-4, f"{decoder.__name__} ignores its slots"
+        if before.masks is not None:
+            torch.testing.assert_close(after.parts, before.parts[0, orders], rtol=0, atol=1e-12)
+            torch.testing.assert_close(after.masks, before.masks[0, orders], rtol=0, atol=1e-12)

@@ -78,4 +78,1347 @@ from disentangle_repro.psa.slot_metrics import (
 )
 
 # %% auto #0
-__all__ = []
+__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder', 'sampling_noise']
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
+def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
+    "log p of all features of each image (psa, equation 2)."
+    return log_joint(features, mixture).logsumexp(1).sum(1)
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f0d1c110
+def random_mixture(
+    seed: int,
+    batch: int,
+    slots: int,
+    dim: int,
+) -> LocalMixture:  # float64
+    "Means from N(0, 1), variances between 0.3 and 1.3, any weights: an instance for checks."
+    generator = make_generator(seed)
+    mean, variance = (
+        torch.randn(batch, slots, dim, generator=generator),
+        torch.rand(batch, slots, dim, generator=generator),
+    )
+    log_weight = torch.randn(batch, slots, generator=generator).double().log_softmax(1)
+    return LocalMixture(mean.double(), 0.3 + variance.double(), log_weight)
+
+
+@proof_check("psa", "equation 2", "the likelihood of the features is that of a mixture of diagonal normals")
+def _():
+    mixture = random_mixture(0, 8, 5, 3)
+    mixture = mixture._replace(mean=mixture.mean + 100)
+    features = 100 + 2 * torch.randn(8, 40, 3, generator=make_generator(1), dtype=torch.float64)
+    normals = torch.distributions.Normal(mixture.mean[:, None], mixture.variance[:, None].sqrt())
+    weights = torch.distributions.Categorical(mixture.weight[:, None])
+    theirs = torch.distributions.MixtureSameFamily(weights, torch.distributions.Independent(normals, 1))
+    ours = log_likelihood(statistics(features), mixture)
+    torch.testing.assert_close(ours, theirs.log_prob(features).sum(1), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #6cd4f73e
+def responsibilities_as_printed(
+    features: Statistics,
+    mixture: LocalMixture,
+) -> Float[Tensor, "batch slots positions"]:
+    "Equation 5 of psa to the letter, with the mean of slot k in the sum over slots j; these are not probabilities."
+    k = mixture.mean.shape[1]
+    mean = mixture.mean.repeat_interleave(k, dim=1)
+    pairs = LocalMixture(mean, mixture.variance.repeat(1, k, 1), mixture.log_weight.repeat(1, k))
+    denominator = log_joint(features, pairs).unflatten(1, (k, k)).logsumexp(2)
+    return (log_joint(features, mixture) - denominator).exp()
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #fbfe09c6
+@proof_check("psa", "equation 5", "responsibilities are Bayes' rule; with the printed index they do not sum to one")
+def _():
+    z = torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64)
+    mixture = random_mixture(1, 50, 5, 4)
+    normals = torch.distributions.Normal(mixture.mean[:, None], mixture.variance[:, None].sqrt())
+    terms = (mixture.log_weight[:, None] + normals.log_prob(z[:, :, None]).sum(3)).exp()  # batch, positions, slots
+    found = log_responsibilities(statistics(z), mixture).exp()
+    torch.testing.assert_close(found, (terms / terms.sum(2, keepdim=True)).mT, rtol=0, atol=1e-12)
+    off = (responsibilities_as_printed(statistics(z), mixture).sum(1) - 1).abs().amax(1)
+    assert off.min() > 0.1, f"an image's printed sums are within {off.min():.3f} of one"
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #9bd72795
+@proof_check("psa", "section 4, slot attention", "with equal weights, lengths and variances it is slot attention")
+def _():
+    z, mean = torch.randn(2, 20, 30, 16, generator=make_generator(0), dtype=torch.float64)
+    mean = 2 * mean[:, :5] / mean[:, :5].norm(dim=2, keepdim=True)
+    mixture = standard_start(mean)._replace(variance=torch.full_like(mean, math.sqrt(16)))
+    attention = (mean @ z.mT / math.sqrt(16)).softmax(1)
+    torch.testing.assert_close(log_responsibilities(statistics(z), mixture).exp(), attention)
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #7b38e89e
+def expected_log_likelihood(
+    features: Statistics,
+    log_a: Float[Tensor, "batch slots positions"],  # log-responsibilities, held fixed
+    mixture: LocalMixture,
+) -> Float[Tensor, "batch"]:  # in nats
+    "Q: the expected log-likelihood of features and their slots together."
+    return (log_a.exp() * log_joint(features, mixture)).sum((1, 2))
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #cd55637c
+@proof_check("psa", "Algorithm 2, steps 2 to 5", "the update is the stationary point of Q, subject to the floor")
+def _():
+    z = torch.randn(40, 30, 4, generator=make_generator(0), dtype=torch.float64)
+    z[20:, :, 3] = 1.0
+    features, floor = statistics(z), 0.01
+    log_a = log_responsibilities(features, random_mixture(1, 40, 3, 4))
+    new = update(features, log_a, floor)
+    mean, log_variance, logits = (t.clone().requires_grad_() for t in (new.mean, new.variance.log(), new.log_weight))
+    at = LocalMixture(mean, log_variance.exp(), logits.log_softmax(1))
+    q = expected_log_likelihood(features, log_a, at).sum()
+    of_mean, of_variance, of_weight = torch.autograd.grad(q, (mean, log_variance, logits))
+    stands = new.variance <= floor
+    assert stands[20:, :, 3].all() and not stands[:20].all() and new.variance.min() == floor
+    for gradient in (of_mean, of_variance[~stands], of_weight):
+        assert gradient.abs().max() < 1e-9, f"a gradient of Q is {gradient.abs().max():.2g}"
+    assert of_variance[stands].max() < 0
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #e26588e3
+def largest_fall(
+    features: Float[Tensor, "batch positions dim"],
+    mixture: LocalMixture,
+    iterations: int,
+    floor: float = FLOOR,
+) -> float:  # in nats; negative if the likelihood always rises
+    "By how much one iteration lowers the likelihood of one image at most."
+    fixed, course = statistics(features), []
+    for _ in range(iterations + 1):
+        course.append(log_likelihood(fixed, mixture))
+        mixture = em_step(fixed, mixture, floor)
+    return -torch.stack(course).diff(dim=0).min().item()
+
+
+@proof_check("psa", "Algorithm 2", "with identity projections no iteration lowers the likelihood of equation 2")
+def _():
+    noise = torch.randn(400, 60, 3, generator=make_generator(0), dtype=torch.float64)
+    heaps = torch.randn(400, 4, 3, generator=make_generator(1), dtype=torch.float64).repeat(1, 15, 1)
+    z = torch.cat([noise[:200], 3 * heaps[200:] + noise[200:] / 2])
+    fall = largest_fall(z, random_mixture(2, 400, 4, 3), iterations=30)
+    assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
+
+
+@proof_check("psa", "Algorithm 2", "no iteration lowers the likelihood where the variances stand at the floor either")
+def _():
+    values = torch.randn(200, 2, 3, generator=make_generator(0), dtype=torch.float64)
+    floor = 0.01
+    z, start = values.repeat(1, 20, 1), random_mixture(1, 200, 5, 3)
+    assert fit_mixture(z, start, 30, floor).variance.eq(floor).any(), "the floor was never reached"
+    fall = largest_fall(z, start, 30, floor)
+    assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #07e9f93f
+@proof_check("psa", "Algorithm 2", "its iterates are those of scikit-learn's diagonal mixture from the same start")
+def _():
+    z = torch.randn(100, 3, generator=make_generator(0), dtype=torch.float64)
+    z = z * torch.tensor([0.5, 1.0, 0.7]) + 2 * torch.randn(4, 3, generator=make_generator(1)).repeat(25, 1)
+    start = random_mixture(2, 1, 4, 3)
+    first = {"weights_init": start.weight[0], "means_init": start.mean[0], "precisions_init": 1 / start.variance[0]}
+    first = {name: value.numpy() for name, value in first.items()}
+    for iterations in (1, 2, 5, 20):
+        ours = fit_mixture(z[None], start, iterations)
+        assert ours.variance.min() > FLOOR
+        theirs = GaussianMixture(4, covariance_type="diag", reg_covar=0, tol=0, max_iter=iterations, **first)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            theirs.fit(z.numpy())
+        pairs = [(ours.mean, theirs.means_), (ours.variance, theirs.covariances_), (ours.weight, theirs.weights_)]
+        for a, b in pairs:
+            torch.testing.assert_close(a[0], torch.from_numpy(b), rtol=0, atol=1e-6)
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e300ad4
+@proof_check(
+    "psa",
+    "Algorithm 2",
+    "equivariant to the order of slots, invariant to that of positions; weights sum to one",
+)
+def _():
+    z, start = torch.randn(20, 30, 4, generator=make_generator(0), dtype=torch.float64), random_mixture(1, 20, 5, 4)
+    order, shuffled = torch.randperm(5, generator=make_generator(2)), torch.randperm(30, generator=make_generator(3))
+    end = fit_mixture(z, start, 5)
+    reordered = fit_mixture(z, LocalMixture(*(part[:, order] for part in start)), 5)
+    elsewhere = fit_mixture(z[:, shuffled], start, 5)
+    for part, of_reordered, of_shuffled in zip(end, reordered, elsewhere, strict=True):
+        torch.testing.assert_close(of_reordered, part[:, order], rtol=0, atol=1e-10)
+        torch.testing.assert_close(of_shuffled, part, rtol=0, atol=1e-10)
+    torch.testing.assert_close(end.weight.sum(1), torch.ones(20).double(), rtol=0, atol=1e-10)
+
+# %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #f1789639
+@proof_check("psa", "Algorithm 2, dead slots", "a dead slot stays finite and does not affect the others")
+def _():
+    z = torch.randn(50, 30, 4, generator=make_generator(0), dtype=torch.float64)
+    alive, dead = random_mixture(1, 50, 3, 4), random_mixture(2, 50, 2, 4)
+    log_weight = torch.tensor([0.0, 0.1]).log().expand(50, 2)
+    dead = LocalMixture(dead.mean + torch.tensor([[[0.0], [1e4]]]), dead.variance, log_weight)
+    both = LocalMixture(*(torch.cat(parts, dim=1) for parts in zip(alive, dead, strict=True)))
+    end, without = fit_mixture(z, both, 10), fit_mixture(z, alive, 10)
+    for part, expected in zip(end, without, strict=True):
+        assert part.isfinite().all(), "a dead slot has parameters that are not finite"
+        torch.testing.assert_close(part[:, :3], expected, rtol=0, atol=1e-10)
+    assert end.weight[:, 3:].eq(0).all()
+    low, high = z.amin(1, keepdim=True), z.amax(1, keepdim=True)
+    assert ((low - 1e-9 <= end.mean) & (end.mean <= high + 1e-9)).all(), "a dead slot left the features behind"
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #0e2a97ff
+def likelihood_course(
+    keys: Statistics,
+    values: Statistics,
+    mixture: LocalMixture,
+    query: Callable[[Tensor], Tensor],
+    iterations: int,
+) -> Float[Tensor, "iterations+1 batch"]:  # in nats per position
+    "Log-likelihood of the keys before the first iteration and after each."
+    course = []
+    for _ in range(iterations + 1):
+        course.append(log_likelihood(keys, mixture._replace(mean=query(mixture.mean))))
+        mixture, _ = iterate(keys, values, mixture, query)
+    return torch.stack(course) / keys.first.shape[1]
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #9b958aef
+@proof_check("psa", "appendix E", "with projections it is no M-step: the likelihood can fall; with one map it cannot")
+def _():
+    z = torch.randn(200, 60, 3, generator=make_generator(0), dtype=torch.float64)
+    start = standard_start(torch.randn(200, 4, 3, generator=make_generator(1), dtype=torch.float64))
+    w_q, w_k, w_v = torch.randn(3, 3, 3, generator=make_generator(2), dtype=torch.float64) / math.sqrt(3)
+    keys, values = statistics(z @ w_k), statistics(z @ w_v)
+    one_map = likelihood_course(keys, keys, start, nn.Identity(), 12)
+    three_maps = likelihood_course(keys, values, start, lambda mean: mean @ w_q, 12)
+    falls = [-60 * course.diff(dim=0).amin(0) for course in (one_map, three_maps)]
+    assert falls[0].max() <= 1e-9, f"with one map the likelihood fell by {falls[0].max():.3g} nats"
+    assert falls[1].median() > 1, f"with three maps it falls by {falls[1].median():.3g} nats in the median"
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #04788d61
+@proof_check("psa", "Algorithm 2, the layer", "with identity maps it is expectation maximisation, number for number")
+def _():
+    z = torch.randn(20, 50, 6, generator=make_generator(0), dtype=torch.float64)
+    for projected in (False, True):
+        with seeded(0):
+            layer = ProbabilisticSlotAttention(
+                4, 6, iterations=5, projected=projected, queries="learned", normalize=False
+            ).double()
+        out = layer.eval()(z)
+        expected = fit_mixture(z, standard_start(layer.mean.expand(20, -1, -1)), 5)
+        for part, other in zip((out.mean, out.variance, out.weight), (*expected[:2], expected.weight), strict=True):
+            torch.testing.assert_close(part, other, rtol=0, atol=1e-12)
+        assert out.slots.equal(out.mean)
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #c983a581
+def random_layer(
+    seed: int, n_slots: int, dim: int, **options: bool
+) -> ProbabilisticSlotAttention:  # float64, in evaluation
+    "A layer with learned starts and random maps: an instance for checks."
+    with seeded(seed):
+        layer = ProbabilisticSlotAttention(n_slots, dim, queries="learned", **options).double().eval()
+        for parameter in layer.parameters():
+            nn.init.normal_(parameter, std=dim**-0.5)
+    return layer
+
+
+@proof_check(
+    "psa",
+    "Algorithm 1",
+    "equivariant to the order of starts, invariant to that of positions; attention sums to one",
+)
+def _():
+    layer = random_layer(0, 5, 8, projected=True)
+    z, order = torch.randn(20, 30, 8, generator=make_generator(0), dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
+    shuffled = torch.randperm(30, generator=make_generator(1))
+    out, of_shuffled = layer(z), layer(z[:, shuffled])
+    for parameter in (layer.mean, layer.log_variance):
+        parameter.data = parameter.data[order]
+    reordered = layer(z)
+    for name in ("slots", "mean", "variance", "weight"):
+        part = getattr(out, name)
+        torch.testing.assert_close(getattr(reordered, name), part[:, order], rtol=0, atol=1e-10)
+        torch.testing.assert_close(getattr(of_shuffled, name), part, rtol=0, atol=1e-10)
+    torch.testing.assert_close(of_shuffled.attention, out.attention[:, shuffled], rtol=0, atol=1e-10)
+    torch.testing.assert_close(out.attention.sum(2), torch.ones(20, 30).double(), rtol=0, atol=1e-10)
+    torch.testing.assert_close(out.attention.mean(1), out.weight, rtol=0, atol=1e-10)
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #525cee4b
+@proof_check("psa", "Algorithm 1, the slots", "slots are sampled from N(mu(T), sigma^2(T))")
+def _():
+    layer, n = random_layer(0, 4, 3), 20_000
+    z = torch.randn(1, 30, 3, generator=make_generator(0), dtype=torch.float64).expand(n, -1, -1)
+    with torch.no_grad():
+        out = layer(z, make_generator(1), sampled=True)
+    error = (out.slots.mean(0) - out.mean[0]).abs() / (out.variance[0] / n).sqrt()
+    assert error.max() < 5, f"a mean is off by {error.max():.1f} standard errors"
+    torch.testing.assert_close(out.slots.var(0), out.variance[0], rtol=0.05, atol=0)
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59bfd658
+def prune(
+    slots: Float[Tensor, "batch slots dim"],
+    weight: Float[Tensor, "batch slots"],  # pi(T)
+    threshold: float,  # tau
+) -> tuple[Float[Tensor, "kept dim"], Int[Tensor, "kept"]]:  # the slots kept, and the image of each
+    "The slots with a weight above the threshold, image after image."
+    keep = active(weight, threshold)
+    return slots[keep], keep.nonzero()[:, 0]
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #94d6521a
+def kept_by_clusters(
+    clusters: int,
+    threshold: float,  # tau
+    *,
+    images: int = 100,
+    n_slots: int = 7,
+    dim: int = 64,
+) -> tuple[MixtureSlots, tuple[Tensor, Tensor]]:  # what the layer returns, and what is pruned of it
+    "Slots fitted from random starts to images with so many clusters of features each: an instance for checks."
+    generator = make_generator(clusters)
+    centres = torch.randn(images, clusters, dim, generator=generator)[:, torch.arange(300) % clusters]
+    features = centres + 0.1 * torch.randn(images, 300, dim, generator=generator)
+    with torch.no_grad():
+        out = ProbabilisticSlotAttention(n_slots, dim)(features, generator, sampled=False)
+    return out, prune(out.slots, out.weight, threshold)
+
+
+@proof_check("psa", "section 4, relevance", "from random starts more slots are kept the more clusters there are")
+def _():
+    counts = []
+    for clusters in range(1, 7):
+        out, (kept, image) = kept_by_clusters(clusters, 0.01)
+        used = [(n, k) for n in range(100) for k in range(7) if out.weight[n, k] > 0.01]
+        assert image.tolist() == [n for n, _ in used]
+        assert kept.equal(torch.stack([out.slots[n, k] for n, k in used])), "others are kept than those above tau"
+        shares = out.attention.mean(1)
+        pruned = [shares[n, k].item() for n in range(100) for k in range(7) if (n, k) not in set(used)]
+        assert max(pruned, default=0) <= 0.01 + 1e-6, f"a slot that has {max(pruned):.3f} of an image is pruned"
+        counts.append(len(used) / 100)
+    assert counts == sorted(counts) and counts[0] <= 3.5 and counts[-1] >= 5, f"slots kept: {counts}"
+    weights = torch.rand(1000, 7, generator=make_generator(0)).pow(3)
+    weights = torch.cat([weights / weights.sum(1, keepdim=True), torch.full((1, 7), 1 / 7)])
+    assert active(weights, 0.999 / 7).any(1).all(), "an image loses all its slots"
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d1d0a397
+def on_meta(
+    iterations: int, positions: int, slots: int, dim: int, **options: bool
+) -> tuple[ProbabilisticSlotAttention, Float[Tensor, "1 positions dim"]]:  # the layer, and features of one image
+    "A layer and its input on the `meta` device: shapes without data."
+    with torch.device("meta"):
+        layer = ProbabilisticSlotAttention(slots, dim, iterations=iterations, queries="learned", **options)
+        return layer.requires_grad_(False), torch.empty(1, positions, dim)
+
+
+def counted_operations(
+    iterations: int,
+    positions: int,
+    slots: int,
+    dim: int,
+    **options: bool,  # of the layer
+) -> int:
+    "Multiplications and additions in all matrix products of the layer, for one image."
+    layer, features = on_meta(iterations, positions, slots, dim, **options)
+    with FlopCounterMode(display=False) as counter:
+        layer(features)
+    return counter.get_total_flops()
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #ec967260
+class WrittenNumbers(TorchDispatchMode):
+    "Counts the numbers that operations other than matrix products write, those of views left out."
+
+    PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
+
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ not in self.PRODUCTS and not func.is_view:
+            self.n += sum(part.numel() for part in tree_leaves(out) if isinstance(part, Tensor))
+        return out
+
+
+def written_numbers(iterations: int, positions: int, slots: int, dim: int, **options: bool) -> int:
+    "Numbers that the layer writes outside matrix products, for one image; arguments as of `counted_operations`."
+    layer, features = on_meta(iterations, positions, slots, dim, **options)
+    with WrittenNumbers() as counter:
+        layer(features)
+    return counter.n
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #59ce7789
+LARGE = {"iterations": 1, "positions": 4096, "slots": 16, "dim": 64}
+SIZES = [dict(zip(LARGE, sizes, strict=True)) for sizes in product((1, 3), (64, 1024), (2, 20), (16, 128))]
+
+
+def slope(cost: Callable[..., int], size: str) -> float:  # d log(cost) / d log(size)
+    "Slope of a cost on a log-log plot, from the size in `LARGE` to eight times that."
+    small, large = (cost(**LARGE | {size: times * LARGE[size]}) for times in (1, 8))
+    return math.log(large / small) / math.log(8)
+
+
+def slot_attention_operations(iterations: int, positions: int, slots: int, dim: int) -> int:
+    "The same as `counted_operations` for slot attention."
+    with torch.device("meta"):
+        layer, features = SlotAttention(slots, dim, iterations=iterations), torch.empty(1, positions, dim)
+        start = torch.empty(1, slots, dim)
+    with FlopCounterMode(display=False) as counter:
+        layer.requires_grad_(False).refine(features, start)
+    return counter.get_total_flops()
+
+
+@proof_check("psa", "section 4, cost", "matrix products take T (8NKd + 2Kd²) operations, projections 4Nd² more")
+def _():
+    for sizes in SIZES:
+        t, n, k, d = sizes.values()
+        step_1, steps_3_and_4 = 2 * 2 * n * k * d, 2 * 2 * n * k * d
+        queries, maps = 2 * k * d * d, 2 * 2 * n * d * d
+        of_iterations = t * (step_1 + steps_3_and_4 + queries)
+        for projected, listed in ((False, of_iterations), (True, of_iterations + maps)):
+            counted = counted_operations(**sizes, projected=projected)
+            assert counted == listed, f"{counted:,} operations at {sizes}, but {listed:,} are listed"
+
+
+@proof_check("psa", "section 4, cost", "the iterations are O(T N K d) in both; the projections are not")
+def _():
+    def of_iterations(projected: bool, **sizes: int) -> int:
+        maps = 4 * sizes["positions"] * sizes["dim"] ** 2 if projected else 0
+        return counted_operations(**sizes, projected=projected) - maps
+
+    for size in LARGE:
+        for projected in (False, True):
+            of_size = slope(partial(of_iterations, projected), size)
+            assert abs(of_size - 1) <= 0.05, f"the slope in {size} is {of_size:.3f}"
+            written = slope(partial(written_numbers, projected=projected), size)
+            assert written <= 1.05, f"numbers written have a slope of {written:.3f} in {size}"
+    assert slope(partial(counted_operations, projected=True), "dim") > 1.5, "PSA-Proj would be linear in d"
+
+
+@proof_check("psa", "section 4, cost", "at most twice the operations of slot attention")
+def _():
+    for sizes in SIZES:
+        for projected in (False, True):
+            times = counted_operations(**sizes, projected=projected) / slot_attention_operations(**sizes)
+            assert times <= 2, f"{times:.2f} times slot attention's operations at {sizes}"
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #4086dfe5
+def local_log_densities(
+    mixture: LocalMixture, z: Float[Tensor, "points dim"]
+) -> Float[Tensor, "images points"]:  # in nats
+    "log q(z | x_i) of each image, by the mixtures of `torch.distributions`."
+    normals = torch.distributions.Normal(mixture.mean, mixture.variance.sqrt())
+    slots = torch.distributions.Independent(normals, 1)
+    weights = torch.distributions.Categorical(mixture.weight)
+    return torch.distributions.MixtureSameFamily(weights, slots).log_prob(z[:, None]).T
+
+
+@proof_check("psa", "Lemma 1", "the aggregate posterior has the mean of the images' densities")
+def _():
+    local = random_mixture(0, 6, 4, 3)
+    z = 2 * torch.randn(500, 3, generator=make_generator(1), dtype=torch.float64)
+    ours = aggregate_posterior(local.weight, local.mean, local.variance).log_prob(z)
+    expected = local_log_densities(local, z).logsumexp(0) - math.log(6)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #b6156e0a
+LINE = torch.linspace(-30, 30, 6001, dtype=torch.float64)  # a grid for integrals in one dimension
+
+
+def integral(values: Float[Tensor, "*shape points"]) -> Float[Tensor, "*shape"]:
+    "Over `LINE`, by the trapezoidal rule, of functions that are zero at its ends."
+    return values.sum(-1) * (LINE[1] - LINE[0])
+
+
+def divergence(log_a: Float[Tensor, "*shape points"], log_b: Float[Tensor, "*shape points"]) -> Float[Tensor, "*shape"]:
+    "KL(a || b) in nats, of densities on `LINE`."
+    return integral(log_a.exp() * (log_a - log_b))
+
+
+@proof_check("psa", "Lemma 1", "no prior is closer to the images' mixtures, on average, than their aggregate")
+def _():
+    local = random_mixture(0, 8, 3, 1)
+    of_images = local_log_densities(local, LINE[:, None])
+    q = aggregate_posterior(local.weight, local.mean, local.variance).log_prob(LINE[:, None])
+    priors = local_log_densities(random_mixture(1, 20, 3, 1), LINE[:, None])
+    costs = divergence(of_images[:, None], priors).mean(0)
+    least = divergence(of_images, q).mean()
+    torch.testing.assert_close(costs, least + divergence(q, priors), rtol=0, atol=1e-9)
+    assert (costs > least).all()
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #4a66d150
+@proof_check("psa", "Lemma 1, sampling", "samples have the mixture's mean and covariance")
+def _():
+    local, n = random_mixture(0, 5, 4, 3), 200_000
+    q = aggregate_posterior(local.weight, local.mean, local.variance)
+    mean = q.weights @ q.means
+    away = q.means - mean
+    covariance = torch.diag(q.weights @ q.variances) + (q.weights * away.T) @ away
+    drawn = q.sample(n, make_generator(1)) - mean
+    products = drawn[:, :, None] * drawn[:, None, :]
+    errors = drawn.mean(0) / drawn.std(0), (products.mean(0) - covariance) / products.std(0)
+    for error in errors:
+        worst = error.abs().max() * math.sqrt(n)
+        assert worst < 5, f"a moment is off by {worst:.1f} standard errors"
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #1c97f80d
+class Product(NamedTuple):
+    "A product of two normal densities: a normal density times a constant."
+
+    mean: Float[Tensor, "*shape dim"]
+    variance: Float[Tensor, "*shape dim"]
+    log_integral: Float[Tensor, "*shape"]  # log c, in nats
+
+
+def product_of_normals(
+    mean_a: Float[Tensor, "*shape dim"],
+    variance_a: Float[Tensor, "*shape dim"],
+    mean_b: Float[Tensor, "*shape dim"],
+    variance_b: Float[Tensor, "*shape dim"],
+) -> Product:
+    "N(z; a) N(z; b) = c N(z; mean, variance), diagonal covariances (psa, equations 29 and 31)."
+    variance = 1 / (1 / variance_a + 1 / variance_b)
+    mean = variance * (mean_a / variance_a + mean_b / variance_b)
+    total = variance_a + variance_b
+    log_integral = -((mean_a - mean_b).square() / total + (2 * math.pi * total).log()).sum(-1) / 2
+    return Product(mean, variance, log_integral)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #a145609f
+def normal(
+    z: Float[Tensor, "points"], mean: Float[Tensor, "n 1"], variance: Float[Tensor, "n 1"]
+) -> Float[Tensor, "n points"]:
+    "Densities at points, by `torch.distributions`."
+    return torch.distributions.Normal(mean, variance.sqrt()).log_prob(z).exp()
+
+
+@proof_check("psa", "Lemma 1, equations 29 and 31", "a product of normal densities is c times a normal density")
+def _():
+    generator = make_generator(0)
+    a, b = 2 * torch.randn(2, 100, 1, generator=generator, dtype=torch.float64)
+    variance_a, variance_b = 0.2 + torch.rand(2, 100, 1, generator=generator, dtype=torch.float64)
+    product = normal(LINE, a, variance_a) * normal(LINE, b, variance_b)
+    mean, variance, log_c = product_of_normals(a, variance_a, b, variance_b)
+    torch.testing.assert_close(integral(product), log_c.exp(), rtol=1e-10, atol=0)
+    expected = log_c.exp()[:, None] * normal(LINE, mean, variance)
+    torch.testing.assert_close(product, expected, rtol=1e-10, atol=1e-300)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #75237f44
+def log_dirichlet_mean(
+    log_counts: Float[Tensor, "images slots"],  # log c
+    alpha: float = 1.0,
+) -> Float[Tensor, "images slots"]:
+    "Logarithm of the mean of Dirichlet(alpha + c) (psa, equation 33)."
+    return log_counts.logaddexp(log_counts.new_tensor(math.log(alpha))).log_softmax(-1)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #a3e2b323
+@proof_check("psa", "Lemma 1, equation 33", "for counts the new weights are the mean of the Dirichlet posterior")
+def _():
+    nodes, gauss = (torch.from_numpy(x) / 2 for x in np.polynomial.legendre.leggauss(12))
+    u, v = torch.cartesian_prod(nodes + 0.5, nodes + 0.5).T
+    area = torch.outer(gauss, gauss).flatten() * (1 - u)
+    weights = torch.stack([u, (1 - u) * v, (1 - u) * (1 - v)])
+    counts = torch.cartesian_prod(*torch.arange(5.0, dtype=torch.float64).repeat(3, 1))
+    likelihood = (weights ** counts[:, :, None]).prod(1) * area
+    expected = likelihood @ weights.T / likelihood.sum(1, keepdim=True)
+    torch.testing.assert_close(log_dirichlet_mean(counts.log()).exp(), expected, rtol=0, atol=1e-12)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #fa8fd366
+def with_posterior(
+    mixture: LocalMixture,
+    mean: Float[Tensor, "images dim"],  # mu(x)
+    variance: Float[Tensor, "images dim"],  # sigma^2(x)
+    weights: str = "dirichlet",  # "dirichlet": equation 33; "product": those of the product itself
+) -> LocalMixture:
+    "Each image's mixture times its posterior on z (psa, Lemma 1, appendix B); `ValueError` for other weights."
+    check_choice("weights", weights, ("dirichlet", "product"))
+    product = product_of_normals(mixture.mean, mixture.variance, mean[:, None], variance[:, None])
+    if weights == "product":
+        log_weight = (mixture.log_weight + product.log_integral).log_softmax(1)
+    else:
+        log_weight = log_dirichlet_mean(product.log_integral)
+    return LocalMixture(product.mean, product.variance, log_weight)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #7c727f51
+@proof_check("psa", "Lemma 1, equation 28", "with its own weights it is the product of mixture and posterior")
+def _():
+    local, generator = random_mixture(0, 5, 4, 3), make_generator(1)
+    mean = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    variance = 0.3 + torch.rand(5, 3, generator=generator, dtype=torch.float64)
+    z = torch.randn(200, 3, generator=generator, dtype=torch.float64)
+    posterior = torch.distributions.Independent(torch.distributions.Normal(mean, variance.sqrt()), 1)
+    product = local_log_densities(local, z) + posterior.log_prob(z[:, None]).T
+    ours = local_log_densities(with_posterior(local, mean, variance, "product"), z)
+    assert (product - ours).std(1).max() < 1e-10
+    silent = with_posterior(local, mean, torch.full_like(mean, 1e12), "product")
+    for part, expected in zip(silent, local, strict=True):
+        torch.testing.assert_close(part, expected, rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #e7b03147
+def in_other_units(mixture: LocalMixture, factor: float) -> LocalMixture:
+    "The mixture of factor times z."
+    return mixture._replace(mean=factor * mixture.mean, variance=factor**2 * mixture.variance)
+
+
+@proof_check("psa", "Lemma 1, equation 33", "the new weights change with the unit of z, and ignore the local weights")
+def _():
+    local, generator = random_mixture(0, 50, 3, 2), make_generator(1)
+    mean = torch.randn(50, 2, generator=generator, dtype=torch.float64)
+    other = local._replace(log_weight=local.log_weight.flip(1))
+    weight = {
+        (weights, name): with_posterior(slots, factor * mean, torch.full_like(mean, factor**2), weights).weight
+        for weights in ("dirichlet", "product")
+        for name, slots, factor in (("as is", local, 1), ("unit", in_other_units(local, 3), 3), ("pi", other, 1))
+    }
+    def moved(weights, by):
+        return (weight[weights, by] - weight[weights, "as is"]).abs().amax(1)
+
+    assert moved("product", "unit").max() < 1e-9 and moved("dirichlet", "unit").min() > 1e-4
+    assert moved("product", "pi").min() > 1e-4 and moved("dirichlet", "pi").max() == 0
+
+# %% ../../nbs/psa/03_aggregate_posterior.ipynb #7246bd58
+@proof_check("psa", "Corollary 4", "weights sum to one for each image, and the aggregate posterior integrates to one")
+def _():
+    side = torch.arange(-8, 8, 0.04, dtype=torch.float64)
+    for dim, points, cell in ((1, LINE[:, None], LINE[1] - LINE[0]), (2, torch.cartesian_prod(side, side), 0.04**2)):
+        local, mean = random_mixture(dim, 6, 4, dim), torch.randn(6, dim, generator=make_generator(3)).double()
+        local = local._replace(mean=local.mean.clamp(-1.5, 1.5), variance=local.variance.clamp(max=0.8))
+        chosen = [with_posterior(local, mean, 0.5 + mean.square(), weights) for weights in ("dirichlet", "product")]
+        for mixture in (local, *chosen):
+            assert (mixture.weight.sum(1) - 1).abs().max() < 1e-12, "the weights of an image do not sum to one"
+            q = aggregate_posterior(mixture.weight, mixture.mean, mixture.variance)
+            mass = q.log_prob(points).exp().sum() * cell
+            assert abs(mass - 1) < 1e-9, f"in {dim} dimensions it integrates to {mass}"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #af50b529
+def concatenated_slots(
+    means: Float[Tensor, "slots dim"],
+    variances: Float[Tensor, "slots dim"],
+) -> DiagonalMixture:  # of slots! components in slots * dim dimensions
+    "The distribution of one image's concatenated slots in random order (psa, Theorem 1, equation 11)."
+    orders = torch.tensor(list(permutations(range(len(means)))), device=means.device)
+    weights = means.new_full((len(orders),), 1 / len(orders))
+    return DiagonalMixture(weights, means[orders].flatten(1), variances[orders].flatten(1))
+
+# %% ../../nbs/psa/04_identifiability.ipynb #22024477
+def draw_slots(
+    means: Float[Tensor, "slots dim"],
+    variances: Float[Tensor, "slots dim"],
+    n: int,
+    generator: torch.Generator,
+) -> Float[Tensor, "n slots dim"]:
+    "n samples of all slots, each in an independent random order."
+    orders = torch.rand(n, len(means), generator=generator, device=means.device).argsort(1)
+    noise = torch.randn(n, *means.shape, generator=generator, dtype=means.dtype, device=means.device)
+    return means[orders] + variances[orders].sqrt() * noise
+
+# %% ../../nbs/psa/04_identifiability.ipynb #a8bd9527
+@proof_check("psa", "Theorem 1", "slots in random order are a mixture of K! normals with block-diagonal covariances")
+def _():
+    for dim in (1, 2):
+        local = random_mixture(dim, 1, 3, dim)
+        means, variances = local.mean[0], local.variance[0]
+        s = 2 * torch.randn(400, 3 * dim, generator=make_generator(0), dtype=torch.float64)
+        of_orders = []
+        for order in permutations(range(3)):
+            covariance = torch.block_diag(*(torch.diag(variances[k]) for k in order))
+            mean = torch.cat([means[k] for k in order])
+            of_orders.append(torch.distributions.MultivariateNormal(mean, covariance).log_prob(s))
+        expected = torch.stack(of_orders).logsumexp(0) - math.log(6)
+        torch.testing.assert_close(concatenated_slots(means, variances).log_prob(s), expected, rtol=0, atol=1e-10)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #2af08d6e
+@proof_check("psa", "Theorem 1", "samples of slots in random order fall into cells as the mixture predicts")
+def _():
+    means, variances = torch.tensor([[-1.2], [0.1], [1.0]]).double(), torch.tensor([[0.5], [0.9], [0.7]]).double()
+    edges, n = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64), 200_000
+    cells = torch.bucketize(draw_slots(means, variances, n, make_generator(0)).flatten(1), edges)
+    counts = (cells @ torch.tensor([16, 4, 1])).bincount(minlength=64)
+    law = concatenated_slots(means, variances)
+    below = torch.special.ndtr((edges - law.means[:, :, None]) / law.variances.sqrt()[:, :, None])
+    inside = torch.cat([torch.zeros(6, 3, 1), below, torch.ones(6, 3, 1)], dim=2).diff()
+    expected = n * torch.einsum("o,oa,ob,oc->abc", law.weights, *inside.unbind(1)).flatten()
+    assert expected.min() > 5
+    statistic = ((counts - expected).square() / expected).sum()
+    assert statistic < 63 + 5 * math.sqrt(126), f"Pearson's statistic is {statistic:.0f}"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #ef62064c
+@proof_check("psa", "Theorem 1", "every position has the mean of the K slots' distributions, whatever their weights")
+def _():
+    local, grid = random_mixture(0, 1, 3, 1), torch.arange(-8, 8, 0.2, dtype=torch.float64)
+    law = concatenated_slots(local.mean[0], local.variance[0])
+    joint = law.log_prob(torch.cartesian_prod(grid, grid, grid)).exp().unflatten(0, (80, 80, 80))
+    slots = torch.distributions.Normal(local.mean[0], local.variance[0].sqrt()).log_prob(grid).exp()
+    for others in ((1, 2), (0, 2), (0, 1)):
+        torch.testing.assert_close(joint.sum(others) * 0.2**2, slots.mean(0), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #963139a4
+@proof_check("psa", "Theorem 1", "from exchangeable starts, slots come out in each order equally often")
+def _():
+    heaps = torch.tensor([-2.0, 0.3, 1.8], dtype=torch.float64).repeat(10)
+    z = heaps + 0.3 * torch.randn(30, generator=make_generator(0), dtype=torch.float64)
+    start = standard_start(torch.randn(12_000, 3, 1, generator=make_generator(1), dtype=torch.float64))
+    mean = fit_mixture(z[None, :, None].expand(12_000, -1, -1), start, 10).mean[:, :, 0]
+    _, counts = (mean.argsort(1) @ torch.tensor([9, 3, 1])).unique(return_counts=True)
+    assert len(counts) == 6, f"only {len(counts)} orders occur"
+    statistic = (counts - 2000).square().sum() / 2000
+    assert statistic < 5 + 5 * math.sqrt(10), f"Pearson's statistic is {statistic:.0f}"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #6d10a3c3
+def leaky_network(
+    widths: Sequence[int],  # n_0, ..., n_L
+    generator: torch.Generator,
+    slope: float = 0.01,  # of the leaky ReLU below zero
+) -> nn.Sequential:  # float64, without gradients of its parameters
+    "A random network of affine layers with leaky ReLUs between them (psa, equation 43)."
+    layers = []
+    for n_in, n_out in pairwise(widths):
+        linear = nn.Linear(n_in, n_out, dtype=torch.float64)
+        nn.init.normal_(linear.weight, std=n_in**-0.5, generator=generator)
+        nn.init.normal_(linear.bias, std=0.5, generator=generator)
+        layers += [linear, nn.LeakyReLU(slope)]
+    return nn.Sequential(*layers[:-1]).requires_grad_(False)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #873d1528
+def least_stretch(network: nn.Sequential) -> float:
+    "m: no distance between inputs shrinks by more; zero where a condition of Corollary 5 is not met (ours)."
+    m = 1.0
+    for layer in network:
+        if isinstance(layer, nn.LeakyReLU):
+            m *= min(1.0, layer.negative_slope)
+        else:
+            rows, columns = layer.weight.shape
+            m *= torch.linalg.svdvals(layer.weight)[-1].item() if rows >= columns else 0.0
+    return m
+
+# %% ../../nbs/psa/04_identifiability.ipynb #947f0260
+def inverse(
+    network: nn.Sequential,
+    x: Float[Tensor, "n pixels"],  # outputs of the network
+) -> Float[Tensor, "n latents"]:
+    "The inputs to a network of `leaky_network`'s kind; `ValueError` for a layer without full column rank."
+    for layer in reversed(network):
+        if isinstance(layer, nn.LeakyReLU):
+            x = torch.where(x < 0, x / layer.negative_slope, x)
+            continue
+        rank, columns = torch.linalg.matrix_rank(layer.weight).item(), layer.in_features
+        if rank < columns:
+            raise ValueError(f"network has a layer of rank {rank} but needs {columns}, its number of inputs.")
+        x = torch.linalg.lstsq(layer.weight, (x - layer.bias).mT).solution.mT
+    return x
+
+# %% ../../nbs/psa/04_identifiability.ipynb #de5f392b
+@proof_check("psa", "Corollary 5", "with full column rank in every layer a leaky-ReLU network is injective")
+def _():
+    for seed, widths in enumerate(((2, 2, 2), (2, 3, 5), (3, 3, 7, 7), (4, 8, 16))):
+        generator = make_generator(seed)
+        network = leaky_network(widths, generator)
+        z, step = torch.randn(2, 2000, widths[0], generator=generator, dtype=torch.float64)
+        m = least_stretch(network)
+        assert m > 0
+        torch.testing.assert_close(inverse(network, network(z)), z, rtol=0, atol=1e-8)
+        step = step * torch.logspace(-6, 0.5, 2000, dtype=torch.float64)[:, None]
+        stretch = (network(z + step) - network(z)).norm(dim=1) / step.norm(dim=1)
+        assert (stretch >= m * (1 - 1e-6)).all(), f"a pair comes closer than {m:.2g} of its distance"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #60edd88a
+def lose_rank(network: nn.Sequential, layer: int) -> nn.Sequential:
+    "The network with the smallest singular value of one affine layer, counted from zero, set to zero."
+    network = copy.deepcopy(network)
+    left, stretch, right = torch.linalg.svd(network[2 * layer].weight, full_matrices=False)
+    stretch[-1] = 0
+    network[2 * layer].weight.copy_((left * stretch) @ right)
+    return network
+
+# %% ../../nbs/psa/04_identifiability.ipynb #41688483
+def unseen_step(
+    network: nn.Sequential,
+    layer: int,  # the affine layer without full rank; those before must be square
+    z: Float[Tensor, "n latents"],
+) -> Float[Tensor, "n latents"]:
+    "Inputs that differ from z by one unit before the layer, in the direction of its smallest singular value."
+    before, blind = network[: 2 * layer], torch.linalg.svd(network[2 * layer].weight).Vh[-1]
+    return inverse(before, before(z) + blind)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #73c38e70
+@proof_check("psa", "Corollary 5", "counter-example: without full column rank, different inputs have one output")
+def _():
+    square, generator = leaky_network((2, 2, 2, 2), make_generator(0)), make_generator(1)
+    networks = [(lose_rank(square, layer), layer) for layer in range(3)]
+    networks += [(leaky_network((3, 2, 5), generator), 0), (leaky_network((3, 3, 2, 6), generator), 1)]
+    for network, layer in networks:
+        z = torch.randn(500, network[0].in_features, generator=generator, dtype=torch.float64)
+        other = unseen_step(network, layer, z)
+        assert (other - z).norm(dim=1).min() > 0.1, "the two inputs are hardly different"
+        apart = (network(other) - network(z)).norm(dim=1).max()
+        assert apart < 1e-9, f"the two outputs are {apart:.2g} apart"
+        assert least_stretch(network) < 1e-12
+
+# %% ../../nbs/psa/04_identifiability.ipynb #5c8c0014
+def preactivations(network: nn.Sequential, z: Float[Tensor, "n latents"]) -> Float[Tensor, "n units"]:
+    "All preactivations; a fold is where one of them is zero."
+    found = []
+    for layer in network:
+        if isinstance(layer, nn.LeakyReLU):
+            found.append(z)
+        z = layer(z)
+    return torch.cat(found, dim=1)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #2a72ccb4
+def to_nearest_fold(network: nn.Sequential, z: Float[Tensor, "n latents"]) -> Float[Tensor, "n latents"]:
+    "Shortest steps from z to a fold: on the ball that reaches there the network is affine (psa, Corollary 6)."
+    a = preactivations(network, z)
+    slopes = vmap(jacrev(lambda point: preactivations(network, point[None])[0]))(z)
+    steps = -a[:, :, None] * slopes / slopes.square().sum(2, keepdim=True)
+    nearest = steps.norm(dim=2).argmin(1)
+    return steps[torch.arange(len(z)), nearest]
+
+# %% ../../nbs/psa/04_identifiability.ipynb #fe0c73d4
+def jacobians(network: nn.Module, z: Float[Tensor, "n latents"]) -> Float[Tensor, "n pixels latents"]:
+    "df/dz at each input."
+    return vmap(jacrev(lambda point: network(point[None])[0]))(z)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #56f11200
+@proof_check("psa", "Corollary 6", "at almost every point the network and its inverse are affine in a neighbourhood")
+def _():
+    for seed, widths in enumerate(((2, 2, 2), (2, 3, 5), (3, 3, 7, 7))):
+        generator = make_generator(seed)
+        network = leaky_network(widths, generator)
+        z, direction = torch.randn(2, 300, widths[0], generator=generator, dtype=torch.float64)
+        fold = to_nearest_fold(network, z)
+        radius = fold.norm(dim=1, keepdim=True)
+        assert radius.min() > 0
+        step = 0.99 * radius * direction / direction.norm(dim=1, keepdim=True)
+        at, x, jacobian = network(z), network(z + step), jacobians(network, z)
+        assert torch.linalg.svdvals(jacobian).min() >= least_stretch(network) * (1 - 1e-9)
+        torch.testing.assert_close(jacobians(network, z + step), jacobian, rtol=0, atol=1e-10)
+        torch.testing.assert_close(x, at + (jacobian @ step[:, :, None])[:, :, 0], rtol=0, atol=1e-10)
+        back = z + (torch.linalg.pinv(jacobian) @ (x - at)[:, :, None])[:, :, 0]
+        torch.testing.assert_close(back, inverse(network, x), rtol=0, atol=1e-8)
+        beyond = jacobians(network, z + 1.01 * fold)
+        assert (beyond - jacobian).abs().amax((1, 2)).min() > 1e-6, "beyond the fold nothing has changed"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #11dad936
+def folded_log_prob(mixture: DiagonalMixture, x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:  # in nats
+    "Log-density of |z| at positive numbers, for z from a mixture on a line."
+    return mixture.log_prob(x[:, None]).logaddexp(mixture.log_prob(-x[:, None]))
+
+# %% ../../nbs/psa/04_identifiability.ipynb #1c31c4de
+@proof_check(
+    "psa",
+    "Theorem 2",
+    "counter-example: not weakly injective, equal distributions of x, no affine map between the z",
+)
+def _():
+    half, variances = torch.full((2,), 0.5, dtype=torch.float64), torch.full((2, 1), 0.6, dtype=torch.float64)
+    x = torch.linspace(0.01, 8, 300, dtype=torch.float64)
+    mixtures = [DiagonalMixture(half, torch.tensor([[1.0], [other]]).double(), variances) for other in (4, -4)]
+    laws = [folded_log_prob(mixture, x) for mixture in mixtures]
+    torch.testing.assert_close(*laws, rtol=0, atol=1e-10)
+    ratios = [m.means.diff(dim=0).square().item() / m.variances[0].item() for m in mixtures]
+    assert abs(ratios[0] - ratios[1]) > 1
+
+# %% ../../nbs/psa/04_identifiability.ipynb #d2077cda
+def absorb(
+    network: nn.Sequential, matrix: Float[Tensor, "latents latents"], shift: Float[Tensor, "latents"]
+) -> nn.Sequential:
+    "The network f o h^-1 with h(z) = A z + c: its output at A z + c is that of the given network at z."
+    network = copy.deepcopy(network)
+    first = network[0]
+    first.weight.copy_(torch.linalg.solve(matrix, first.weight, left=False))
+    first.bias.sub_(first.weight @ shift)
+    return network
+
+# %% ../../nbs/psa/04_identifiability.ipynb #6bdcfa24
+def affine_image(
+    mixture: DiagonalMixture, matrix: Float[Tensor, "dim dim"], shift: Float[Tensor, "dim"]
+) -> torch.distributions.MixtureSameFamily:
+    "The distribution of A z + c for z from a mixture: another mixture, with full covariances."
+    covariances = (matrix * mixture.variances[:, None]) @ matrix.T
+    slots = torch.distributions.MultivariateNormal(mixture.means @ matrix.T + shift, covariances)
+    return torch.distributions.MixtureSameFamily(torch.distributions.Categorical(mixture.weights), slots)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #eddd6258
+def affine_fit(
+    z: Float[Tensor, "n dim_in"], y: Float[Tensor, "n dim_out"]
+) -> tuple[Float[Tensor, "dim_out dim_in"], Float[Tensor, "dim_out"], float]:  # A, c, largest residual
+    "The affine map from z to y by least squares, and its largest residual."
+    extended = torch.cat([z, torch.ones_like(z[:, :1])], dim=1)
+    solution = torch.linalg.lstsq(extended, y).solution
+    return solution[:-1].T, solution[-1], (extended @ solution - y).abs().max().item()
+
+# %% ../../nbs/psa/04_identifiability.ipynb #c211fbd0
+def random_mixture_of_latents(seed: int, components: int, dim: int) -> DiagonalMixture:  # float64
+    "An instance for checks."
+    local = random_mixture(seed, 1, components, dim)
+    return DiagonalMixture(local.weight[0], local.mean[0], local.variance[0])
+
+
+@proof_check("psa", "Theorem 2", "an affine map of the latents can be absorbed: same images, and again a mixture")
+def _():
+    generator = make_generator(0)
+    mixture, network = random_mixture_of_latents(0, 4, 2), leaky_network((2, 3, 5), generator)
+    matrix, shift = torch.tensor([[1.5, -0.4], [0.7, 0.8]]).double(), torch.tensor([0.3, -1.0]).double()
+    z = mixture.sample(1000, generator)
+    y, other = z @ matrix.T + shift, absorb(network, matrix, shift)
+    torch.testing.assert_close(other(y), network(z), rtol=0, atol=1e-9)
+    assert least_stretch(other) > 0
+    density = mixture.log_prob(z) - matrix.det().abs().log()
+    torch.testing.assert_close(affine_image(mixture, matrix, shift).log_prob(y), density, rtol=0, atol=1e-9)
+    found, offset, miss = affine_fit(z, inverse(other, network(z)))
+    assert miss < 1e-7, f"an affine map between the latents misses by {miss:.2g}"
+    torch.testing.assert_close(found, matrix, rtol=0, atol=1e-7)
+    torch.testing.assert_close(offset, shift, rtol=0, atol=1e-7)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #533d2159
+class Bend(NamedTuple):
+    "The map z + |n z| v, with n of length one and |n v| < 1: up to affine maps, any with two affine pieces."
+
+    normal: Float[Tensor, "dim"]  # n
+    direction: Float[Tensor, "dim"]  # v
+
+    def bend(self, z: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
+        "h(z)"
+        return z + (z @ self.normal).abs()[..., None] * self.direction
+
+    def unbend(self, y: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
+        "The inverse of h."
+        height = (y @ self.normal).abs() / self.determinant(y)
+        return y - height[..., None] * self.direction
+
+    def determinant(self, y: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n"]:
+        "Of the Jacobian of h; the same at z and at y = h(z)."
+        return 1 + (y @ self.normal).sign() * (self.normal @ self.direction)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #73ebd817
+def bent_log_prob(bend: Bend, mixture: DiagonalMixture, y: Float[Tensor, "n dim"]) -> Float[Tensor, "n"]:
+    "Log-density of h(z), in nats, for z from a mixture."
+    return mixture.log_prob(bend.unbend(y)) - bend.determinant(y).log()
+
+# %% ../../nbs/psa/04_identifiability.ipynb #bcfb8d28
+def change_across(
+    log_prob: Callable[[Tensor], Tensor],
+    y: Float[Tensor, "n dim"],  # points on a fold
+    normal: Float[Tensor, "dim"],
+) -> Float[Tensor, "2 n"]:
+    "By how much a log-density, and its derivative along the normal, change from one side of a fold to the other."
+    sides = []
+    for side in (1e-9, -1e-9):
+        at = (y + side * normal).requires_grad_()
+        value = log_prob(at)
+        (slope,) = torch.autograd.grad(value.sum(), at)
+        sides.append(torch.stack([value.detach(), slope @ normal]))
+    return sides[0] - sides[1]
+
+
+@proof_check(
+    "psa",
+    "Theorem 2",
+    "folded latents are no Gaussian mixture: their density has a jump or a kink at the fold",
+)
+def _():
+    generator = make_generator(0)
+    mixture = random_mixture_of_latents(0, 4, 2)
+    for case, (normal, direction) in enumerate(torch.randn(40, 2, 2, generator=generator, dtype=torch.float64)):
+        normal = normal / normal.norm()
+        along = torch.stack([-normal[1], normal[0]])
+        across = 0.8 * direction[0].tanh() if case % 2 else 0.0 * direction[0]
+        bend = Bend(normal, across * normal + (0.2 + direction[1].abs()) * along)
+        z = torch.randn(25, 2, generator=generator, dtype=torch.float64)
+        y = bend.bend(z)
+        torch.testing.assert_close(bend.unbend(y), z, rtol=0, atol=1e-10)
+        inverses = vmap(jacrev(bend.unbend))(y).det().log()
+        torch.testing.assert_close(bent_log_prob(bend, mixture, y), mixture.log_prob(z) + inverses, rtol=0, atol=1e-10)
+        fold = torch.linspace(-2, 2, 25, dtype=torch.float64)[:, None] * along
+        jump, kink = change_across(partial(bent_log_prob, bend, mixture), fold, normal)
+        expected = ((1 - across) / (1 + across)).log()
+        torch.testing.assert_close(jump, expected.expand(25), rtol=0, atol=1e-6)
+        if not case % 2:
+            slope = vmap(jacrev(lambda at: mixture.log_prob(at[None])[0]))(fold)
+            torch.testing.assert_close(kink, -2 * slope @ bend.direction, rtol=0, atol=1e-6)
+        assert max(jump.abs().max(), kink.abs().max()) > 0.01, "the density is smooth across the fold"
+        image = affine_image(mixture, torch.eye(2).double() + torch.outer(normal, along), fold[0])
+        assert change_across(image.log_prob, fold, normal).abs().max() < 1e-6, "an affine image is not smooth"
+
+# %% ../../nbs/psa/04_identifiability.ipynb #8afc16eb
+@proof_check("psa", "Theorem 2", "many pieces: at every fold between two decoders the density of the latents jumps")
+def _():
+    generator, slope = make_generator(0), 0.3
+    mixture = random_mixture_of_latents(0, 4, 2)
+    decoder, between = leaky_network((2, 3, 5), generator, slope), leaky_network((2, 2, 2, 2, 2), generator, slope)
+    z = mixture.sample(2000, generator)
+    y = between(z)
+    images = decoder(inverse(between, y))  # of the other model's latents
+    torch.testing.assert_close(images, decoder(z), rtol=0, atol=1e-9)
+    torch.testing.assert_close(between(inverse(decoder, images)), y, rtol=0, atol=1e-7)
+    pieces = (preactivations(between, z) > 0).unique(dim=0)
+    assert len(pieces) >= 8, f"only {len(pieces)} pieces"
+    assert affine_fit(z, y)[2] > 0.1, "the map between the latents is nearly affine"
+    fold = to_nearest_fold(between, z[:300])
+    sides = [z[:300] + (1 + step) * fold for step in (-1e-7, 1e-7)]
+    signs = [preactivations(between, side) > 0 for side in sides]
+    assert ((signs[0] != signs[1]).sum(1) == 1).all(), "not one unit changes its sign"
+    densities = [mixture.log_prob(side) - jacobians(between, side).det().abs().log() for side in sides]
+    jump = densities[1] - densities[0]
+    expected = (signs[1].sum(1) - signs[0].sum(1)).double() * math.log(slope)
+    torch.testing.assert_close(jump, expected, rtol=0, atol=1e-5)
+
+# %% ../../nbs/psa/04_identifiability.ipynb #095dd98f
+def mixing_reflection(slots: int, dim: int) -> Float[Tensor, "slots*dim slots*dim"]:
+    "The matrix that takes twice the mean of all slots off each of them (ours)."
+    mix = torch.eye(slots, dtype=torch.float64) - 2 / slots
+    return torch.kron(mix, torch.eye(dim, dtype=torch.float64))
+
+
+@proof_check(
+    "psa",
+    "Definition 3",
+    "counter-example: with equal covariances a map that mixes slots keeps the distribution",
+)
+def _():
+    generator = make_generator(0)
+    means = torch.randn(3, 2, generator=generator, dtype=torch.float64)
+    means, s = means - means.mean(0), 2 * torch.randn(400, 6, generator=generator, dtype=torch.float64)
+    equal = torch.tensor([[0.4, 0.9]]).double().expand(3, 2)
+    matrix, network = mixing_reflection(3, 2), leaky_network((6, 8, 12), generator)
+    law, other = concatenated_slots(means, equal), absorb(network, matrix, torch.zeros(6).double())
+    torch.testing.assert_close(law.log_prob(s @ matrix.T), law.log_prob(s), rtol=0, atol=1e-9)
+    torch.testing.assert_close(other(s @ matrix.T), network(s), rtol=0, atol=1e-9)
+    assert least_stretch(network) > 0 and least_stretch(other) > 0
+    blocks = matrix.unflatten(0, (3, 2)).unflatten(2, (3, 2)).abs().amax((1, 3))
+    assert blocks.min() > 0.1, "a slot does without another"
+    unequal = concatenated_slots(means, equal * torch.tensor([[0.5], [1.0], [2.0]]).double())
+    assert (unequal.log_prob(s @ matrix.T) - unequal.log_prob(s)).abs().median() > 0.1
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #17bc52c1
+def shuffled(
+    slots: Float[Tensor, "images slots dims"], generator: torch.Generator
+) -> Float[Tensor, "images slots dims"]:
+    "Each image's slots in an independent random order."
+    return reorder(slots, torch.rand(slots.shape[:2], generator=generator).argsort(1))
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #7971cdec
+def random_matrix(dims: int, generator: torch.Generator) -> Float[Tensor, "dims dims"]:
+    "A random matrix with singular values from 1 to 3."
+    first, second = torch.linalg.qr(torch.randn(2, dims, dims, generator=generator, dtype=torch.float64)).Q
+    return (first * torch.linspace(1, 3, dims, dtype=torch.float64)) @ second
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #73c015ff
+def normal_slots(*shape: int, generator: torch.Generator) -> Float[Tensor, "images slots dims"]:
+    "Independent standard normal numbers."
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #3c046d27
+@proof_check("psa", "SMCC, assignment", "trying every order of the slots gives the Hungarian algorithm's assignment")
+def _():
+    generator = make_generator(0)
+    for rows, columns in ((1, 1), (2, 2), (2, 4), (3, 3), (4, 4), (4, 5), (5, 5), (6, 6)):
+        cost = torch.rand(200, rows, columns, generator=generator)
+        tried = every_order(cost)
+        assert torch.equal(tried, hungarian(cost)), f"{rows} rows, {columns} columns"
+        assert all(len(set(order)) == rows for order in tried.tolist())
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #2ddae005
+@proof_check("psa", "SMCC, slot means", "means and weighted means of an image's slots give the map without a matching")
+def _():
+    generator = make_generator(0)
+    for k, d in ((3, 2), (4, 4), (5, 8), (7, 16)):
+        s, matrix = normal_slots(200, k, d, generator=generator), random_matrix(d, generator)
+        t = shuffled(s, generator) @ matrix + 3
+        for start in (from_means, from_weighted_means):
+            affine = start(s, t)
+            torch.testing.assert_close(affine.matrix, matrix, rtol=0, atol=1e-9)
+            torch.testing.assert_close(affine.offset, torch.full_like(affine.offset, 3), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/05_slot_alignment.ipynb #ca64c3e2
+@proof_check("psa", "SMCC, alternation", "no step raises the residual; in the end no other matching or map has less")
+def _():
+    generator = make_generator(0)
+    s = normal_slots(100, 4, 3, generator=generator)
+    t = shuffled(s, generator) @ random_matrix(3, generator) + normal_slots(100, 4, 3, generator=generator)
+    for _ in range(20):
+        start = AffineMap(random_matrix(3, generator), torch.zeros(3, dtype=torch.float64))
+        trace = [alternate(s, t, start, steps, tolerance=-1).residual for steps in range(1, 12)]
+        assert all(later <= earlier + 1e-12 for earlier, later in zip(trace, trace[1:], strict=False)), trace
+
+    def residual(affine: AffineMap, matched: Tensor) -> float:
+        return (affine(matched) - t).square().sum(2).mean().item()
+
+    affine, _ = alternate(s, t, start, tolerance=0)
+    matched = reorder(s, assign(squared_distances(affine(s), t)))
+    least = residual(affine, matched)
+    for _ in range(20):
+        moved = AffineMap(affine.matrix + 0.1 * random_matrix(3, generator), affine.offset)
+        assert least < residual(moved, matched), "another map is better"
+        assert least < residual(affine, shuffled(s, generator)), "another matching is better"
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #d80c1f06
+@proof_check("psa", "released SMCC", "unrelated slots score above a half, the same slots below one, in any order")
+def _():
+    generator = make_generator(0)
+    s, unrelated = (normal_slots(1000, 5, 16, generator=generator) for _ in range(2))
+    of = {protocol: smcc(s, unrelated, protocol=protocol) for protocol in ("paper", "code")}
+    assert of["code"] > 0.5 and of["paper"] < 0.3, f"unrelated slots: {of}"
+    same = smcc(s, shuffled(s, generator), protocol="code")
+    assert 0.9 < same < 0.98, f"the same slots: {same:.3f}"
+    assert abs(smcc(shuffled(s, generator), unrelated, protocol="code") - of["code"]) < 1e-9
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #890353f9
+@proof_check("psa", "SMCC, permutation", "1 under any permutation image by image; no shuffling of the slots changes it")
+def _():
+    generator = make_generator(0)
+    s = normal_slots(200, 5, 6, generator=generator)
+    for matching in MATCHINGS:
+        noisy = s + 0.5 * normal_slots(200, 5, 6, generator=generator)
+        for protocol in ("paper", "pooled"):
+            choices = {"matching": matching, "protocol": protocol}
+            assert abs(smcc(s, shuffled(s, generator), **choices) - 1) < 1e-12, choices
+            before = smcc(noisy, s, **choices)
+            assert 0.5 < before < 0.95, choices
+            assert abs(smcc(shuffled(noisy, generator), s, **choices) - before) < 1e-12, choices
+        assert abs(smcc(noisy, shuffled(s, generator), **choices) - before) < 1e-12, choices
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #fda8335f
+@proof_check("psa", "SMCC, affine map", "1 under an affine map on top of permutations, if matching and fit alternate")
+def _():
+    generator = make_generator(0)
+    for d in (2, 4, 8, 16):
+        for k in (3, 4, 5, 6, 7):
+            s = normal_slots(200, k, d, generator=generator)
+            t = shuffled(s, generator) @ random_matrix(d, generator) - 2
+            agreement = slot_agreement(s, t, matching="alternating")
+            assert min(agreement) > 0.999, f"{k} slots of {d}: {agreement}"
+    for _ in range(5):
+        s = normal_slots(400, 5, 8, generator=generator)
+        s = s - s.mean(1, keepdim=True)
+        t = shuffled(s, generator) @ random_matrix(8, generator)
+        s, t = (x + 0.2 * normal_slots(400, 5, 8, generator=generator) for x in (s, t))
+        assert smcc(s, t, matching="alternating") > 0.9, "slots with a fixed sum"
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #7e410445
+@proof_check("psa", "SMCC, order", "matching before the fit falls short of 1 under an affine map")
+def _():
+    generator = make_generator(1)
+    s = normal_slots(200, 5, 4, generator=generator)
+    mapped = [shuffled(s, generator) @ random_matrix(4, generator) for _ in range(10)]
+    assert sum(smcc(s, t) for t in mapped) / 10 < 0.9
+    assert min(smcc(s, t, matching="alternating") for t in mapped) > 0.999
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #2b0a35e9
+@proof_check("psa", "slot R2", "noise of a known size leaves R² = 1/(1 + σ²), and SMCC is its root")
+def _():
+    generator = make_generator(0)
+    s = normal_slots(3000, 4, 12, generator=generator)
+    t = shuffled(s + 0.5 * normal_slots(*s.shape, generator=generator), generator)
+    for matching in MATCHINGS:
+        agreement = slot_agreement(s, t, matching=matching)
+        assert abs(agreement.r2 - 0.8) < 0.005, f"{agreement}"
+        assert abs(agreement.smcc - math.sqrt(0.8)) < 0.005, f"{agreement}"
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #6e419d7b
+def smcc_by_chance(
+    slots_a: Slots,
+    slots_b: Slots,
+    *,
+    repeats: int = 5,  # ways of pairing the images
+    seed: int = 0,
+    **choices: Any,  # as `smcc` takes them
+) -> float:
+    "SMCC of slots that are unrelated because images are paired with others at random, a mean over `repeats`."
+    a, b = to_slot_pair(slots_a, slots_b)
+    orders = [torch.randperm(len(a), generator=make_generator(seed + i)) for i in range(repeats)]
+    return sum(smcc(a[order], b[order.roll(1)], **choices) for order in orders) / repeats
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #c4ae136f
+@proof_check("psa", "SMCC, chance", "unrelated slots score low, and on held-out images not higher when images are few")
+def _():
+    generator = make_generator(0)
+    s, t = normal_slots(2, 1500, 3, 16, generator=generator)
+    few, many = (smcc_by_chance(s[:n], t[:n], repeats=10) for n in (60, 1500))
+    assert max(few, many) < 0.25 and few < many + 0.05, f"{few:.3f} for 60 images, {many:.3f} for 1,500"
+    assert smcc_by_chance(s[:60], t[:60], repeats=10, held_out=False) > few + 0.15
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #628f047d
+PAIRINGS: dict[str, Callable[..., Float[np.ndarray, "repeats n n"]]] = {  # scores of pairs, from a generator
+    "quality": lambda rng, *shape: of_both(rng.beta(8, 2, shape), np.multiply),
+    "sum": lambda rng, *shape: of_both(rng.normal(size=shape), np.add),
+    "pairs only": lambda rng, *shape: symmetric(rng.normal(size=(*shape, shape[1]))),
+    "failures": lambda rng, *shape: of_both((rng.random(shape) > 0.2).astype(float), np.multiply),
+}
+
+
+def of_both(of_trainings: Float[np.ndarray, "repeats n"], operation: np.ufunc) -> Float[np.ndarray, "repeats n n"]:
+    "An operation on the values of each two trainings."
+    return operation(of_trainings[:, :, None], of_trainings[:, None])
+
+
+def symmetric(matrix: Float[np.ndarray, "repeats n n"]) -> Float[np.ndarray, "repeats n n"]:
+    "The lower triangles on both sides."
+    return np.tril(matrix, -1) + np.tril(matrix, -1).swapaxes(1, 2)
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #72b4866c
+def called_different(
+    pairing: str,  # one of `PAIRINGS`
+    n: int,  # trainings of each model
+    values: Callable[..., Float[np.ndarray, "repeats n"]],  # of pairs, to take the mean and interval of
+    repeats: int = 4000,
+    seed: int = 0,
+) -> float:
+    "The fraction of comparisons of two identical models, each trained n times, that call them different."
+    rng, (a, b) = np.random.default_rng(seed), np.array(list(permutations(range(n), 2))).T
+    both = PAIRINGS[pairing](rng, 2 * repeats, n)[:, a, b] + 0.01 * rng.normal(size=(2 * repeats, len(a)))
+    found = values(a, b, both)
+    halves = stats.t.ppf(0.975, found.shape[1] - 1) * found.std(1, ddof=1) / math.sqrt(found.shape[1])
+    means, squares = found.mean(1).reshape(2, -1), halves.reshape(2, -1) ** 2
+    return float((abs(means[0] - means[1]) > np.sqrt(squares.sum(0))).mean())
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #1ff378ca
+@proof_check("psa", "Table 2, intervals", "identical models are called different in at most 5 % of comparisons")
+def _():
+    for pairing in ("quality", "sum", "pairs only"):
+        for n in (3, 5, 20):
+            share = called_different(pairing, n, pseudo_values)
+            assert share <= 0.06, f"{pairing}, {n} trainings: called different in {share:.1%}"
+            assert called_different(pairing, n, lambda a, b, scores: scores) > 0.1, "pairs would do as well"
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #439cdc86
+@proof_check("psa", "SIS", "near 1 for slots that have their own object in any code, near 0 for all objects or none")
+def _():
+    generator = make_generator(0)
+    latents = torch.rand(600, 3, 2, generator=generator, dtype=torch.float64)
+    bent = torch.cat([latents.exp(), latents + latents.flip(2).square()], dim=2)
+    assert sis(shuffled(bent, generator), latents, predictor="kernel") > 0.9
+    everything = latents.flatten(1)[:, None].expand(-1, 3, -1)
+    assert abs(sis(everything, latents, predictor="kernel")) < 0.01
+    assert abs(sis(bent.roll(1, 0), latents, predictor="kernel")) < 0.2
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #849139ae
+def imperfect_slots(n: int, seed: int) -> tuple[Float[Tensor, "n 3 8"], Float[Tensor, "n 3 4"]]:  # slots and latents
+    "Three objects with four latents, and slots: nonlinear mixtures of them, leakage from a neighbour, and noise."
+    generator = make_generator(seed)
+    latents = torch.rand(n, 3, 4, generator=generator, dtype=torch.float64)
+    own = torch.tanh((2 * latents - 1) @ normal_slots(4, 8, generator=generator))
+    return shuffled(own + 0.5 * own.roll(1, 1) + 0.4 * normal_slots(n, 3, 8, generator=generator), generator), latents
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #8b7b78c1
+def evaluations(
+    metric: Callable[..., float],  # of slots and latents, with a seed
+    slots: Float[Tensor, "images slots dims"],
+    latents: Float[Tensor, "images objects others"],
+    n: int,  # images per evaluation
+    repeats: int = 10,
+    **choices: Any,
+) -> Float[Tensor, " repeats"]:
+    "One metric of one model, evaluated repeatedly on other images and with other seeds."
+    samples = [torch.randperm(len(slots), generator=make_generator(100 + seed))[:n] for seed in range(repeats)]
+    found = [metric(slots[part], latents[part], seed=seed, **choices) for seed, part in enumerate(samples)]
+    return torch.tensor(found)
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #c88fdf75
+@proof_check("psa", "appendix F, stability", "SIS varies at least twice as much as SMCC over evaluations of a model")
+def _():
+    slots, latents = imperfect_slots(4000, seed=0)
+    of_sis = evaluations(sis, slots, latents, 200)
+    of_smcc = evaluations(smcc, slots, latents, 200, matching="alternating")
+    assert of_sis.mean() > 0.2 and of_smcc.mean() > 0.5, "scores of nothing prove nothing"
+    assert of_sis.std() > 2 * of_smcc.std(), f"SIS ± {of_sis.std():.4f}, SMCC ± {of_smcc.std():.4f}"
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #1603b806
+def disjoint(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
+    "A decoder in which each slot has five outputs of its own."
+    return (slots.sum(2, keepdim=True) * torch.arange(1, 6, device=slots.device)).sin()
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #dd95a599
+def softmax_decoder(slots: Float[Tensor, "batch slots dims"]) -> Float[Tensor, "batch slots 5"]:
+    "The same, with a softmax over slots for each output."
+    return disjoint(slots) * disjoint(slots).softmax(1)
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #e0a45c39
+@proof_check("psa", "compositional contrast", "the sum over numbers and pairs of slots of products of norms")
+def _():
+    generator = make_generator(0)
+    hidden, out = normal_slots(12, 16, generator=generator), normal_slots(16, 24, generator=generator)
+    slots, total = normal_slots(3, 3, 4, generator=generator), 0.0
+
+    def decoder(slots: Tensor) -> Tensor:
+        return torch.tanh(slots.flatten(1) @ hidden / 3) @ out
+
+    for image in slots:
+        jacobian = torch.autograd.functional.jacobian(lambda z: decoder(z[None])[0], image)
+        norms = [[column.norm().item() for column in number] for number in jacobian]
+        total += sum(number[k] * number[j] for number in norms for j in range(3) for k in range(j))
+    assert math.isclose(compositional_contrast(decoder, slots, batch=2, chunk=3), total / 3, rel_tol=1e-9)
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #b6f0208b
+@proof_check("psa", "compositional contrast, zero", "exactly 0 if no number depends on two slots, and not otherwise")
+def _():
+    slots = normal_slots(6, 4, 3, generator=make_generator(0))
+    for protocol in ("paper", "code"):
+        assert compositional_contrast(disjoint, slots, protocol=protocol) == 0
+        assert compositional_contrast(softmax_decoder, slots, protocol=protocol) > 0.01
+
+# %% ../../nbs/psa/07_mixture_experiment.ipynb #89e908cd
+@proof_check("psa", "figure 4, aggregate posterior", "the criterion passes affine images and fails what is unrelated")
+def _():
+    points, generator = sample_sets(300, seed=1).points, make_generator(0)
+    networks = [train(seed, updates=0, hidden=(), n_sets=10) for seed in range(3)]
+    fits, refits = ([slots_of(run, points, seed=first + n) for n, run in enumerate(networks)] for first in (0, 3))
+    ratios = aggregate_ratios(fits, refits)
+    for n, (fit, refit) in enumerate(zip(fits, refits, strict=True)):
+        draws = aggregate(refit).sample(2000, make_generator(1000 + n))
+        as_it_is = apart(profile_of(fit, n), profile(draws))
+        for image in (draws, draws.flip(1)):
+            moved = apart(profile_of(fit, n), profile(image @ random_matrix(2, generator) + 3))
+            assert abs(moved / as_it_is - 1) < 0.2, f"an affine image is {moved / as_it_is:.2f} times as far"
+    for kind, of_kind in ratios.unrelated.items():
+        least = np.reshape(of_kind, (3, 10)).mean(0).min()
+        assert least > MOST_APART, f"{kind} passes: {least:.2f} times as far as a run from itself"
+
+# %% ../../nbs/psa/09_released_models.ipynb #e5c23a53
+@proof_check("psa", "released likelihood", "the probabilities of the 256 levels of a colour add up to one")
+def _():
+    levels = torch.linspace(-1, 1, 256, dtype=torch.float64)
+    with seeded(0):
+        likelihood = DiscretizedNormal().double()
+    likelihood.log_scale.data = torch.tensor([-3.0, -1.0, 0.0], dtype=torch.float64)
+    drawn = torch.randn(50, 3, 1, 1, generator=make_generator(0), dtype=torch.float64)
+    seen = levels[torch.randint(256, (50, 3, 1, 1), generator=make_generator(1))]
+    for colour in range(3):
+        total = torch.zeros(50, dtype=torch.float64)
+        for level in levels:
+            images = seen.clone()
+            images[:, colour] = level
+            with torch.no_grad():
+                total += (-likelihood.surprise(drawn, images)[:, colour, 0, 0]).exp()
+        torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-9)
+
+# %% ../../nbs/psa/09_released_models.ipynb #ce1ec14d
+@proof_check("psa", "released code, P24", "variances with a prior, about the previous means: number for number")
+def _():
+    with seeded(0):
+        layer = ReleasedMixture(3, 4, iterations=5).double()
+    z = 2 * torch.randn(3, 30, 4, generator=make_generator(0), dtype=torch.float64) + 1
+    with torch.no_grad():
+        out = layer(z)
+        means = layer.start(1)[0]
+    for image, features in enumerate(nn.functional.layer_norm(z, (4,))):
+        mean, deviation, weight = means.clone(), layer.start.log_scale.detach().exp().expand(3, 4), [1 / 3] * 3
+        spread = features.var(0) / 3 ** (1 / 4)
+        for _ in range(5):
+            joint = torch.stack([
+                weight[k] * torch.distributions.Normal(mean[k], deviation[k]).log_prob(features).sum(1).exp()
+                for k in range(3)
+            ])  # fmt: skip
+            a = joint / joint.sum(0)
+            before, n = mean, a.sum(1)
+            mean = torch.stack([sum(a[k, i] * features[i] for i in range(30)) / n[k] for k in range(3)])
+            squares = [sum(a[k, i] * (features[i] - before[k]) ** 2 for i in range(30)) for k in range(3)]
+            deviation = torch.stack([((spread + squares[k]) / (n[k] + 2 * 4 + 4)).sqrt() for k in range(3)])
+            weight = [n[k] / 30 for k in range(3)]
+        for found, wanted in ((out.mean, mean), (out.variance, deviation**2), (out.weight, torch.stack(weight))):
+            torch.testing.assert_close(found[image], wanted, rtol=0, atol=1e-6)
+        assert out.slots.equal(out.mean)
+
+# %% ../../nbs/psa/10_paper_against_code.ipynb #d7df5671
+def sampling_noise(layer: nn.Module, features: Tensor) -> Tensor:
+    "Root mean square of the slots' deviations from the layer's means, in units of its standard deviations."
+    out = layer.train()(features, make_generator(0))
+    return ((out.slots - out.mean) / out.variance.sqrt()).square().mean().sqrt()
+
+
+@proof_check("psa", "released code, P15", "in training the text's slots are samples, and the code's are means")
+def _():
+    features = torch.randn(1, 30, 4, generator=make_generator(0)).expand(2000, -1, -1)
+    with seeded(0), torch.no_grad():
+        text = sampling_noise(ProbabilisticSlotAttention(3, 4), features)
+        code = sampling_noise(ReleasedMixture(3, 4), features)
+    assert abs(text - 1) < 0.1, f"samples deviate by {text:.2f} standard deviations"
+    assert code == 0, f"slots deviate from their means by {code:.2f} standard deviations"

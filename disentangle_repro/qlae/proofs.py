@@ -37,4 +37,323 @@ from disentangle_repro.scores.mutual_information import (
 )
 
 # %% auto #0
-__all__ = []
+__all__ = ['vignette_models', 'explicit_indices', 'small_ql_infogan', 'read_as_listed', 'same_descent', 'unweighed_ql_infogan']
+
+# %% ../../nbs/qlae/01_latent_quantization.ipynb #458ef8ec
+@proof_check("qlae", "equation 4", "the nearest value latent by latent is the nearest code of the product grid")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    codebooks = torch.randn(4, 5, generator=generator)
+    points = torch.randn(300, 4, generator=generator)
+    elementwise = look_up(nearest_index(points, codebooks), codebooks)
+    codes = torch.cartesian_prod(*codebooks)
+    for norm in (1, 2):
+        nearest = codes[torch.cdist(points, codes, p=norm).argmin(1)]
+        assert torch.equal(elementwise, nearest), f"differs from the nearest code in the {norm}-norm"
+
+# %% ../../nbs/qlae/01_latent_quantization.ipynb #24208d2a
+@proof_check("qlae", "figure 1", "moving one value of one codebook moves a share 1/n_v of all codes, in lockstep")
+def _():
+    codebooks = torch.linspace(-0.5, 0.5, 5).repeat(4, 1)
+    moved = codebooks.clone()
+    moved[2, 3] += 0.05
+    index = torch.cartesian_prod(*torch.arange(5).repeat(4, 1))
+    change = look_up(index, moved) - look_up(index, codebooks)
+    assert (change.abs().amax(1) > 0).sum() == 5**3
+    assert torch.allclose(change[index[:, 2] == 3], torch.tensor([0.0, 0.0, 0.05, 0.0]))
+
+# %% ../../nbs/qlae/01_latent_quantization.ipynb #3b9e1fd7
+@proof_check("qlae", "Algorithm 1, line 6", "value of the code, gradient of f at the code, nothing for the codebooks")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    codebooks = torch.randn(3, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    points = torch.randn(50, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    mixing = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    quantized = look_up(nearest_index(points, codebooks), codebooks)
+    z = straight_through(points, quantized)
+    assert torch.equal(z, quantized)
+    (gradient,) = torch.autograd.grad((z @ mixing).sin().sum(), points, retain_graph=True, allow_unused=True)
+    assert gradient is not None, "no gradient came through"
+    torch.testing.assert_close(gradient, (quantized @ mixing).cos() @ mixing.T)
+    assert torch.autograd.grad(z.sum(), codebooks, allow_unused=True)[0] is None, "the codebooks got a gradient"
+
+# %% ../../nbs/qlae/01_latent_quantization.ipynb #f1317d47
+@proof_check("qlae", "Algorithm 1", "quantising is idempotent, and codes have zero loss")
+def _():
+    quantizer = LatentQuantizer(6)
+    code = quantizer(torch.randn(100, 6, generator=torch.Generator().manual_seed(0))).latents
+    again, penalties = quantizer(code)
+    assert torch.equal(again, code)
+    assert max(penalties.values()) == 0
+
+# %% ../../nbs/qlae/01_latent_quantization.ipynb #e7257231
+@proof_check("qlae", "equation 5", "codebooks are trained by the quantise loss alone, the encoder by all the rest")
+def _():
+    assert trained_parts(LatentQuantizer(3), 3) == {
+        "reconstruct": {"encoder", "decoder"},
+        "quantize": {"quantizer"},
+        "commit": {"encoder"},
+    }
+
+# %% ../../nbs/qlae/02_infomec.ipynb #e1925896
+@proof_check("qlae", "equation 8", "InfoM is 1 on one-hot columns and 0 on uniform ones")
+def _():
+    rng = np.random.default_rng(0)
+    for n_sources, n_latents in np.ndindex(6, 6):
+        if n_sources > 1 and n_latents > 0:
+            height = rng.uniform(0.01, 1, n_latents)
+            one_hot = np.eye(n_sources)[:, rng.integers(n_sources, size=n_latents)] * height
+            assert modularity(one_hot) == 1, f"one-hot columns give {modularity(one_hot)}"
+            assert abs(modularity(np.ones((n_sources, 1)) * height)) < 1e-12
+
+# %% ../../nbs/qlae/02_infomec.ipynb #3596393f
+@proof_check("qlae", "equation 9", "InfoC is 1 on one-hot rows and 0 on uniform ones")
+def _():
+    rng = np.random.default_rng(0)
+    for n_sources, n_latents in np.ndindex(6, 6):
+        if n_sources > 0 and n_latents > 1:
+            height = rng.uniform(0.01, 1, (n_sources, 1))
+            one_hot = np.eye(n_latents)[rng.integers(n_latents, size=n_sources)] * height
+            assert compactness(one_hot) == 1, f"one-hot rows give {compactness(one_hot)}"
+            assert abs(compactness(height * np.ones(n_latents))) < 1e-12
+
+# %% ../../nbs/qlae/02_infomec.ipynb #21dddb24
+@proof_check("qlae", "equations 8 and 9", "between the extremes InfoM is the mean over latents of the largest share")
+def _():
+    columns = np.array([[0.5, 0.2], [0.3, 0.6], [0.2, 0.2]])  # NMI of three sources, two latents
+    shares = [(0.5 - 1 / 3) / (1 - 1 / 3), (0.6 - 1 / 3) / (1 - 1 / 3)]
+    assert abs(modularity(columns[:, :1]) - shares[0]) < 1e-12 and abs(shares[0] - 0.25) < 1e-12
+    assert abs(modularity(columns * [1, 7]) - np.mean(shares)) < 1e-12, "columns do not count alike"
+    rows = [(0.5 / 0.7 - 0.5) / 0.5, (0.6 / 0.9 - 0.5) / 0.5, 0.0]
+    assert abs(compactness(columns) - np.mean(rows)) < 1e-12
+
+# %% ../../nbs/qlae/02_infomec.ipynb #cef5f32c
+@proof_check("qlae", "section 4.1 (remark)", "InfoM and InfoC are both 1 only if NMI is a scaled permutation matrix")
+def _():
+    for (rows, columns), perfect in {(2, 3): 0, (3, 4): 0, (3, 2): 0, (3, 3): 6}.items():
+        patterns = (np.arange(2 ** (rows * columns))[:, None] >> np.arange(rows * columns)) & 1
+        both = [p for p in patterns.reshape(-1, rows, columns) / 2 if modularity(p) == 1 == compactness(p)]
+        assert len(both) == perfect, f"{len(both)} patterns of shape {rows} x {columns} are perfect in both"
+
+# %% ../../nbs/qlae/02_infomec.ipynb #beee91b0
+def vignette_models(n: int, seed: int = 0):
+    "Sources with 10, 8, 4 and 15 values, and continuous latents of three kinds: aligned, stretched, mixed."
+    rng = np.random.default_rng(seed)
+    sources = rng.integers([10, 8, 4, 15], size=(n, 4))
+    spread = (sources - sources.mean(axis=0)) / sources.std(axis=0)
+    aligned = spread + 0.3 * rng.normal(size=spread.shape)
+    mixed = spread @ rng.normal(size=(4, 6)) + 0.3 * rng.normal(size=(n, 6))
+    return sources, {"aligned": aligned, "stretched": np.exp(2 * aligned), "mixed": mixed}
+
+# %% ../../nbs/qlae/02_infomec.ipynb #b4e31894
+@proof_check("qlae", "appendix B, figures 5 and 6", "binned scores depend on the bins, KSG scores hardly on k")
+def _():
+    sources, models = vignette_models(4000)
+    entropy = source_entropy(sources)[:, None]
+
+    def scores(information):
+        nmi = np.clip(information / entropy, 0, 1)
+        return np.array([modularity(nmi), compactness(nmi)])
+
+    def binned(name, bins):
+        return scores(discrete_mutual_information(sources, equal_width_bins(models[name], bins)))
+
+    by_bins = {name: [binned(name, bins)[0] for bins in (3, 5, 320)] for name in models}
+    ks = (2, 3, 10, 20)
+    ksg = {name: [scores(ksg_mutual_information(sources, z, k=k)) for k in ks] for name, z in models.items()}
+    assert np.ptp(by_bins["aligned"]) > 0.4, f"InfoM of aligned moves by {np.ptp(by_bins['aligned'])} only"
+    difference = np.subtract(by_bins["aligned"], by_bins["stretched"])
+    assert difference[1] > 0.1 and difference[2] < -0.1, f"aligned minus stretched is {difference[1:]}"
+    for name, over_k in ksg.items():
+        assert np.ptp(over_k, axis=0).max() < 0.05, f"the scores of {name} move by {np.ptp(over_k, axis=0)}"
+    np.testing.assert_allclose(ksg["aligned"], ksg["stretched"], atol=0.03)
+
+# %% ../../nbs/qlae/02_infomec.ipynb #c8dc3b6d
+@proof_check("qlae", "equation 13", "NMI_V of linear regression with Gaussian noise is R² for the variance 1/2π")
+def _():
+    import sympy as sp
+
+    v, p, r, tau = sp.symbols("v p r tau", positive=True)  # variances of the source, the latents and the noise
+    mean, c, d, q = sp.symbols("mean c d q", real=True)  # the source's mean and covariances with the latents; theirs
+    b, w1, w2 = unknowns = sp.symbols("b w1 w2", real=True)
+    squared_error = v + (mean - b) ** 2 - 2 * (w1 * c + w2 * d) + w1**2 * p + 2 * w1 * w2 * q + w2**2 * r
+    code_length = squared_error / (2 * tau) + sp.log(2 * sp.pi * tau) / 2
+    best = sp.solve([sp.diff(code_length, unknown) for unknown in unknowns], unknowns, dict=True)[0]
+    ratio = relative_reduction(code_length.subs({w1: 0, w2: 0, b: mean}), code_length.subs(best))
+    covariance, latents = sp.Matrix([c, d]), sp.Matrix([[p, q], [q, r]])
+    r_squared = (covariance.T * latents.inv() * covariance)[0] / v
+    assert sp.simplify(ratio.subs(tau, 1 / (2 * sp.pi)) - r_squared) == 0, "the ratio is not R²"
+    assert sp.simplify(ratio - r_squared * v / (v + tau * sp.log(2 * sp.pi * tau))) == 0
+    assert sp.simplify(ratio.subs(tau, sp.Rational(1, 2)) - r_squared) != 0
+
+# %% ../../nbs/qlae/02_infomec.ipynb #ddb102d9
+def explicit_indices(
+    n: int = 4_000,  # samples
+    size: int = 160,  # vectors in the codebook, at least 150
+    seed: int = 0,
+) -> tuple[Int[np.ndarray, "n 3"], dict[str, Int[np.ndarray, "n 3"]]]:
+    "Sources of 10, 8 and 15 values; indices that determine them, by synonyms or in pairs; and indices at random."
+    rng, counts = np.random.default_rng(seed), np.array([10, 8, 15])
+    sources = rng.integers(counts, size=(n, 3))
+    codes = {
+        "synonyms": sources + counts * rng.integers(size // counts, size=(n, 3)),
+        "pairs": sources + counts * sources[:, [1, 2, 0]],
+        "at random": rng.integers(size, size=(n, 3)),
+    }
+    names = np.stack([rng.permutation(size) for _ in counts], axis=1)
+    return sources, {kind: np.take_along_axis(names, code, axis=0) for kind, code in codes.items()}
+
+
+@proof_check("qlae", "section 5, indices", "explicit indices have InfoE 1, by synonyms or in pairs; as numbers not")
+def _():
+    sources, codes = explicit_indices()
+    for kind in ("synonyms", "pairs"):
+        for protocol in ("paper", "code", "qlae"):
+            infoe = explicitness(sources, codes[kind], discrete=True, categorical=True, protocol=protocol)
+            assert infoe > 0.999, f"InfoE of {kind} is {infoe} under {protocol}"
+        assert explicitness(sources, codes[kind], discrete=True) < 0.2, f"{kind} are explicit as numbers"
+    at_random = explicitness(sources, codes["at random"], discrete=True, categorical=True)
+    assert at_random < 0.5, f"InfoE of random indices is {at_random}"
+
+# %% ../../nbs/qlae/02_infomec.ipynb #98d86ab6
+@proof_check("qlae", "equation 13", "given one binary latent the linear family is complete, and NMI_V is NMI")
+def _():
+    rng = np.random.default_rng(0)
+    z = rng.integers(2, size=(2000, 1))
+    s = np.hstack([rng.integers(4 + z, size=(2000, 1)), z ^ (rng.random((2000, 1)) < 0.1)])
+    share = normalized_v_information(s, z, discrete=True)
+    np.testing.assert_allclose(share, nmi_matrix(s, z, discrete=True)[:, 0], atol=1e-5)
+
+# %% ../../nbs/qlae/02_infomec.ipynb #909833d2
+@proof_check("qlae", "equation 11", "the unpenalised optimum does not change under affine maps of the latents")
+def _():
+    rng = np.random.default_rng(0)
+    s = rng.integers([5, 3], size=(2000, 2))
+    z = np.hstack([s + rng.normal(size=s.shape), rng.normal(size=(2000, 3))])
+    mapped = z @ rng.normal(size=(5, 5)) + 100 * rng.normal(size=5)
+    for source in s.T:
+        raw = cross_entropy(z, source)
+        np.testing.assert_allclose(cross_entropy(mapped, source), raw, atol=1e-5)
+        np.testing.assert_allclose(cross_entropy(whiten(z), source), raw, atol=1e-5)
+
+# %% ../../nbs/qlae/02_infomec.ipynb #1724d9b5
+@proof_check("qlae", "equation 14", "InfoE is 1 for linearly separated sources and 0 for constant latents")
+def _():
+    s = np.random.default_rng(0).integers([5, 3], size=(500, 2))
+    np.testing.assert_allclose(explicitness(s, s @ np.array([[1, 2], [-1, 1]]), discrete=False), 1, atol=1e-5)
+    np.testing.assert_allclose(explicitness(s, np.full((500, 2), 0.1), discrete=False), 0, atol=1e-12)
+
+# %% ../../nbs/qlae/02_infomec.ipynb #52daf7ac
+@proof_check("qlae", "section 4.2", "with continuous sources InfoE is the mean of R², known from an orthogonal design")
+def _():
+    angle = 2 * np.pi * np.arange(240) / 240
+    waves = np.stack([f(k * angle) for k in (1, 2, 3) for f in (np.cos, np.sin)], axis=1)  # orthogonal, variance 1/2
+    z = waves[:, :4] @ np.random.default_rng(0).normal(size=(4, 4)) + [0, 7, -2, 100]
+    s = np.stack([waves @ [1, -1, 1, 0, 1, 0], waves @ [0, 0, 0, 3, 6, 0] - 5], axis=1)  # last two waves are not in z
+    shares = normalized_v_information(s, z, discrete=False, continuous_sources=True)
+    np.testing.assert_allclose(shares, [3 / 4, 9 / 45], atol=1e-9)
+    infoe = explicitness(s, z, discrete=False, continuous_sources=True, protocol="code")
+    np.testing.assert_allclose(infoe, (3 / 4 + 9 / 45) / 2, atol=1e-9)
+
+# %% ../../nbs/qlae/02_infomec.ipynb #ea3e776d
+@proof_check("qlae", "section 4.1, pruning", "an inactive latent does not count; a doubled source lowers InfoC alone")
+def _(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    sources = np.stack([rng.integers(3, size=n), rng.integers(4, size=n)], 1)
+    first, second = sources[:, 0] / 2, sources[:, 1] / 3
+    latents = np.stack([first, 1 - first, second, 0.01 * rng.random(n) + 0.005 * second], 1)
+    latents[:, :3] += 1e-3 * rng.random((n, 3))
+    scores = infomec(sources, latents, discrete=False)
+    assert scores.active.tolist() == [True, True, True, False]
+    infoc = ((1 / 2 - 1 / 3) / (1 - 1 / 3) + 1) / 2  # rows of the two sources over three active latents
+    assert abs(scores.infom - 1) < 0.02, f"InfoM is {scores.infom:.3f} where every active latent has one source"
+    assert abs(scores.infoc - infoc) < 0.02, f"InfoC is {scores.infoc:.3f}, not {infoc:.3f}"
+
+# %% ../../nbs/qlae/05_quantized_infogan.ipynb #44f279ef
+def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
+    "A quantised model of images with four pixels, and a batch of them."
+    networks, images = small_networks()
+    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.01, "commit": 0.01}), images
+
+
+@proof_check("qlae", "Algorithm 3, line 14", "encoder and critic are trained by their own terms, the generator by none")
+def _():
+    model, images = small_ql_infogan()
+    step = model.steps()[0]
+    _, terms = step.loss(images, make_generator(0))
+    assert {name: parts_with_gradients(model, term) for name, term in terms.items()} == {
+        "critic_value": {"critic"},
+        "gradient_penalty": {"critic"},
+        "latents": {"encoder"},
+        "commit": {"encoder"},
+        "quantize": {"latent"},
+    }
+    assert not any(parameter is model.latent.codebooks for parameter in step.parameters)
+
+
+@proof_check(
+    "qlae",
+    "Algorithm 3, lines 22 and 23",
+    "the generator is trained by all terms but quantise, codebooks by all",
+)
+def _():
+    model, images = small_ql_infogan()
+    step = model.steps()[-1]
+    _, terms = step.loss(images, make_generator(0))
+    reached = {name: parts_with_gradients(model, term) & {"decoder", "latent"} for name, term in terms.items()}
+    assert reached == {
+        "generator_value": {"decoder", "latent"},
+        "latents": {"decoder", "latent"},
+        "commit": {"decoder", "latent"},
+        "quantize": {"latent"},
+    }
+    assert set(step.parameters) == {*model.decoder.parameters(), model.latent.codebooks}
+
+# %% ../../nbs/qlae/05_quantized_infogan.ipynb #d1b20008
+def read_as_listed(
+    model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
+) -> Float[Tensor, ""]:
+    "The squared error of what is regressed from generated images (lines 11 and 12)."
+    encoded, codebooks = model.encoder(fake), model.latent.codebooks.detach()
+    distance = (encoded[:, :, None] - codebooks).abs()
+    read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)
+    return (encoded + (read - encoded).detach() - z).square().mean()
+
+
+def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> None:
+    "`AssertionError` unless two losses and their gradients are the same."
+    torch.testing.assert_close(ours, listed, rtol=1e-5, atol=0)
+    for found, expected in zip(*(torch.autograd.grad(loss, parameters) for loss in (ours, listed)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def unweighed_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
+    "As `small_ql_infogan`, but the codebook losses have no weight."
+    networks, images = small_networks()
+    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.0, "commit": 0.0}), images
+
+
+@proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend value, penalty and squared error")
+def _():
+    model, images = unweighed_ql_infogan()
+    generator, real = make_generator(0), images.movedim(3, 1) / 255
+    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=generator)]
+    epsilon, fake = torch.rand(16, 1, 1, 1, generator=generator), model.decoder(z).sigmoid().detach()
+    value = model.critic(fake).mean() - model.critic(real).mean()
+    between = (epsilon * real + (1 - epsilon) * fake).requires_grad_()
+    (slope,) = torch.autograd.grad(model.critic(between).sum(), between, create_graph=True)
+    penalty = (slope.square().sum((1, 2, 3)).sqrt() - 1).square().mean()
+    listed = value + 10 * penalty + 200 * read_as_listed(model, fake, z)
+    loss, _ = model.critic_loss(images, make_generator(0))
+    same_descent(loss, listed, [*model.encoder.parameters(), *model.critic.parameters()])
+
+
+@proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the value and the squared error")
+def _():
+    model, images = unweighed_ql_infogan()
+    index = torch.randint(10, (16, 3), generator=make_generator(0))
+    z = torch.stack([values[place] for values, place in zip(model.latent.codebooks, index.T, strict=True)], dim=1)
+    fake = model.decoder(z).sigmoid()
+    listed = -model.critic(fake).mean() + 200 * read_as_listed(model, fake, z)
+    loss, _ = model.generator_loss(images, make_generator(0))
+    same_descent(loss, listed, [*model.decoder.parameters(), model.latent.codebooks])

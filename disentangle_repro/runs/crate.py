@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..core.files import write_text
 from ..papers import PAPERS
-from ..train.store import DESCRIPTION, Store, read_record
+from ..train.store import DESCRIPTION, OtherVersion, Store, read_record
 
 # %% auto #0
 __all__ = ['Entity', 'LICENCE', 'PUBLISHED', 'FORMATS', 'ROOT', 'refer', 'file_entity', 'paper_entity', 'settings', 'software',
@@ -98,9 +99,10 @@ def crate(store: Store) -> dict[str, Any]:
     licence = {"@id": LICENCE, "@type": "CreativeWork", "name": "Apache License 2.0"}
     files, others = [], {LICENCE: licence}
     for path in store.all_kept():
-        of_run, more = run_entities(read_record(path, path.stem), store)
-        files += of_run
-        others |= {entity["@id"]: entity for entity in more}
+        with suppress(OtherVersion):
+            of_run, more = run_entities(read_record(path, path.stem), store)
+            files += of_run
+            others |= {entity["@id"]: entity for entity in more}
     graph = [about, ROOT | {"hasPart": refer(files)}, *files, *others.values()]
     return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
 

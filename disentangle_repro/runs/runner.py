@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,20 +20,22 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from ..core.engine import bar_line, executor
+from ..core.engine import bar_line, executor, stop_work
 from ..core.errors import DataError, Diverged, OutOfTime, extra
+from ..core.interruption import Interrupted, stoppable_kernel
 from ..core.files import project_root, set_aside, written_whole
 from ..core.kernels import how_kernels_start
 from ..papers import PAPERS
 from ..core.run_spec import RunSpec
 from .assemble import SCORING_SECONDS
 from ..train.loop import read_state
-from ..train.store import Store, is_diverged
+from ..train.store import OtherVersion, Store, is_diverged
 
 # %% auto #0
 __all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run',
            'set_damaged_aside', 'Limit', 'limit_of', 'Made', 'made', 'kind', 'pace', 'seconds_left', 'finishable_first',
-           'may_begin', 'Outcome', 'Attempt', 'failed', 'done', 'attempt', 'result', 'do_runs', 'what_is_left']
+           'may_begin', 'Outcome', 'Attempt', 'failed', 'done', 'attempt', 'result', 'tell', 'do_runs', 'interrupt',
+           'what_is_left']
 
 # %% ../../nbs/runs/05_runner.ipynb #15249923
 WHOLE = "whole:"  # a path that begins so is written whole or not at all
@@ -57,10 +59,12 @@ def execute(
 ) -> None:
     """Execute a notebook; the copy is written as it ends, also where a cell fails.
 
-    Raises what a cell raises, `OutOfTime` and `Diverged` themselves, and `DataError` where there is no such notebook.
+    Raises what a cell raises, `OutOfTime`, `Diverged` and `Interrupted` themselves, and `DataError` where there is no
+    such notebook.
     """
     with extra("tables"):
         import papermill
+        from jupyter_client import AsyncKernelManager
         from papermill.iorw import papermill_io
 
     papermill_io.register(WHOLE, WholeFiles())
@@ -72,10 +76,13 @@ def execute(
         quiet = ["--log-level=CRITICAL"]  # no messages of the kernel, such as that it was interrupted
         how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
         how["request_save_on_cell_execute"] = False
+        manager = how.pop("kernel_manager_class", AsyncKernelManager)
         try:
-            papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
+            with stoppable_kernel(manager, output) as stoppable:
+                how["kernel_manager_class"] = stoppable
+                papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
         except papermill.PapermillExecutionError as error:
-            ends = {kind.__name__: kind for kind in (OutOfTime, Diverged)}
+            ends = {"OutOfTime": OutOfTime, "Diverged": Diverged, "KeyboardInterrupt": Interrupted}
             if error.ename in ends:
                 raise ends[error.ename](error.evalue) from error
             raise
@@ -105,9 +112,13 @@ def execute_run(
 
 # %% ../../nbs/runs/05_runner.ipynb #684bd66d
 def set_damaged_aside(store: Store) -> None:
-    "Rename every damaged record of a store, and report it."
-    for fault in store.everything()[1]:
-        tqdm.write(f"{fault} It is kept as {set_aside(fault.path).name}, and its run counts as not done.")
+    "Rename every damaged record of a store, and report it; records of other versions are counted, and left."
+    faults = store.everything()[1]
+    for fault in faults:
+        if not isinstance(fault, OtherVersion):
+            tqdm.write(f"{fault} It is kept as {set_aside(fault.path).name}, and its run counts as not done.")
+    if others := [fault for fault in faults if isinstance(fault, OtherVersion)]:
+        tqdm.write(f"{len(others)} records are of another version of the project and are not used, such as {others[0]}")
 
 # %% ../../nbs/runs/05_runner.ipynb #38107f6d
 BEGIN_SECONDS = 300.0  # that must remain for a run to begin
@@ -203,6 +214,7 @@ class Outcome(Enum):
     FAILED = "failed"
     HELD = "held by another process"
     OUT_OF_TIME = "out of time"
+    INTERRUPTED = "interrupted"
 
 
 class Attempt(NamedTuple):
@@ -226,6 +238,9 @@ def done(spec: RunSpec, store: Store, do: Do) -> Attempt:
     except OutOfTime:
         store.clear_failure(spec)
         return Attempt(Outcome.OUT_OF_TIME)
+    except Interrupted as error:
+        store.clear_failure(spec)
+        return Attempt(Outcome.INTERRUPTED, f"interrupted: {error}")
     except Diverged as error:
         return Attempt(Outcome.DIVERGED, str(error))
     except Exception as error:  # whatever a notebook may raise
@@ -263,6 +278,14 @@ def result(future: Future[Attempt], spec: RunSpec, store: Store) -> Attempt:
         return failed(spec, store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 # %% ../../nbs/runs/05_runner.ipynb #977bfd60
+def tell(spec: RunSpec, attempt: Attempt, failures: dict[str, str]) -> None:
+    "Note a failure or an interruption, and print that a run has diverged."
+    if attempt.outcome in (Outcome.FAILED, Outcome.INTERRUPTED):
+        failures[spec.id] = attempt.problem
+    if attempt.outcome is Outcome.DIVERGED:
+        tqdm.write(f"DIVERGED {spec.id}: {attempt.problem}")
+
+
 def do_runs(
     specs: Sequence[RunSpec],
     store: Store,
@@ -270,34 +293,50 @@ def do_runs(
     do: Do = execute_run,
     limit: Limit | None = None,
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
-    "Do the runs that have no record yet, with a bar over runs, as long as there is time; a failure stops no others."
+    """Do the runs that have no record yet, with a bar over runs, as long as there is time; a failure stops no others.
+
+    After Ctrl-C all trainings write a checkpoint, and `KeyboardInterrupt` has `what_is_left`.
+    """
     failures, missing = {}, [spec for spec in specs if store.record(spec) is None]
     if limit is not None:
         do = partial(do, deadline=limit.deadline)
         missing = finishable_first(missing, store, limit.deadline) if time.time() <= limit.last_start else []
+    futures: dict[Future[Attempt], RunSpec] = {}
     with tqdm(total=len(specs), initial=len(specs) - len(missing), unit="run", desc="runs", position=0) as bar:
-        for wait in (False, True) if limit is None else (False,):
-            futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
-            missing = []
-            for future in as_completed(futures):
-                spec = futures[future]
-                outcome, problem = result(future, spec, store)
-                if outcome is Outcome.HELD:
-                    missing.append(spec)
-                if outcome in (Outcome.HELD, Outcome.OUT_OF_TIME):
-                    continue
-                bar.update()
-                if outcome is Outcome.FAILED:
-                    failures[spec.id] = problem
-                if outcome is Outcome.DIVERGED:
-                    tqdm.write(f"DIVERGED {spec.id}: {problem}")
+        try:
+            for wait in (False, True) if limit is None else (False,):
+                futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
+                missing = []
+                for future in as_completed(futures):
+                    spec, outcome = futures[future], result(future, futures[future], store)
+                    if outcome.outcome is Outcome.HELD:
+                        missing.append(spec)
+                    if outcome.outcome not in (Outcome.HELD, Outcome.OUT_OF_TIME):
+                        bar.update()
+                        tell(spec, outcome, failures)
+        except KeyboardInterrupt as stop:
+            bar.close()
+            interrupt(futures, pool, store)
+            raise KeyboardInterrupt(what_is_left(specs, store, "Interrupted")) from stop
     return failures
 
+
+def interrupt(futures: Iterable[Future[Attempt]], pool: Executor, store: Store) -> None:
+    "Begin no other run, and stop those that are under way."
+    tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+    for future in futures:
+        future.cancel()
+    stop_work(pool, store.runs)
+
 # %% ../../nbs/runs/05_runner.ipynb #77678f95
-def what_is_left(specs: Sequence[RunSpec], store: Store) -> str:  # empty where all are done
+def what_is_left(
+    specs: Sequence[RunSpec],
+    store: Store,
+    why: str = "Out of time",
+) -> str:  # empty where all are done
     "Which runs remain, and how many updates of the begun ones are made."
     left = [(spec, made(spec, store).updates) for spec in specs if store.record(spec) is None]
     begun = [f"{spec.id} {n:,} of {spec.part('training')['steps']:,} updates" for spec, n in left if n]
     counts = f"{len(left) - len(begun)} runs are not begun, {len(begun)} are half done"
     of_begun = f" ({'; '.join(begun)})" if begun else ""
-    return f"Out of time: {counts}{of_begun}. The same command goes on from there." if left else ""
+    return f"{why}: {counts}{of_begun}. The same command goes on from there." if left else ""

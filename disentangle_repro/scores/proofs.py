@@ -27,4 +27,291 @@ from disentangle_repro.scores.mutual_information import (
 from .segmentation import adjusted_rand, ari, contingency, fg_ari, mbo, pairs
 
 # %% auto #0
-__all__ = []
+__all__ = ['random_importance', 'one_hot_rows']
+
+# %% ../../nbs/scores/02_mutual_information.ipynb #5a38ebed
+@proof_check("qlae", "equation 6", "the estimate is the divergence of the joint table from the product of its margins")
+def _():
+    rng = np.random.default_rng(0)
+
+    def entropy(p):
+        return -np.sum(p[p > 0] * np.log(p[p > 0]))
+
+    for _ in range(20):
+        s, z = rng.integers(3, size=50), rng.integers(4, size=50)
+        joint = np.array([[np.mean((s == a) & (z == b)) for b in range(4)] for a in range(3)])
+        product, seen = np.outer(joint.sum(1), joint.sum(0)), joint > 0
+        estimate = discrete_mutual_information(s[:, None], z[:, None])
+        np.testing.assert_allclose(estimate, np.sum(joint[seen] * np.log(joint[seen] / product[seen])), atol=1e-12)
+        identity = entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint)
+        np.testing.assert_allclose(estimate, identity, atol=1e-12)
+
+# %% ../../nbs/scores/02_mutual_information.ipynb #f0894a19
+@proof_check("qlae", "section 4.1", "the KSG estimate meets known mutual informations: uniform, Gaussian, independent")
+def _():
+    rng, n = np.random.default_rng(0), 10_000
+    weights, means, widths = np.array([0.5, 0.3, 0.2]), np.array([0, 1.5, 4]), np.array([1, 0.5, 2])
+    grid = np.linspace(-12, 16, 20_001)[:, None]
+    given = np.exp(-(((grid - means) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
+    mixture = given @ weights
+    entropies = -np.trapezoid(given * np.log(np.maximum(given, 1e-300)), grid, axis=0)
+    gaussian = -np.trapezoid(mixture * np.log(mixture), grid[:, 0]) - weights @ entropies
+
+    two, three = rng.integers(2, size=(n, 1)), rng.choice(3, p=weights, size=(n, 1))
+    for truth, source, latent in [
+        (np.log(2) / 2, two, two / 2 + rng.random((n, 1))),
+        (gaussian, three, means[three] + widths[three] * rng.normal(size=(n, 1))),
+        (0, three, rng.normal(size=(n, 1))),
+    ]:
+        for k in (3, 10):
+            np.testing.assert_allclose(ksg_mutual_information(source, latent, k=k), truth, atol=0.02)
+
+# %% ../../nbs/scores/02_mutual_information.ipynb #89f69685
+@proof_check("qlae", "equation 7", "NMI lies in [0, 1], is 0 for an independent latent and 1 for a relabelled source")
+def _():
+    rng = np.random.default_rng(0)
+    for clean in rng.random(100):
+        s = rng.integers([3, 5], size=(40, 2))
+        z = np.where(rng.random((40, 2)) < clean, s, rng.integers(7, size=(40, 2)))
+        share = discrete_mutual_information(s, z) / source_entropy(s)[:, None]
+        assert share.min() > -1e-12 and share.max() < 1 + 1e-12, f"an entry is {share.max()}"
+    s, z = np.divmod(np.arange(12)[:, None], 4)
+    independent, relabelled = z, np.array([5, 9, 2])[s]
+    np.testing.assert_allclose(nmi_matrix(s, np.hstack([independent, relabelled]), discrete=True), [[0, 1]], atol=1e-12)
+
+# %% ../../nbs/scores/02_mutual_information.ipynb #8061b5ab
+@proof_check("qlae", "equation 7", "NMI of discrete latents ignores strictly monotone maps and follows permutations")
+def _():
+    rng = np.random.default_rng(0)
+    s, z = rng.integers(4, size=(500, 3)), rng.integers(-4, 5, size=(500, 3)) / 2
+    s[:, 0] = np.maximum(s[:, 0], z[:, 1])
+    before, order = nmi_matrix(s, z, discrete=True), rng.permutation(3)
+    np.testing.assert_allclose(nmi_matrix(s, z[:, order], discrete=True), before[:, order], atol=1e-12)
+    mapped = np.stack([np.exp(z[:, 0]), -z[:, 1], z[:, 2] ** 3], axis=1)
+    np.testing.assert_allclose(nmi_matrix(s, mapped, discrete=True), before, atol=1e-12)
+
+# %% ../../nbs/scores/02_mutual_information.ipynb #75939a5d
+@proof_check("qlae", "equation 7", "KSG's NMI ignores affine maps of a latent, and monotone ones up to its error")
+def _():
+    rng = np.random.default_rng(0)
+    s = rng.integers([8, 4], size=(10_000, 2))
+    z = s[:, [0, 1, 1]] - 1.5 + rng.normal(size=(10_000, 3))
+    before, order = nmi_matrix(s, z, discrete=False), rng.permutation(3)
+    np.testing.assert_array_equal(nmi_matrix(s, z[:, order], discrete=False), before[:, order])
+    affine = nmi_matrix(s, z * [-3, 1e3, 0.2] + [1, -5, 7], discrete=False)
+    np.testing.assert_allclose(affine, before, atol=1e-4)
+    for bent in (np.exp, lambda u: u**3, lambda u: 1 / (1 + np.exp(-u))):
+        np.testing.assert_allclose(nmi_matrix(s, bent(z), discrete=False), before, atol=0.005)
+
+# %% ../../nbs/scores/04_importance.ipynb #063f54bb
+def random_importance(rng: np.random.Generator, sparsity: float = 0.0) -> Float[np.ndarray, "latents sources"]:
+    "Entries of widely differing sizes, a part `sparsity` of them zero, for 2 to 12 latents and 2 to 9 sources."
+    shape = rng.integers(2, 13), rng.integers(2, 10)
+    return rng.exponential(size=shape) ** 3 * (rng.random(shape) >= sparsity)
+
+# %% ../../nbs/scores/04_importance.ipynb #1d9afef1
+@proof_check("dci", "Eastwood & Williams 2018, section 2, range", "D and C lie in [0, 1] for every importance matrix")
+def _():
+    rng = np.random.default_rng(0)
+    for sparsity in [0.0, 0.6, 0.9] * 100:
+        importance = random_importance(rng, sparsity)
+        for score in disentanglement(importance), completeness(importance):
+            assert -1e-12 <= score <= 1 + 1e-12, f"{score} for {importance.shape}"
+
+# %% ../../nbs/scores/04_importance.ipynb #369bd369
+def one_hot_rows(rng: np.random.Generator, latents: int, sources: int) -> Float[np.ndarray, "latents sources"]:
+    "Each latent predicts one random source, with a random importance."
+    return np.eye(sources)[rng.integers(sources, size=latents)] * rng.uniform(0.1, 9, size=(latents, 1))
+
+# %% ../../nbs/scores/04_importance.ipynb #7ac26a3b
+@proof_check(
+    "dci",
+    "Eastwood & Williams 2018, section 2, ends",
+    "D is 1 for one-hot rows only and 0 for even ones; C likewise for columns",
+)
+def _():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        latents, sources = rng.integers(2, 13), rng.integers(2, 10)
+        tidy, even = one_hot_rows(rng, latents, sources), np.full((latents, sources), rng.uniform(0.1, 9))
+        assert disentanglement(tidy) == 1 and completeness(tidy.T) == 1, "one-hot, but not 1"
+        assert abs(disentanglement(even)) < 1e-12 and abs(completeness(even)) < 1e-12, "even, but not 0"
+        tidy[0] += 1e-3 * tidy[0].max() * (tidy[0] == 0)
+        assert disentanglement(tidy) < 1 and completeness(tidy.T) < 1, "not one-hot, but 1"
+
+# %% ../../nbs/scores/04_importance.ipynb #4aed59b9
+@proof_check(
+    "dci",
+    "Eastwood & Williams 2018, section 2, invariance",
+    "D and C are invariant to the order of latents and sources and to scale; C, not D, to a scale for each source",
+)
+def _():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        importance = random_importance(rng, sparsity=0.3)
+        before = disentanglement(importance), completeness(importance)
+        shuffled = rng.permutation(rng.permutation(importance, axis=0), axis=1)
+        for same in shuffled, 1e-3 * importance, 1e3 * importance:
+            np.testing.assert_allclose((disentanglement(same), completeness(same)), before, rtol=1e-9, atol=1e-12)
+        rescaled = importance * rng.uniform(0.1, 10, importance.shape[1])
+        np.testing.assert_allclose(completeness(rescaled), before[1], rtol=1e-9, atol=1e-12)
+    mixed = np.array([[1.0, 0.0], [1.0, 1.0]])
+    assert disentanglement(mixed * [10, 1]) > disentanglement(mixed) + 0.1, "D ignored the units of the sources"
+
+# %% ../../nbs/scores/04_importance.ipynb #964d0347
+@proof_check(
+    "dci",
+    "Eastwood & Williams 2018, section 2, weights",
+    "a dead latent leaves D unchanged, and a hardly used one nearly so; without the weights D would fall",
+)
+def _():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        importance = random_importance(rng)
+        before, even = disentanglement(importance), np.ones((1, importance.shape[1]))
+        dead = disentanglement(np.concatenate([importance, 0 * even]))
+        faint = disentanglement(np.concatenate([importance, even * importance.sum() / even.sum() * 1e-3]))
+        np.testing.assert_allclose(dead, before, atol=1e-12)
+        np.testing.assert_allclose(faint, before, atol=1e-3)
+    half_dead = np.concatenate([np.eye(6), np.zeros((6, 6))])
+    assert disentanglement(half_dead) == 1, "dead latents were counted"
+    np.testing.assert_allclose(1 - spread(half_dead, axis=1).mean(), 0.5)
+
+# %% ../../nbs/scores/04_importance.ipynb #e616ab06
+@proof_check(
+    "dci",
+    "Eastwood & Williams 2018, section 2, duplicates",
+    "duplicating a latent does not change D, but changes C",
+)
+def _():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        importance, kept = random_importance(rng), rng.uniform(0.1, 0.9)
+        split = np.concatenate([kept * importance[:1], (1 - kept) * importance[:1], importance[1:]])
+        np.testing.assert_allclose(disentanglement(split), disentanglement(importance), atol=1e-12)
+    for n in range(2, 10):
+        split = np.concatenate([np.eye(n)[:1] / 2, np.eye(n)[:1] / 2, np.eye(n)[1:]])
+        np.testing.assert_allclose(completeness(split), 1 - np.log(2) / np.log(n + 1) / n, atol=1e-12)
+
+# %% ../../nbs/scores/04_importance.ipynb #91631083
+@proof_check(
+    "dci",
+    "factorqvae, section 3.3.2",
+    "with more used latents than sources D and C are not both 1; with unused latents they can be",
+)
+def _():
+    for assignment in np.ndindex(3, 3, 3, 3):
+        importance = np.eye(3)[list(assignment)]
+        assert disentanglement(importance) == 1 and completeness(importance) < 1, f"both perfect for {assignment}"
+    unused = np.concatenate([np.eye(3), np.zeros((3, 3))])
+    assert disentanglement(unused) == completeness(unused) == 1, "unused latents were counted"
+
+# %% ../../nbs/scores/04_importance.ipynb #534d5f01
+@proof_check("dci", "factorqvae, section 3.3.1", "C weighted by importance is the plain mean if columns sum to one")
+def _():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        importance = shares(random_importance(rng), axis=0)
+        weighted = 1 - spread(importance, axis=0) @ importance.sum(axis=0) / importance.sum()
+        np.testing.assert_allclose(completeness(importance), weighted, atol=1e-12)
+
+# %% ../../nbs/scores/05_dci.ipynb #a2636c8a
+@proof_check("dci", "qlae, appendix C.5, one tree for all depths", "a full tree cut at d is the tree grown to d")
+def _():
+    rng = np.random.default_rng(0)
+    latents, unseen = rng.normal(size=(500, 5)), rng.normal(size=(200, 5))
+    source = np.digitize(latents[:, 0] + latents[:, 1] * latents[:, 2] + rng.normal(size=500), [-1, 0, 1])
+    grow = partial(DecisionTreeClassifier, criterion="entropy", min_samples_leaf=10, random_state=0)
+    full = grow().fit(latents, source).tree_
+    votes, importance = truncated_votes(full, unseen, 6), truncated_importance(full, full.max_depth)
+    for depth in range(1, 7):
+        grown = grow(max_depth=depth).fit(latents, source)
+        np.testing.assert_allclose(votes[depth - 1], grown.predict_proba(unseen), atol=1e-12)
+        np.testing.assert_allclose(importance[depth - 1], grown.feature_importances_, atol=1e-12)
+
+# %% ../../nbs/scores/05_dci.ipynb #bbc8f5b0
+@proof_check("dci", "qlae, figure 7", "trees more shallow than the most accurate ones overstate D and C")
+def _():
+    rng = np.random.default_rng(0)
+    sources = rng.integers(8, size=(800, 4))
+    weights = np.eye(4, 8) + 0.1 * rng.normal(size=(4, 8))
+    latents = (sources / 3.5 - 1) @ weights + 0.1 * rng.normal(size=(800, 8))
+    forest = RandomForestClassifier(50, criterion="entropy", random_state=0)
+    curves = [forest_by_depth(forest.fit(latents[:400], s[:400]), latents[400:], s[400:]) for s in sources.T]
+    shallow = np.stack([importance[2] for _, importance in curves], axis=1)
+    tuned = np.stack([importance[accuracy.argmax()] for accuracy, importance in curves], axis=1)
+    assert disentanglement(shallow) > 1.3 * disentanglement(tuned), "D of shallow trees is no higher"
+    assert completeness(shallow) > 1.3 * completeness(tuned), "C of shallow trees is no higher"
+    assert np.mean([accuracy.max() - accuracy[2] for accuracy, _ in curves]) > 0.1, "shallow trees are as accurate"
+
+# %% ../../nbs/scores/06_segmentation.ipynb #62025711
+@proof_check("segmentation", "ARI, pairs", "S, A and B of the contingency table are counts over all pairs of pixels")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (torch.randint(3, (20, 3, 3), generator=generator) for _ in range(2))
+    first, second = torch.tensor(list(combinations(range(9), 2))).T
+    pixels = true.flatten(1), predicted.flatten(1)
+    same_true, same_predicted = ((p[:, first] == p[:, second]).double() for p in pixels)
+    counts = (same_true * same_predicted).sum(1), same_true.sum(1), same_predicted.sum(1)
+    tables = contingency(true, predicted)[1]
+    of_tables = pairs(tables).sum((1, 2)), pairs(tables.sum(2)).sum(1), pairs(tables.sum(1)).sum(1)
+    assert all(map(torch.equal, of_tables, counts))
+    s, a, b = counts
+    by_pairs = (s - a * b / 36) / ((a + b) / 2 - a * b / 36)
+    torch.testing.assert_close(adjusted_rand(tables), by_pairs)
+
+# %% ../../nbs/scores/06_segmentation.ipynb #e7c98c06
+@proof_check("segmentation", "ARI, chance", "the mean over all permutations of the predicted labels is zero")
+def _():
+    true = torch.tensor([0, 0, 0, 1, 1, 2])
+    predicted = torch.tensor([0, 0, 1, 1, 2, 2])
+    dealt = predicted[torch.tensor(list(permutations(range(6))))]
+    scores = adjusted_rand(contingency(true.expand_as(dealt)[:, None], dealt[:, None])[1])
+    assert abs(scores.mean().item()) < 1e-12 and scores.max() > 0.3
+
+# %% ../../nbs/scores/06_segmentation.ipynb #b33b777a
+@proof_check("segmentation", "ARI, names", "relabelling the segments of either mask changes nothing")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (torch.randint(5, (20, 6, 6), generator=generator) for _ in range(2))
+    name = torch.tensor([7, -3, 50_000, 2, 0])
+    before, after = (adjusted_rand(contingency(true, p)[1]) for p in (predicted, name[predicted]))
+    torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
+    torch.testing.assert_close(before, adjusted_rand(contingency(name[true], predicted)[1]), rtol=0, atol=1e-12)
+
+# %% ../../nbs/scores/06_segmentation.ipynb #e4bbc3b3
+@proof_check("segmentation", "FG-ARI", "it is the ARI of the foreground's pixels, however the background is divided")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    true = torch.randint(4, (30, 6, 6), generator=generator)
+    divisions = torch.randint(4, (2, *true.shape), generator=generator)
+    first, second = torch.where(true == 0, divisions, true // 2)
+    assert abs(ari(true, first) - ari(true, second)) > 1e-4
+    alone = [ari(t[t > 0][None, None], p[t > 0][None, None]) for t, p in zip(true, first, strict=True)]
+    assert abs(fg_ari(true, first) - sum(alone) / 30) < 1e-12, "pixels of the background count"
+    assert fg_ari(true, first) == fg_ari(true, second)
+
+# %% ../../nbs/scores/06_segmentation.ipynb #44c708e9
+@proof_check("segmentation", "mBO", "it is the mean of the best intersection over union, and 1 only for exact objects")
+def _():
+    generator = torch.Generator().manual_seed(0)
+    true, predicted = (
+        torch.randint(4, (20, 4, 4), generator=generator),
+        torch.randint(3, (20, 4, 4), generator=generator),
+    )
+
+    def pixels(mask: Tensor, label: int) -> set[int]:
+        return set(torch.nonzero(mask.flatten() == label).flatten().tolist())
+
+    def overlap(a: set[int], b: set[int]) -> float:
+        return len(a & b) / len(a | b) if a | b else 0.0
+
+    by_sets = []
+    for t, p in zip(true, predicted, strict=True):
+        objects = [pixels(t, label) for label in (1, 2, 3) if pixels(t, label)]
+        by_sets.append(sum(max(overlap(o, pixels(p, s)) for s in range(3)) for o in objects) / len(objects))
+    assert abs(mbo(true, predicted) - sum(by_sets) / 20) < 1e-12
+    given, taken = true.clone(), true.clone()
+    given[0].view(-1)[true[0].flatten().argmax()] = 9
+    taken[0].view(-1)[true[0].flatten().argmin()] = 1
+    assert mbo(true, true) == 1 > max(mbo(true, given), mbo(true, taken))

@@ -23,7 +23,7 @@ from ..papers import PAPERS
 from ..plan.request import Request
 from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs, wanted
 from .layout import reported_numbers, table_cells
-from ..train.store import Store, is_diverged
+from ..train.store import OtherVersion, Store, is_diverged, read_record
 
 # %% auto #0
 __all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'is_in_full', 'bases',
@@ -76,8 +76,12 @@ def find_run(store: Store, id: str) -> Run:
     notes = store.runs / id / "failure.json"
     places = (store.runs / id / "run.json", store.results / f"{id}.json", notes)
     try:
-        spec = spec_in(next(path for path in places if path.exists()), id)
+        if (file := next(path for path in places if path.exists())) != notes:
+            read_record(file, id)
+        spec = spec_in(file, id)
         record = store.record(spec)
+    except OtherVersion:
+        return Run(id)
     except DataError as error:
         return Run(id, damage=str(error))
     return Run(id, spec, record, None if record else store.failure(spec))

@@ -16,7 +16,7 @@ import torch
 from tqdm import tqdm
 
 from ..core.engine import executor
-from ..core.errors import DataError
+from ..core.interruption import ends_in_one_line
 from ..core.extensions import load_extensions
 from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
@@ -147,6 +147,7 @@ def print_plan(arguments: Sequence[str]) -> None:
     subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
 
 # %% ../../nbs/tables/09_make.ipynb #04a20fc9
+@ends_in_one_line("make tables")
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
     need_checkout("disentangle-repro tables")
@@ -155,23 +156,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser().error(str(error))
     options = parser().parse_args(arguments)
-    try:
-        papers, request = asked_papers(options, parser()), asked_request(options, parser())
-        limit = asked_limit(options, RESERVED)
-        if is_study(options):
-            lay_out_study(papers, request)
-            return 0
-        if torch.cuda.is_available():
-            print_plan(sys.argv[1:] if arguments is None else arguments)
-        which = options.models or (), options.datasets or ()
-        missing, all_are = without_data(papers, request, *which, options.engine)
-        tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
-        if all_are:
-            return 2
-        failures = make_tables(papers, request, *which, options.engine, limit, missing) | missing
-    except (DataError, ConnectionError, ImportError) as error:
-        tqdm.write(f"make tables: {error}")
-        return 1
+    papers, request = asked_papers(options, parser()), asked_request(options, parser())
+    limit = asked_limit(options, RESERVED)
+    if is_study(options):
+        lay_out_study(papers, request)
+        return 0
+    if torch.cuda.is_available():
+        print_plan(sys.argv[1:] if arguments is None else arguments)
+    which = options.models or (), options.datasets or ()
+    missing, all_are = without_data(papers, request, *which, options.engine)
+    tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
+    if all_are:
+        return 2
+    failures = make_tables(papers, request, *which, options.engine, limit, missing) | missing
     for run, problem in failures.items():
         notebook = project_store().runs / run / "run.ipynb"  # missing if the kernel died
         tqdm.write(f"FAILED {run}: {problem}" + f"\n  see {notebook}" * notebook.exists())

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from tqdm import tqdm
 from ..baselines.autoencoder import Autoencoder, Step
 from ..core.device import make_generator
 from ..core.errors import DataError, Diverged, OutOfTime, check_choice
+from ..core.interruption import noted_signals
 from ..core.files import set_aside, written_whole
 from ..data.pairs import ImagePairs
 from .optimizer import SCHEDULES, set_learning_rate
@@ -444,6 +446,7 @@ def fit(
 
     `Diverged` where loss or weights are not finite, `OSError` where a file cannot be written; nothing is saved then.
     `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
+    With a checkpoint, `KeyboardInterrupt` after SIGINT or SIGTERM, at the end of the point.
     """
 
     def is_probed(at: int) -> bool:
@@ -457,7 +460,8 @@ def fit(
     training.total, step, saved = updates, CudaGraphStep(training), clock()
     longest = 0.0  # seconds of a point of the curve
     look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
-    with tqdm(total=updates, initial=training.updates, **look) as bar:
+    noted = noted_signals() if checkpoint is not None else nullcontext(lambda: False)
+    with noted as interrupted, tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
             before, start = training.updates, clock()
             try:
@@ -472,13 +476,15 @@ def fit(
             if kept is not None and is_probed(training.updates) and make_criterion(training.curve):
                 save(training, kept)
             longest, ended = max(longest, clock() - start), training.updates >= updates
-            over = deadline is not None and clock() + (after if ended else longest) > deadline
+            late = deadline is not None and clock() + (after if ended else longest) > deadline
+            over = late or interrupted()
             due = abs(clock() - saved) >= checkpoint_seconds  # also where the clock was set back
             if checkpoint is not None and (due or ended or over):
                 save(training, checkpoint)
                 saved = clock()
             if over:
-                raise OutOfTime(f"{training.updates:,} of {updates:,} updates are made.")
+                ending = OutOfTime if late else KeyboardInterrupt
+                raise ending(f"{training.updates:,} of {updates:,} updates are made.")
             bar.set_postfix(loss=f"{point['loss']:.4f}", refresh=False)
             bar.update(training.updates - bar.n)
     return training.curve

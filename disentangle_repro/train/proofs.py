@@ -21,4 +21,58 @@ from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
-__all__ = []
+__all__ = ['measured_temperature', 'MeasuredQuantizer', 'small_training']
+
+# %% ../../nbs/train/05_annealing.ipynb #8f65e7d8
+def measured_temperature(
+    relaxed: Float[Tensor, "batch latents values"],  # samples
+    logits: Float[Tensor, "batch latents values"],
+    generator: torch.Generator,  # in its state before sampling
+) -> float:
+    "The temperature of relaxed samples, from the samples and their noise."
+    perturbed = logits - torch.empty_like(logits).exponential_(generator=generator).log()
+    widths = [values.amax(2) - values.amin(2) for values in (perturbed, relaxed.log())]
+    return (widths[0] / widths[1]).median().item()
+
+# %% ../../nbs/train/05_annealing.ipynb #ab09a1fc
+class MeasuredQuantizer(ScalarQuantizer):
+    "A `ScalarQuantizer` that records the temperature of each of its samples in `temperatures`."
+
+    def __init__(self, *sizes: Any, **config: Any):
+        super().__init__(*sizes, **config)
+        self.temperatures: list[float] = []
+
+    def coded(
+        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator
+    ) -> tuple[Float[Tensor, "batch latents values"], LatentOutput]:
+        before = torch.Generator().set_state(generator.get_state())
+        relaxed, output = super().coded(continuous, generator)
+        with torch.no_grad():
+            self.temperatures.append(measured_temperature(relaxed, self.logits(continuous), before))
+        return relaxed, output
+
+# %% ../../nbs/train/05_annealing.ipynb #ef51e944
+def small_training(factorised: bool) -> Training:
+    "A training of a QVAE, or of a FactorQVAE, of images with four pixels, with a measuring layer."
+    with seeded(0):
+        encoder = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+        decoder = nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (1, 2, 2)))
+        parts, weights = (encoder, decoder, MeasuredQuantizer(5)), {"kl": 1e-3, "total_correlation": 1e-4}
+        model = Factorised(*parts, Discriminator(15, 0.02), weights) if factorised else Autoencoder(*parts, weights)
+        images = torch.randint(256, (64, 2, 2, 1), dtype=torch.uint8)
+    optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.0)
+    return Training(model, optimizer, images, batch_size=16, seed=0)
+
+# %% ../../nbs/train/05_annealing.ipynb #0a750d68
+@proof_check(
+    "factorqvae",
+    "appendix A, temperature",
+    "training samples at temperature exp(-t / 100,000), with one optimiser and two",
+)
+def _():
+    for steps in (1, 2):
+        training = small_training(factorised=steps == 2)
+        fit(training, 40 * steps, progress=False)
+        seen = training.model.latent.temperatures
+        printed = [math.exp(-1e-5 * 100_000 * r / 40) for r in range(40) for _ in range(steps)]
+        torch.testing.assert_close(torch.tensor(seen), torch.tensor(printed), rtol=1e-3, atol=0)

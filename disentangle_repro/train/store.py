@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'UP', 'LARGE', 'DESCRIPTION', 'git_commit', 'cuda_versions', 'environment', 'digest', 'write_record',
-           'read_record', 'held', 'last_states', 'lighter', 'in_half_precision', 'copy_kept', 'is_diverged', 'Store',
-           'project_store', 'readable_store', 'store_in']
+__all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
+           'write_record', 'OtherVersion', 'read_record', 'held', 'last_states', 'lighter', 'in_half_precision',
+           'copy_kept', 'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -96,8 +96,15 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     write_text(path, json.dumps(record, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 # %% ../../nbs/train/03_store.ipynb #5117513a
+SCHEMA = 1  # of records; those without a number have this one
+
+
+class OtherVersion(DataError):
+    "A whole record that this version of the project does not understand; it is left where it is."
+
+
 def read_record(path: Path, run: str) -> dict[str, Any]:
-    "The record of the run of that id; `DataError` for a file not whole, of another run, or altered."
+    "The record of the run of that id; `DataError` for a file not whole, of another run, or altered; `OtherVersion`."
     try:
         record = json.loads(path.read_bytes())
     except ValueError as error:
@@ -107,10 +114,12 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
         raise DataError(path, f"is not the record of {run}; its id is {whose!r}.")
     if (given := record.get("digest")) != (needed := digest(record)):
         raise DataError(path, f"has been altered: its digest is {given!r} but should be {needed!r}.")
-    with suppress(TypeError, ValueError):
+    if (schema := record.get("schema", SCHEMA)) != SCHEMA:
+        raise OtherVersion(path, f"has schema {schema!r}, but this version of the project reads {SCHEMA}.")
+    with suppress(KeyError, TypeError, ValueError):
         if RunSpec(**record["spec"]).id == run:
             return record
-    raise DataError(path, f"has another specification than {run}.")
+    raise OtherVersion(path, f"has a specification that in this version of the project is not that of {run}.")
 
 # %% ../../nbs/train/03_store.ipynb #2ad2717f
 @contextmanager
@@ -196,6 +205,7 @@ def copy_kept(
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
 DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
+ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
 
 
 def is_diverged(record: Mapping[str, Any]) -> bool:
@@ -221,8 +231,8 @@ class Store:
         return self.results / f"{run}.json"
 
     def all_kept(self) -> list[Path]:
-        "The files of all kept records; the folder's own description is none."
-        return sorted(path for path in self.results.glob("*.json") if path.name != DESCRIPTION)
+        "The files of all kept records; other files and folders are no records."
+        return sorted(path for path in self.results.glob("*.json") if ENDING.search(path.stem) and path.is_file())
 
     def records(self, spec: RunSpec) -> list[Path]:
         "The files that hold the run's record."
@@ -251,6 +261,8 @@ class Store:
         for path in self.records(spec):
             try:
                 read_record(path, spec.id)
+            except OtherVersion:
+                continue
             except DataError:
                 aside.append(set_aside(path))
         return aside
@@ -269,7 +281,7 @@ class Store:
 
     def finish(self, spec: RunSpec, record: dict[str, Any]) -> Path:
         "Write `run.json` with the specification, `record` and their digest; from now on the run is finished."
-        record = {"id": spec.id, "spec": asdict(spec), **record}
+        record = {"id": spec.id, "spec": asdict(spec), "schema": SCHEMA, **record}
         record["digest"] = digest(record)
         path = self.folder(spec) / "run.json"
         self.clear_failure(spec)

@@ -49,4 +49,976 @@ from disentangle_repro.tripod.normalized_hessian_penalty import (
 from .tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = []
+__all__ = ['VALUES_CHECKED', 'full_grid', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations', 'normal_batches', 'mean_penalty', 'descend', 'hessians', 'off_diagonal_sum', 'random_latents', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols', 'symbolic_hessian', 'quadratic_decoder', 'all_draws', 'rescaled', 'squares', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation', 'covariance', 'blocks', 'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable', 'regularized', 'curvature_agreement', 'quantized_by_the_book', 'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book', 'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book']
+
+# %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #3ec24273
+VALUES_CHECKED = (2, 3, 12, 144)
+
+
+@proof_check("tripod", "equation 10", "exactly n_q different numbers, evenly spaced from -1 to 1")
+def _():
+    bounded = torch.linspace(-1, 1, 100_001)
+    for n_values in VALUES_CHECKED:
+        values = quantize(bounded, n_values).unique()
+        assert len(values) == n_values, f"{len(values)} values instead of {n_values}"
+        torch.testing.assert_close(values, torch.linspace(-1, 1, n_values), rtol=0, atol=1e-6)
+        assert values[0] == -1 and values[-1] == 1
+
+
+@proof_check("tripod", "equation 10", "quantising a code returns it, bit for bit")
+def _():
+    for n_values in VALUES_CHECKED:
+        code = quantize(torch.linspace(-1, 1, 100_001), n_values)
+        assert torch.equal(quantize(code, n_values), code), f"{n_values} values"
+
+
+@proof_check("tripod", "equation 10", "nothing moves by more than 1/(n_q - 1), and something moves that far")
+def _():
+    bounded = torch.linspace(-1, 1, 100_001)
+    for n_values in VALUES_CHECKED:
+        farthest = (quantize(bounded, n_values) - bounded).abs().max()
+        half_a_step = 1 / (n_values - 1)
+        assert farthest <= half_a_step + 1e-6, f"moved by {farthest:.4f}, half a step is {half_a_step:.4f}"
+        assert farthest > half_a_step - 1e-4, f"moved by {farthest:.4f} at most, half a step is {half_a_step:.4f}"
+
+# %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #ead40146
+@proof_check("tripod", "section 3.1", "the gradient is one for continuous latents, 1 - tanh^2 for the encoder")
+def _():
+    encoded = 2 * torch.randn(100, 10, generator=make_generator(0), dtype=torch.float64)
+    bounded = encoded.tanh().requires_grad_()
+    z = straight_through(bounded, quantize(bounded, 12))
+    (gradient,) = torch.autograd.grad(z.sum(), bounded, allow_unused=True)
+    assert gradient is not None, "no gradient came through"
+    assert gradient.eq(1).all(), "the gradient is not one"
+    latents = FiniteScalarQuantizer(10)(encoded.requires_grad_()).latents
+    assert torch.equal(latents, z), "the layer has other values"
+    torch.testing.assert_close(torch.autograd.grad(latents.sum(), encoded)[0], 1 - encoded.tanh().square())
+
+# %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #3aa89f9e
+@proof_check("tripod", "section 3.1", "latent quantisation with its codebooks fixed to the grid gives the same code")
+def _():
+    bounded = (2 * torch.randn(2000, 10, generator=make_generator(0), dtype=torch.float64)).tanh()
+    for n_values in VALUES_CHECKED:
+        codebooks = torch.linspace(-1, 1, n_values, dtype=torch.float64).repeat(10, 1)
+        nearest = look_up(nearest_index(bounded, codebooks), codebooks)
+        torch.testing.assert_close(quantize(bounded, n_values), nearest, rtol=0, atol=1e-12)
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #29fbbb80
+def full_grid(*sizes: int) -> Float[Tensor, "samples latents"]:
+    "Random values for each latent, every one met with every one of the others."
+    generator = make_generator(0)
+    return torch.cartesian_prod(*(torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes))
+
+
+@proof_check("tripod", "equation 5", "a full grid of independent latents has exactly none, at any one bandwidth")
+def _():
+    latents = full_grid(4, 3, 5)
+    for width in (0.1, 1.0, 10.0):
+        widths = torch.full((3,), width, dtype=torch.float64)
+        nats = multiinformation_at(latents, widths, widths)
+        assert nats.abs() < 1e-12, f"{nats:.3g} nats at bandwidth {width}"
+    tied = torch.cat([latents, latents[:, :1]], dim=1)
+    assert multiinformation_at(tied, torch.ones(4), torch.ones(4)) > 0.1, "a latent and its copy pass for independent"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c4a27013
+def shuffled(
+    latents: Float[Tensor, "batch latents"],
+    generator: torch.Generator,
+) -> Float[Tensor, "batch latents"]:
+    "Each latent's samples in a random order of its own."
+    order = torch.rand(latents.shape, generator=generator).argsort(0)
+    return latents.gather(0, order)
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #62b88e02
+def as_printed(latents: Float[Tensor, "batch latents"], scales: Float[Tensor, "latents"]) -> Float[Tensor, ""]:
+    "Equations 11 to 14 word for word, by the mixtures of torch.distributions."
+    normal, count = torch.distributions, len(latents)
+    even = normal.Categorical(torch.ones(count, dtype=latents.dtype))
+    matrix = ((4 / ((latents.shape[1] + 2) * count)) ** (2 / (latents.shape[1] + 4)) * scales**2).diag()
+    joint = normal.MixtureSameFamily(even, normal.MultivariateNormal(latents, matrix)).log_prob(latents)
+    for column, scale in zip(latents.T, scales, strict=True):
+        joint = joint - normal.MixtureSameFamily(even, normal.Normal(column, scale)).log_prob(column)
+    return joint.mean()
+
+
+@proof_check("tripod", "equations 11 to 14", "the penalty is what is printed, in any order of samples and latents")
+def _():
+    latents = torch.randn(30, 5, generator=make_generator(0), dtype=torch.float64) * torch.logspace(-3, 3, 5)
+    given = torch.tensor([0.01, 0.1, 1.0, 10.0, 1000.0], dtype=torch.float64)
+    torch.testing.assert_close(kernel_multiinformation(latents), as_printed(latents, latents.std(0)))
+    torch.testing.assert_close(kernel_multiinformation(latents, given), as_printed(latents, given))
+    rows, columns = (torch.randperm(n, generator=make_generator(1)) for n in latents.shape)
+    torch.testing.assert_close(kernel_multiinformation(latents[rows]), kernel_multiinformation(latents))
+    shuffled = kernel_multiinformation(latents[:, columns], given[columns])
+    torch.testing.assert_close(shuffled, kernel_multiinformation(latents, given))
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #779c26b9
+def stretches(seed: int) -> Float[Tensor, "12"]:
+    "Factors between 1e-4 and 1e4."
+    return 10 ** (8 * torch.rand(12, generator=make_generator(seed)) - 4)
+
+
+@proof_check("tripod", "equation 12", "rescaling latents changes the penalty by less than 1e-5, in single precision")
+def _():
+    for seed in range(10):
+        continuous = torch.randn(64, 12, generator=make_generator(seed)).tanh()
+        for latents, scales in ((continuous, None), ((5.5 * continuous).round() / 5.5, latent_scales(continuous))):
+            before = kernel_multiinformation(latents, scales)
+            for factors in (stretches(seed), 1e-6):
+                after = kernel_multiinformation(latents * factors, None if scales is None else scales * factors)
+                assert (after - before).abs() < 1e-5, f"from {before:.6f} to {after:.6f} nats, seed {seed}"
+
+
+@proof_check("tripod", "equation 12", "the gradient is orthogonal to every rescaling of a latent")
+def _():
+    latents = torch.randn(64, 12, generator=make_generator(0), dtype=torch.float64).cumsum(1).requires_grad_()
+    (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
+    stretch = ((latents - latents.mean(0)) * gradient).sum(0)
+    assert stretch.abs().max() < 1e-12, f"a slope of {stretch.abs().max():.2g} nats a factor of e"
+    assert gradient.abs().max() > 1e-6, "there is no gradient at all"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #aa1d75f8
+@proof_check("tripod", "equation 12", "with fixed smoothing, scale alone hides dependence and lowers the penalty")
+def _():
+    one = torch.randn(64, 1, generator=make_generator(0))
+    latents = one + 0.1 * torch.randn(64, 2, generator=make_generator(1))
+    mixed, twelve = shuffled(latents, make_generator(2)), torch.randn(64, 12, generator=make_generator(3))
+
+    def gap(factor: float, scales: Float[Tensor, "latents"] | None) -> float:
+        there, here = (kernel_multiinformation(z * factor, scales) for z in (latents, mixed))
+        return (there - here).item()
+
+    fixed = torch.ones(2)
+    assert gap(1, fixed) > 0.3 and abs(gap(1e-4, fixed)) < 1e-3 and abs(gap(1e4, fixed)) < 1e-3
+    assert min(gap(factor, None) for factor in (1e-4, 1, 1e4)) > 0.3, "scales of their own do not help"
+    shrunk = kernel_multiinformation(twelve / 2, torch.ones(12)) - kernel_multiinformation(twelve, torch.ones(12))
+    assert shrunk < -1, f"{shrunk:.3f} nats for shrinking by half"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #e2679908
+def endless_normal(
+    correlations: Float[Tensor, "latents latents"],  # R
+    width: float,  # h, of the joint kernel in standard deviations
+) -> Float[Tensor, ""]:
+    "The penalty of normal latents in the limit of infinitely many samples."
+    n_latents = len(correlations)
+    smoothed = correlations + width**2 * torch.eye(n_latents).to(correlations)
+    joint = -(torch.logdet(smoothed) + torch.linalg.solve(smoothed, correlations).trace()) / 2
+    return joint + n_latents * (math.log(2) / 2 + 1 / 4)
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #7f88f866
+def equal_correlations(n_latents: int, correlation: float) -> Float[Tensor, "latents latents"]:
+    "Ones on the diagonal and `correlation` elsewhere."
+    return torch.full((n_latents, n_latents), correlation).fill_diagonal_(1)
+
+
+def normal_batches(
+    correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
+) -> Float[Tensor, "batches samples latents"]:
+    "Batches of normal latents; the same samples for every matrix."
+    dice = torch.randn(n_batches, n_samples, len(correlations), generator=make_generator(0))
+    return dice @ torch.linalg.cholesky(correlations).T
+
+
+def mean_penalty(batches: Float[Tensor, "batches samples latents"]) -> Float[Tensor, ""]:
+    "The penalty, a mean over batches."
+    return torch.stack([kernel_multiinformation(latents) for latents in batches]).mean()
+
+
+@proof_check("tripod", "equations 12 and 13", "the limit for normal latents is their multi-information and a blur")
+def _():
+    normal = torch.distributions.Normal
+    blur = torch.distributions.kl_divergence(normal(0.0, 1.0), normal(0.0, math.sqrt(2)))
+    for n_latents in (2, 3, 4, 12):
+        for correlation in (0.0, 0.3, 0.6, 0.9):
+            matrix = equal_correlations(n_latents, correlation)
+            torch.testing.assert_close(endless_normal(matrix, 0.0), n_latents * blur - torch.logdet(matrix) / 2)
+
+
+@proof_check("tripod", "equations 12 and 13", "2,048 samples of two normal latents are within 0.05 nats of the formula")
+def _():
+    width = silverman(torch.ones(2), 2048)[0].item()
+    for correlation in (0.0, 0.3, 0.6, 0.9):
+        matrix = equal_correlations(2, correlation)
+        estimate, formula = mean_penalty(normal_batches(matrix, 2048, 2)), endless_normal(matrix, width)
+        assert (estimate - formula).abs() < 0.05, f"{estimate:.3f} for {formula:.3f} at correlation {correlation}"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #85478a3d
+@proof_check("tripod", "equations 12 and 13", "a full grid's penalty is a sum over its latents, each alone")
+def _():
+    latents = full_grid(4, 3, 5)
+    z, ones = standardized(latents, latent_scales(latents)), torch.ones(3, dtype=torch.float64)
+    width = silverman(ones, len(z))
+    alone = [multiinformation_at(z[:, [j]], width[[j]], ones[[j]]) for j in range(3)]
+    torch.testing.assert_close(kernel_multiinformation(latents), sum(alone))
+    assert min(alone) > 0.05, "the narrow kernel gives no more than the wide one"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #cfd4e77d
+@proof_check("tripod", "equation 14", "it stays in bounds of logarithms of the batch, and reaches the upper one")
+def _():
+    for n_latents in (2, 5, 18):
+        for n_samples in (2, 16, 64):
+            ones = torch.ones(n_latents)
+            still, log_batch = -silverman(ones, n_samples).log().sum(), math.log(n_samples)
+            latents = torch.randn(n_samples, n_latents, generator=make_generator(0))
+            for spread in (0.01, 0.1, 1.0, 10.0, 100.0):
+                nats = kernel_multiinformation(spread * latents, ones)
+                assert nats > still - log_batch - 1e-4, f"{nats:.3f} nats is too little"
+                assert nats < still + (n_latents - 1) * log_batch + 1e-4, f"{nats:.3f} nats is too much"
+            torch.testing.assert_close(kernel_multiinformation(0 * latents), still, rtol=0, atol=1e-4)
+            apart = torch.arange(n_samples)[:, None] * 100 * ones
+            most = still + (n_latents - 1) * log_batch
+            torch.testing.assert_close(kernel_multiinformation(apart, ones), most, rtol=1e-4, atol=1e-4)
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #ce3faedf
+@proof_check("tripod", "section 3.2", "the penalty grows with the correlation of two to four normal latents")
+def _():
+    for n_latents in (2, 3, 4):
+        steps = [equal_correlations(n_latents, correlation) for correlation in (0.0, 0.25, 0.5, 0.75, 0.95)]
+        nats = torch.stack([mean_penalty(normal_batches(matrix, 64, 20)) for matrix in steps])
+        assert (nats.diff() > 0).all(), f"{n_latents} latents: {nats.tolist()}"
+
+
+@proof_check("tripod", "section 3.2", "the gap to the shuffled batch is zero for independent latents, else positive")
+def _():
+    generator = make_generator(1)
+    for n_latents in (2, 12):
+        for correlation in (0.0, 0.5):
+            batches = normal_batches(equal_correlations(n_latents, correlation), 64, 200)
+            pairs = [(kernel_multiinformation(z), kernel_multiinformation(shuffled(z, generator))) for z in batches]
+            gaps = torch.tensor([there - here for there, here in pairs])
+            errors = (gaps.mean() / (gaps.std() / math.sqrt(len(gaps)))).item()
+            assert (errors > 5) if correlation else (abs(errors) < 5), f"{n_latents} latents: {errors:.1f} errors"
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #019a5fed
+def descend(
+    latents: Float[Tensor, "batch latents"],
+    updates: int = 100,
+    rate: float = 4.0,
+) -> Float[Tensor, "batch latents"]:
+    "The latents after plain gradient descent on their own penalty."
+    for _ in range(updates):
+        latents = latents.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(kernel_multiinformation(latents), latents)
+        latents = latents - rate * gradient
+    return latents.detach()
+
+# %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #8ff023b3
+@proof_check("tripod", "figure 3", "descent makes correlated latents uncorrelated and keeps their scales")
+def _():
+    for latents in normal_batches(equal_correlations(2, 0.8), 64, 5):
+        after = descend(latents)
+        correlation = torch.corrcoef(after.T)[0, 1].abs()
+        assert correlation < 0.1, f"a correlation of {correlation:.2f} is left"
+        torch.testing.assert_close(after.std(0), latents.std(0), rtol=0.1, atol=0)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #81cc2766
+def hessians(
+    decoder: Decoder,  # must treat its rows alike, and each alone
+    latents: Float[Tensor, "batch latents"],
+) -> list[Float[Tensor, "batch activations latents latents"]]:  # one per layer
+    "The Hessian of every activation at every row of `latents`, by automatic differentiation."
+
+    def one(z: Float[Tensor, "latents"]) -> list[Float[Tensor, "activations"]]:
+        return [activations.flatten() for activations, _ in layers(decoder(z[None]))]
+
+    return torch.vmap(torch.func.hessian(one))(latents)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #6cecc2c6
+def off_diagonal_sum(
+    hessian: Float[Tensor, "*shape n n"] | np.ndarray,  # numbers, or symbols in an array
+) -> Float[Tensor, "*shape"] | np.ndarray:
+    "Squared entries off the diagonal, added up (tripod, equation 15)."
+    i, j = np.nonzero(~np.eye(hessian.shape[-1], dtype=bool))
+    return (hessian[..., i, j] ** 2).sum(-1)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #2babc35e
+def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "batch latents"]:
+    "Standard normal numbers in float64."
+    return torch.randn(batch, n_latents, generator=make_generator(seed), dtype=torch.float64)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #4db32709
+@proof_check("tripod", "equation 7", "off-diagonal zeros everywhere: the decoder is a sum, one term for each latent")
+def _():
+    parts = [smooth_decoder(1, 5, seed) for seed in range(3)]
+    (H,) = hessians(lambda z: sum(part(z[:, [j]]) for j, part in enumerate(parts)), random_latents(10, 3))
+    assert off_diagonal_sum(H).max() == 0 and H.abs().max() > 0.1
+    f, (nodes, weights) = smooth_decoder(2, 5), np.polynomial.legendre.leggauss(24)
+    nodes, weights = torch.from_numpy(nodes + 1) / 2, torch.from_numpy(weights) / 2
+    (H,) = hessians(f, torch.cartesian_prod(nodes, nodes))
+    integral = torch.einsum("i,j,ijk->k", weights, weights, H[:, :, 0, 1].unflatten(0, (24, 24)))
+    corners = f(torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64))
+    torch.testing.assert_close(integral, corners[0] - corners[1] - corners[2] + corners[3], rtol=1e-8, atol=1e-10)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #9e04c929
+def central_difference(
+    decoder: Callable[[Float[Tensor, "rows latents"]], Activations],
+    latents: Float[Tensor, "batch latents"],
+    directions: Float[Tensor, "perturbations batch latents"],
+    epsilon: float,
+) -> Float[Tensor, "perturbations batch *shape"]:
+    "Second derivative of each activation along each direction (tripod, equation 9)."
+    plus, minus = decoder(both_sides(latents, epsilon * directions)).unflatten(0, (2, *directions.shape[:2]))
+    return (plus - 2 * decoder(latents) + minus) / epsilon**2
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #6afcd74d
+def quadratic_form(
+    hessian: Float[Tensor, "*shape n n"] | np.ndarray,
+    vectors: Float[Tensor, "*vectors n"] | np.ndarray,  # as many leading dimensions as `hessian` has, or one more
+) -> Float[Tensor, "*vectors"] | np.ndarray:
+    "The number v'Hv for each vector v."
+    return ((vectors[..., None, :] @ hessian)[..., 0, :] * vectors).sum(-1)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #716e737b
+@proof_check("tripod", "equation 9", "the central difference is exact for quadratics, and for cubics")
+def _():
+    draw = [torch.randn(*[4] * m, 5, generator=make_generator(m), dtype=torch.float64) for m in range(4)]
+
+    def cubic(z: Float[Tensor, "rows 4"]) -> Float[Tensor, "rows 5"]:
+        quadratic = draw[0] + z @ draw[1] + torch.einsum("ra,rb,abk->rk", z, z, draw[2])
+        return quadratic + torch.einsum("ra,rb,rc,abck->rk", z, z, z, draw[3])
+
+    latents, directions = random_latents(7, 4), random_latents(21, 4, seed=1).unflatten(0, (3, 7))
+    (H,) = hessians(cubic, latents)
+    exact = quadratic_form(H, directions[:, :, None])
+    for epsilon in (0.01, 0.1, 1.0):
+        torch.testing.assert_close(central_difference(cubic, latents, directions, epsilon), exact, rtol=1e-9, atol=1e-9)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #e6a848a0
+@proof_check("tripod", "equation 9", "beyond cubics the error of the central difference falls as epsilon squared")
+def _():
+    decoder, latents = smooth_decoder(4, 5), random_latents(20, 4)
+    directions = random_latents(60, 4, seed=1).unflatten(0, (3, 20))
+    exact = quadratic_form(hessians(decoder, latents)[0], directions[:, :, None])
+    epsilons = np.geomspace(0.02, 0.2, 6)
+    errors = [(central_difference(decoder, latents, directions, e) - exact).norm() for e in epsilons]
+    slope = np.polyfit(np.log(epsilons), np.log(errors), 1)[0]
+    assert abs(slope - 2) < 0.1, f"the error goes as epsilon to the {slope:.2f}"
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #e1865eb7
+def all_signs(n: int) -> Float[Tensor, "vectors n"]:
+    "All 2**n vectors of signs."
+    return 1 - 2.0 * (torch.arange(2**n)[:, None] >> torch.arange(n) & 1).double()
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #b0c0a4b6
+def variance(values: Float[Tensor, "n *shape"] | np.ndarray) -> Float[Tensor, "*shape"] | np.ndarray:
+    "Mean square less squared mean, over the first dimension: of equally likely values."
+    return (values**2).mean(0) - values.mean(0) ** 2
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #46c391cf
+def symbols(name: str, n: int) -> np.ndarray:
+    "Positive symbols: their name and a number from zero."
+    import sympy as sp
+
+    return np.array(sp.symbols(f"{name}:{n}", positive=True), dtype=object)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #be48d1ae
+def symbolic_hessian(n: int) -> np.ndarray:
+    "A general symmetric matrix of symbols."
+    entries = symbols("H", n * n).reshape(n, n)
+    return np.where(np.tri(n, dtype=bool), entries, entries.T)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #35fc01e3
+@proof_check("tripod", "equation 8", "the variance over all sign vectors is twice the sum of squares, n up to 6")
+def _():
+    for n in range(1, 7):
+        H = torch.randn(9, n, n, generator=make_generator(n), dtype=torch.float64)
+        H = H + H.mT
+        exact = variance(quadratic_form(H, all_signs(n)[:, None]))
+        torch.testing.assert_close(exact, 2 * off_diagonal_sum(H), rtol=1e-10, atol=1e-10)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #3b837000
+@proof_check("tripod", "equation 8", "the same by symbol, for a general symmetric Hessian of 2 and of 3 latents")
+def _():
+    for n in (2, 3):
+        H, signs = symbolic_hessian(n), all_signs(n).numpy().astype(int)
+        assert (variance(quadratic_form(H, signs)) - 2 * off_diagonal_sum(H)).expand() == 0
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #ca5e35d5
+@proof_check("tripod", "equation 9, variance", "an unbiased variance is the squared length of contrasts")
+def _():
+    for n in range(2, 10):
+        C, x = contrasts(n, torch.empty(0, dtype=torch.float64)), random_latents(n, 3, seed=n)
+        torch.testing.assert_close(C @ C.T, torch.eye(n - 1, dtype=torch.float64))
+        torch.testing.assert_close(C.sum(1), torch.zeros(n - 1, dtype=torch.float64))
+        torch.testing.assert_close((C @ x).square().sum(0) / (n - 1), x.var(0))
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #37ed8ac7
+@proof_check("tripod", "equation 9, variance", "the middle term drops out of the variance over perturbations")
+def _():
+    decoder, latents, epsilon = smooth_decoder(4, 6), random_latents(8, 4), 0.1
+    for n in (2, 3, 7):
+        directions = random_latents(n * 8, 4, seed=n).unflatten(0, (n, 8))
+        printed = central_difference(decoder, latents, directions, epsilon).var(0).sum(1)
+        activations = decoder(both_sides(latents, epsilon * directions))
+        made = curvature_variance(curvature_contrasts(activations, n, 8, epsilon))
+        torch.testing.assert_close(made, printed[None], rtol=1e-9, atol=0)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #8a3acef4
+def quadratic_decoder(hessian: Float[Tensor, "activations n n"]) -> Decoder:
+    "A decoder whose activations have these Hessians everywhere."
+    return lambda z: torch.einsum("ri,kij,rj->rk", z, hessian, z) / 2
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #d7affc8b
+def all_draws(n: int, n_perturbations: int) -> Float[Tensor, "perturbations draws n"]:
+    "All ways of drawing `n_perturbations` vectors of signs."
+    signs = all_signs(n)
+    return signs[torch.cartesian_prod(*[torch.arange(len(signs))] * n_perturbations)].transpose(0, 1)
+
+# %% ../../nbs/tripod/03_hessian_penalty.ipynb #2422d813
+@proof_check("tripod", "equation 8, few draws", "sample variances of 2 and 3 draws are unbiased")
+def _():
+    for n, n_perturbations in ((4, 2), (3, 3)):
+        H = random_latents(5 * n, n).unflatten(0, (5, n))
+        H, draws, epsilon = H + H.mT, all_draws(n, n_perturbations), 0.1
+        latents = random_latents(draws.shape[1], n, seed=1)
+        activations = quadratic_decoder(H)(both_sides(latents, epsilon * draws))
+        made = curvature_variance(curvature_contrasts(activations, n_perturbations, len(latents), epsilon))
+        torch.testing.assert_close(made.mean(), 2 * off_diagonal_sum(H).sum())
+        released = variance(quadratic_form(H, draws[:, :, None])).sum(1).mean()
+        torch.testing.assert_close(released, made.mean() * (n_perturbations - 1) / n_perturbations)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #de36d6af
+def rescaled(
+    decoder: Callable[[Any], Any],
+    output: Any,  # s, a factor of the decoder's output
+    inputs: Any,  # c, by which it divides each latent: it is to be called with latents times c
+) -> Callable[[Any], Any]:
+    "The same decoder with rescaled latents and activations; numbers or symbols."
+    return lambda latents: output * decoder(latents / inputs)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #793a3670
+def squares(
+    hessian: Float[Tensor, "*shape n n"] | np.ndarray,
+    scales: Float[Tensor, "n"] | np.ndarray,  # sigma
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]] | tuple[np.ndarray, np.ndarray]:
+    "Numerator and denominator of tripod, equation 16."
+    scaled = hessian * scales[:, None] * scales
+    return off_diagonal_sum(scaled), (scaled**2).sum((-2, -1))
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #233c4700
+def exact_penalty(
+    decoder: Decoder,
+    latents: Float[Tensor, "batch latents"],
+    scales: Float[Tensor, "latents"],  # sigma
+    per_activation: bool = False,  # a quotient for each activation, their mean for each layer, the sum over layers
+    protocol: str = "paper",  # as `aggregate_layers` takes it, where quotients are not per activation
+) -> Float[Tensor, ""]:
+    """The normalised Hessian penalty from Hessians (tripod, equation 16 and Algorithm 1, line 24): mean over samples.
+
+    By automatic differentiation: for small decoders, which must treat each row independently.
+    """
+    sums = [squares(hessian, scales) for hessian in hessians(decoder, latents)]
+    if per_activation:
+        return sum(ratio(*layer).mean() for layer in sums)
+    numerators, denominators = (torch.stack([part.sum(1) for part in kind]) for kind in zip(*sums, strict=True))
+    return aggregate_layers(numerators, denominators, protocol=protocol).mean()
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #aca3c045
+@proof_check("tripod", "Proposition 3.1", "by symbol: the vanilla penalty moves with s and c, the normalised does not")
+def _():
+    import sympy as sp
+
+    for n in (2, 3):
+        H, z, sigma, c = symbolic_hessian(n), symbols("z", n), symbols("sigma", n), symbols("c", n)
+        (s,) = symbols("s", 1)
+        made = rescaled(lambda latents, H=H: quadratic_form(H, latents) / 2, s, c)(z)
+        moved = np.array(sp.hessian(sp.expand(made), list(z)))
+        predicted = sum((s * H[i, j] / (c[i] * c[j])) ** 2 for i, j in permutations(range(n), 2))
+        assert sp.expand(off_diagonal_sum(moved) - predicted) == 0, "the vanilla penalty"
+        for before, after in zip(squares(H, sigma), squares(moved, c * sigma), strict=True):
+            assert sp.expand(after - s**2 * before) == 0, "a sum of the normalised penalty"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #43ff79db
+@proof_check("tripod", "Proposition 3.1", "by autograd: the same of a random network")
+def _():
+    decoder, latents = smooth_decoder(4, 6), random_latents(10, 4)
+    sigma, c, s = random_latents(1, 4, seed=1)[0].exp(), torch.tensor([3.0, 0.2, 1.0, 10.0]).double(), 0.3
+    other, H = rescaled(decoder, s, c), hessians(decoder, latents)[0]
+    predicted = sum((s * H[..., i, j] / (c[i] * c[j])) ** 2 for i, j in permutations(range(4), 2))
+    torch.testing.assert_close(off_diagonal_sum(hessians(other, latents * c)[0]), predicted, rtol=1e-5, atol=0)
+    for form in (False, True):
+        before = exact_penalty(decoder, latents, sigma, per_activation=form)
+        after = exact_penalty(other, latents * c, sigma * c, per_activation=form)
+        torch.testing.assert_close(after, before, rtol=1e-5, atol=0)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #26cab8dd
+@proof_check("tripod", "Proposition 3.1", "a counter-example: without sigma the ratio depends on the latents' units")
+def _():
+    decoder, latents, ones = smooth_decoder(4, 6), random_latents(10, 4), torch.ones(4, dtype=torch.float64)
+    c = torch.tensor([3.0, 0.2, 1.0, 10.0]).double()
+    before = exact_penalty(decoder, latents, ones)
+    assert (exact_penalty(rescaled(decoder, 0.3, 1), latents, ones) / before - 1).abs() < 1e-5, "output's scale"
+    assert (exact_penalty(rescaled(decoder, 1, c), latents * c, ones) / before - 1).abs() > 0.1, "latents' scale"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #290cb82b
+def scaled_signs(scales: np.ndarray) -> np.ndarray:
+    "All vectors of signs, each sign times its scale: the values of v in tripod, Proposition 3.2."
+    return all_signs(len(scales)).numpy().astype(int) * scales
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #eeaa613e
+def is_zero(expression: Any) -> bool:
+    "Whether an expression, or each of an array of them, is zero when multiplied out."
+    import sympy as sp
+
+    return all(sp.expand(one) == 0 for one in np.ravel(expression))
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cd16450e
+@proof_check("tripod", "A.2, the numerator", "v'Hv less its expectation is the sum over i != j")
+def _():
+    for n in (2, 3):
+        H, sigma = symbolic_hessian(n), symbols("sigma", n)
+        v = scaled_signs(sigma)
+        forms, diagonal = quadratic_form(H, v), np.diag(np.diag(H))
+        assert is_zero(forms.mean(0) - (np.diag(H) * sigma**2).sum()), "the expectation is the trace of H E[vv']"
+        assert is_zero(forms - forms.mean(0) - quadratic_form(H - diagonal, v)), "what is left"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #870eb4bf
+@proof_check("tripod", "A.2, the numerator", "Var(v'Hv) = 4 sum over j > i = 2 sum over i != j")
+def _():
+    for n in (2, 3):
+        H, sigma = symbolic_hessian(n), symbols("sigma", n)
+        v, (i, j) = scaled_signs(sigma), np.triu_indices(n, 1)
+        products = v[:, i] * v[:, j]
+        assert is_zero(variance(products) - (sigma[i] * sigma[j]) ** 2), "Var(v_i v_j)"
+        assert is_zero(variance(products.sum(1)) - variance(products).sum()), "products of different pairs"
+        assert is_zero(variance(quadratic_form(H, v)) - 4 * (H[i, j] ** 2 * variance(products)).sum())
+        assert is_zero(variance(quadratic_form(H, v)) - 2 * squares(H, sigma)[0])
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #44e77f81
+def normal_moment(power: int, scale: Any) -> Any:
+    "Expectation of a power of a normal number with mean zero."
+    return 0 if power % 2 else math.prod(range(1, power, 2)) * scale**power
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #2b2db588
+def expectation(polynomial: Any, scales: dict[Any, Any]) -> Any:
+    "Expectation of a polynomial in independent normal numbers; `scales` has the standard deviation of each symbol."
+    import sympy as sp
+
+    terms = sp.Poly(polynomial, *scales).terms()
+    return sum(c * math.prod(map(normal_moment, powers, scales.values())) for powers, c in terms)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #896ec7d3
+def covariance(one: Any, other: Any, scales: dict[Any, Any]) -> Any:
+    "Covariance of two polynomials in independent normal numbers."
+    return expectation(one * other, scales) - expectation(one, scales) * expectation(other, scales)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #5f3510cd
+def blocks(hessian: np.ndarray, w: np.ndarray) -> list[Any]:
+    "The terms of w'Hw in which i is the smaller index, for each i (tripod, A.2)."
+    n = len(w)
+    pairs = [2 * sum(w[i] * hessian[i, j] * w[j] for j in range(i + 1, n)) for i in range(n)]
+    return [pairs[i] + w[i] ** 2 * hessian[i, i] for i in range(n)]
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #d9d04f42
+@proof_check("tripod", "A.2, the denominator", "T9: the blocks of w'Hw are uncorrelated, so it is an equality")
+def _():
+    for n in (2, 3):
+        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
+        scales, b = dict(zip(w, sigma, strict=True)), blocks(H, w)
+        assert is_zero(sum(b) - quadratic_form(H, w)), "the blocks add up"
+        assert is_zero([covariance(b[i], b[k], scales) for i, k in permutations(range(n), 2)]), "covariances"
+        whole = covariance(sum(b), sum(b), scales)
+        assert is_zero(whole - sum(covariance(block, block, scales) for block in b)), "the variances add up"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #851cccd9
+@proof_check("tripod", "A.2, the denominator", "its reason needs an order: a counter-example, j = k and l = i")
+def _():
+    (w_i, w_k), (sigma_i, sigma_k) = symbols("w", 2), symbols("sigma", 2)
+    scales = {w_i: sigma_i, w_k: sigma_k}
+    assert is_zero(covariance(w_i * w_k, w_k * w_i, scales) - (sigma_i * sigma_k) ** 2), "not zero, and this large"
+    assert is_zero(expectation(w_i**2 * w_k**2, scales) - (sigma_i * sigma_k) ** 2), "E[w_p] = 0 does not help"
+    assert is_zero(covariance(w_i**2, w_k**2, scales)), "independence does"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #eab9f9df
+@proof_check("tripod", "A.2, the denominator", "the products of a block are uncorrelated with its square")
+def _():
+    for n in (2, 3):
+        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
+        scales = dict(zip(w, sigma, strict=True))
+        squared = w**2 * np.diag(H)
+        pairs = [block - square for block, square in zip(blocks(H, w), squared, strict=True)]
+        assert is_zero([covariance(*both, scales) for both in zip(pairs, squared, strict=True)])
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #58f640c4
+@proof_check("tripod", "A.2, the denominator", "Var(w'Hw) = 2 sum over i, j; with the misprints it would not be")
+def _():
+    for n in (2, 3):
+        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
+        scales, (i, j) = dict(zip(w, sigma, strict=True)), np.triu_indices(n, 1)
+        whole = covariance(quadratic_form(H, w), quadratic_form(H, w), scales)
+        pairs = 4 * (H[i, j] ** 2 * sigma[i] ** 2 * sigma[j] ** 2).sum()
+        assert is_zero(covariance(w[0] * w[1], w[0] * w[1], scales) - (sigma[0] * sigma[1]) ** 2), "Var(w_i w_j)"
+        assert is_zero(covariance(w[0] ** 2, w[0] ** 2, scales) - 2 * sigma[0] ** 4), "Var(w_i^2)"
+        assert is_zero(whole - pairs - 2 * (np.diag(H) ** 2 * sigma**4).sum()), "the last line but one"
+        assert is_zero(whole - 2 * squares(H, sigma)[1]), "the last line"
+        assert not is_zero(whole - pairs - 2 * (np.diag(H) ** 2 * sigma**2).sum()), "as printed, sigma squared"
+        all_j = [2 * w[k] * (H[k] * w).sum() for k in range(n)]
+        assert not is_zero(sum(covariance(a, a, scales) for a in all_j) - pairs), "as printed, over all j"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #c3885097
+@proof_check("tripod", "Proposition 3.2", "by symbol: equation 17 for a general symmetric Hessian")
+def _():
+    for n in (2, 3):
+        H, w, sigma = symbolic_hessian(n), symbols("w", n), symbols("sigma", n)
+        numerator, denominator = squares(H, sigma)
+        var_v = variance(quadratic_form(H, scaled_signs(sigma)))
+        var_w = covariance(quadratic_form(H, w), quadratic_form(H, w), dict(zip(w, sigma, strict=True)))
+        assert is_zero(numerator * var_w - denominator * var_v) and not is_zero(var_v)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #ca0f7967
+@proof_check("tripod", "Proposition 3.2", "by simulation: both variances, 400,000 draws each")
+def _():
+    n = 400_000
+    H = random_latents(12, 4).unflatten(0, (3, 4))
+    H, sigma = H + H.mT, torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64)
+    drawn = directions(torch.zeros(n, 4, dtype=torch.float64), sigma, 1, make_generator(0))
+    forms = quadratic_form(H, drawn.transpose(1, 2))
+    found, exact = forms.var(1), 2 * torch.stack(squares(H, sigma))
+    fourth = (forms - forms.mean(1, keepdim=True)).pow(4).mean(1)
+    assert ((found - exact).abs() < 5 * ((fourth - found**2) / n).sqrt()).all(), f"drawn {found}, exact {exact}"
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #cac0021e
+@proof_check("tripod", "Algorithm 1, lines 14 to 24", "one batched call equals the printed loops")
+def _():
+    parts = [smooth_decoder(4, 6), smooth_decoder(4, 3, seed=1)]
+    latents, sigma, epsilon = random_latents(5, 4), torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), 0.1
+    draw, shape = make_generator(0), (3, 5, 4)
+    v = sigma * (2 * torch.randint(2, shape, generator=draw, dtype=torch.float64) - 1)  # line 16
+    w = sigma * torch.randn(shape, generator=draw, dtype=torch.float64)  # line 17
+
+    def variances(part: Decoder, z: Tensor, steps: Tensor) -> list[Tensor]:  # lines 15 to 22, one for each activation
+        second = [(part(z + epsilon * u) - 2 * part(z) + part(z - epsilon * u)) / epsilon**2 for u in steps]
+        return [torch.stack(values).var() for values in zip(*second, strict=True)]
+
+    one, each = 0.0, 0.0
+    for i, z in enumerate(latents):
+        numer, denom = ([variances(part, z, kind[:, i]) for part in parts] for kind in (v, w))
+        one = one + sum(map(sum, numer)) / sum(map(sum, denom)) / 5  # line 24
+        each = each + sum(sum(n) / sum(d) for n, d in zip(numer, denom, strict=True)) / 5
+    assert each > 1.2 * one, "the two readings cannot be told apart"
+    for protocol, expected in (("paper", one), ("code", each)):
+        how = {"n_perturbations": 3, "generator": make_generator(0), "protocol": protocol}
+        made = normalized_hessian_penalty(lambda z: [part(z) for part in parts], latents, sigma, **how)
+        torch.testing.assert_close(made, expected, rtol=1e-8, atol=0)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #fbf2ac6b
+@proof_check("tripod", "equation 16", "the estimate at 4,096 perturbations is the exact quotient of sums, within 2%")
+def _():
+    sigma, latents = torch.tensor([0.3, 1.0, 2.0, 0.7], dtype=torch.float64), random_latents(32, 4)
+    for seed in range(2):
+        H = random_latents(24, 4, seed=seed).unflatten(0, (6, 4))
+        decoder = quadratic_decoder(H + H.mT)
+        made = normalized_hessian_penalty(decoder, latents, sigma, n_perturbations=4096, generator=make_generator(seed))
+        torch.testing.assert_close(made, exact_penalty(decoder, latents, sigma), rtol=0.02, atol=0)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #334929ca
+@proof_check("tripod", "equation 16", "the estimate does not change, draw by draw, when latents or output are rescaled")
+def _():
+    decoder, latents = smooth_decoder(4, 6), random_latents(10, 4)
+    c = torch.tensor([3.0, 0.2, 1.0, 10.0], dtype=torch.float64)
+    before = normalized_hessian_penalty(decoder, latents, generator=make_generator(0))
+    after = normalized_hessian_penalty(rescaled(decoder, 0.01, c), latents * c, generator=make_generator(0))
+    torch.testing.assert_close(after, before, rtol=1e-6, atol=0)
+    given = normalized_hessian_penalty(decoder, latents, latents.std(0), generator=make_generator(0))
+    torch.testing.assert_close(given, before)
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #7b1549a2
+def one_layer_each(decoder: Decoder) -> Decoder:
+    "The same activations, each treated as a layer, so that each gets a quotient of its own."
+    return lambda latents: list(decoder(latents).split(1, dim=1))
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #0b4a7d3d
+def estimates(
+    decoder: Decoder, latents: Float[Tensor, "batch latents"], n_perturbations: int, n: int = 100
+) -> Float[Tensor, "n"]:
+    "Repeated estimates for latents of standard deviation one, each with new draws; a quotient for each layer."
+    ones, generator = torch.ones_like(latents[0]), make_generator(0)
+    options = {"n_perturbations": n_perturbations, "generator": generator, "protocol": "code"}
+    return torch.stack([normalized_hessian_penalty(decoder, latents, ones, **options) for _ in range(n)])
+
+# %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #933bdc52
+@proof_check("tripod", "section 3.4", "at two perturbations sums first, then divide, or the estimate is useless")
+def _():
+    decoder, latents = smooth_decoder(6, 16, seed=1, hidden=32), random_latents(64, 6)
+    exact = exact_penalty(decoder, latents, torch.ones_like(latents[0]))
+    of_sums, many = (estimates(decoder, latents, n, 100).median() / exact for n in (2, 64))
+    of_ratios = estimates(one_layer_each(decoder), latents, 2, 100).median() / 16 / exact
+    assert 1 < of_sums < 5, f"the ratio of sums is {of_sums:.2f} times the exact value"
+    assert of_ratios > 100, f"the mean of ratios is {of_ratios:.2f} times the exact value"
+    assert 0.9 < many < 1.1, f"at 64 perturbations the ratio of sums is {many:.2f} times the exact value"
+
+# %% ../../nbs/tripod/05_kinks.ipynb #730c00c3
+def second_derivative(
+    decoder: Decoder,  # twice differentiable, see `twice_differentiable`
+    latents: Float[Tensor, "batch latents"],
+    directions: Float[Tensor, "batch latents"],
+) -> Activations | Sequence[Activations]:  # of the shapes that `decoder` returns
+    "The exact v'Hv of every activation, one direction v for each row: forward-mode differentiation, twice."
+
+    def along(function: Decoder) -> Decoder:
+        return lambda rows: torch.func.jvp(function, (rows,), (directions,))[1]
+
+    return along(along(decoder))(latents)
+
+# %% ../../nbs/tripod/05_kinks.ipynb #7b26de80
+class WrittenLayerNorm(nn.LayerNorm):
+    "Layer normalisation over the last dimension in elementary operations: differentiable any number of times."
+
+    def forward(self, features: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        centred = features - features.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + self.eps).sqrt() * self.weight + self.bias
+
+
+def twice_differentiable(network: nn.Module) -> nn.Module:
+    "A copy in double precision that computes the same and that `second_derivative` differentiates correctly."
+    network = copy.deepcopy(network).double().requires_grad_(False)
+    for module in network.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.__class__ = WrittenLayerNorm
+    return network
+
+# %% ../../nbs/tripod/05_kinks.ipynb #d90b4997
+def regularized(decoder: nn.Module) -> Decoder:  # from latents to a list, one tensor per layer
+    "The activations of a network that Tripod's penalty regularises, the last layer without its bias (T4)."
+
+    def made(latents: Float[Tensor, "rows latents"]) -> list[Activations]:
+        *whole, before = decoder.activations(latents)
+        return [*whole, decoder.doubled(before)]
+
+    return made
+
+# %% ../../nbs/tripod/06_tripod.ipynb #da468dde
+def curvature_agreement(
+    decoder: nn.Module,  # with `activations` and `doubled`, of 6 latents
+    epsilon: float = 0.1,  # the step (Algorithm 1)
+) -> list[float]:  # one for each regularised layer
+    "Correlation over activations of equation 9 with the exact v'Hv: 4 samples, latents uniform on [-1, 1]."
+    layers = regularized(twice_differentiable(decoder))
+    latents = 2 * torch.rand(4, 6, generator=make_generator(0), dtype=torch.float64) - 1
+    signs = 2 * torch.randint(2, (4, 6), generator=make_generator(1), dtype=torch.float64) - 1
+    v = 3**-0.5 * signs  # the latents' standard deviation
+    three = (layers(latents + sign * epsilon * v) for sign in (1, 0, -1))
+    found = [(plus - 2 * middle + minus) / epsilon**2 for plus, middle, minus in zip(*three, strict=True)]
+    pairs = zip(found, second_derivative(layers, latents, v), strict=True)
+    return [torch.corrcoef(torch.stack([x.flatten() for x in pair]))[0, 1].item() for pair in pairs]
+
+# %% ../../nbs/tripod/06_tripod.ipynb #d09a7fcf
+@proof_check("tripod", "equation 9, networks", "equation 9 follows v'Hv on Tripod's decoder, not on leaky rectifiers")
+def _():
+    with seeded(0):
+        decoders = [Tripod(6, width=0.125, protocol=protocol).decoder for protocol in ("paper", "code")]
+        rectified = Tripod(6, width=0.125, family="style").decoder
+    for decoder in decoders:
+        assert min(seen := curvature_agreement(decoder)) > 0.95, f"Tripod's decoder: correlations {seen}"
+    assert max(seen := curvature_agreement(rectified)) < 0.3, f"leaky rectifiers: correlations {seen}"
+
+# %% ../../nbs/tripod/06_tripod.ipynb #49c33694
+def quantized_by_the_book(
+    output: Float[Tensor, "batch latents"],  # of the encoder
+    n_q: int = 12,
+) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
+    "Continuous values c, in [-1, 1], and the code z, with the gradient of c (tripod, section 3.1 and equation 10)."
+    c = output.tanh()
+    z = 2 / (n_q - 1) * ((n_q - 1) / 2 * (c + 1)).round() - 1
+    return c, c + (z - c).detach()
+
+# %% ../../nbs/tripod/06_tripod.ipynb #809660a4
+def reconstruction_by_the_book(
+    logits: Float[Tensor, "batch channels height width"], x: Float[Tensor, "batch channels height width"]
+) -> Float[Tensor, ""]:
+    "Line 6 of tripod's Algorithm 1, for values in [0, 1]."
+    p = 1 / (1 + (-logits).exp())
+    return -(x * p.log() + (1 - x) * (1 - p).log()).mean()
+
+# %% ../../nbs/tripod/06_tripod.ipynb #acfe6bc9
+def multiinformation_by_the_book(
+    z: Float[Tensor, "batch latents"], sigma: Float[Tensor, " latents"]
+) -> Float[Tensor, ""]:
+    "Lines 8 to 13 of tripod's Algorithm 1, one kernel at a time: slow, for checks."
+    n_b, n_z = z.shape
+    width = (4 / ((n_z + 2) * n_b)) ** (1 / (n_z + 4)) * sigma
+
+    def density(at: Tensor, samples: Tensor, widths: Tensor) -> Tensor:
+        return sum(torch.distributions.Normal(s, widths).log_prob(at).sum().exp() for s in samples) / n_b
+
+    total = 0
+    for at in z:
+        total += density(at, z, width).log()
+        total -= sum(density(at[j : j + 1], z[:, j : j + 1], sigma[j : j + 1]).log() for j in range(n_z))
+    return total / n_b
+
+# %% ../../nbs/tripod/06_tripod.ipynb #94bcadd4
+def activations_by_the_book(
+    decoder: nn.Module,  # residual or style
+    latents: Float[Tensor, "rows latents"],
+) -> list[Float[Tensor, "rows *shape"]]:
+    "The conditioning vector, where there is one, and the outputs of the first three blocks, by forward hooks (T4)."
+    if hasattr(decoder, "condition"):
+        parts = [decoder.condition, *(stage.doubling for stage in decoder.stages[:3])]
+    else:
+        parts = [decoder.layers[number].convolution for number in (2, 5, 8)]
+    caught: list[Tensor] = []
+    hooks = [part.register_forward_hook(lambda *seen: caught.append(seen[-1].clone())) for part in parts]
+    decoder(latents)
+    for hook in hooks:
+        hook.remove()
+    return caught
+
+# %% ../../nbs/tripod/06_tripod.ipynb #fbdf07d0
+def variances_by_the_book(
+    decoder: nn.Module,
+    at: Float[Tensor, " latents"],  # a sample
+    directions: Float[Tensor, "perturbations latents"],
+    normalize: Callable[[Tensor], Tensor] = identity,  # applied to each layer first
+    epsilon: float = 0.1,
+) -> list[Float[Tensor, "*shape"]]:  # one for each layer
+    "Lines 15 to 22 of tripod's Algorithm 1 for all activations: the variance over perturbations of equation 9."
+    points = (at + sign * epsilon * directions for sign in (1, 0, -1))
+    three = ([normalize(layer) for layer in activations_by_the_book(decoder, rows)] for rows in points)
+    return [((plus - 2 * middle + minus) / epsilon**2).var(0) for plus, middle, minus in zip(*three, strict=True)]
+
+
+def curvature_by_the_book(
+    decoder: nn.Module,
+    z: Float[Tensor, "batch latents"],
+    v: Float[Tensor, "perturbations batch latents"],  # of line 16
+    w: Float[Tensor, "perturbations batch latents"],  # of line 17
+    protocol: str,
+) -> Float[Tensor, ""]:
+    "Lines 14 to 24 of tripod's Algorithm 1, sample by sample: slow, for checks."
+    total = 0
+    for i, at in enumerate(z):
+        numer, denom = ([x.sum() for x in variances_by_the_book(decoder, at, kind[:, i])] for kind in (v, w))
+        each = sum(n / d for n, d in zip(numer, denom, strict=True))
+        total += sum(numer) / sum(denom) if protocol == "paper" else each
+    return total / len(z)
+
+# %% ../../nbs/tripod/06_tripod.ipynb #866f175d
+def tripod_by_the_book(
+    model: Tripod,  # of which only encoder and decoder are used
+    images: UInt8[Tensor, "batch height width channels"],
+    generator: torch.Generator,
+    protocol: str,
+) -> dict[str, Float[Tensor, ""]]:
+    "The terms of tripod's Algorithm 1, line by line, in double precision, with 3 perturbations."
+    x = images.permute(0, 3, 1, 2).float().double() / 255
+    c, z = quantized_by_the_book(model.encoder(x))
+    sigma = c.std(0) if protocol == "paper" else c.std(0, correction=0) + 1e-6
+    signs = 2 * torch.randint(2, (3, *z.shape), generator=generator, dtype=z.dtype) - 1
+    normals = torch.randn(signs.shape, generator=generator, dtype=z.dtype)
+    return {
+        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
+        "multiinformation": multiinformation_by_the_book(z, sigma),
+        "hessian": curvature_by_the_book(model.decoder, z, sigma * signs, sigma * normals, protocol),
+    }
+
+# %% ../../nbs/tripod/06_tripod.ipynb #62df3fe3
+def compare_losses(
+    model: Autoencoder,  # in double precision
+    images: UInt8[Tensor, "batch height width channels"],
+    expected: Mapping[str, Float[Tensor, ""]],  # by term; the weight of each other than the reconstruction in `weights`
+    weights: Mapping[str, float],
+) -> None:
+    "`AssertionError` where the loss with `generator(1)`, one of its terms or a gradient differs."
+    hook = model.encoder.register_forward_pre_hook(lambda module, inputs: inputs[0].double())
+    loss, terms = model.loss(images, make_generator(1))
+    hook.remove()
+    assert terms.keys() == expected.keys(), f"terms {sorted(terms)} instead of {sorted(expected)}"
+    for name, term in expected.items():
+        assert (terms[name] / term - 1).abs() < 1e-6, f"{name} is {terms[name]:.9g} and not {term:.9g}"
+    total = expected["reconstruction"] + sum(weight * expected[name] for name, weight in weights.items())
+    assert (loss / total - 1).abs() < 1e-6, f"the loss is {loss:.9g} and not {total:.9g}"
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    for name, found, printed in zip(names, gradients(loss, parameters), gradients(total, parameters), strict=True):
+        assert (found - printed).norm() < 1e-4 * printed.norm() + 1e-6, f"gradient of {name}"
+
+
+def gradients(value: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    "Gradients, zero for a parameter on which `value` does not depend."
+    return list(torch.autograd.grad(value, list(parameters), allow_unused=True, materialize_grads=True))
+
+# %% ../../nbs/tripod/06_tripod.ipynb #d9a40cbd
+@proof_check("tripod", "Algorithm 1", "the loss is the pseudocode's, line by line, on the same draws")
+def _():
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    weights = {"multiinformation": 0.3, "hessian": 0.5}
+    for protocol, family in (("paper", "residual"), ("code", "residual"), ("paper", "style")):
+        with seeded(0):
+            model = Tripod(4, n_perturbations=3, width=0.04, protocol=protocol, family=family, **weights).double()
+        compare_losses(model, images, tripod_by_the_book(model, images, make_generator(1), protocol), weights)
+
+# %% ../../nbs/tripod/06_tripod.ipynb #a29b639a
+@proof_check("tripod", "section 1", "KLM has gradients for the encoder alone; NHP for the decoder, and the encoder too")
+def _():
+    with seeded(0):
+        model = Tripod(4, width=0.04)
+    images = to_network(torch.randint(256, (8, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0)))
+    encoded = model.encoder(images)
+    penalties = model.penalties(model.latent.bounded(encoded), model.latent(encoded).latents, make_generator(1))
+
+    def moved(penalty: str, part: nn.Module) -> bool:
+        found = torch.autograd.grad(penalties[penalty], list(part.parameters()), retain_graph=True, allow_unused=True)
+        return any(gradient is not None and bool(gradient.abs().sum() > 0) for gradient in found)
+
+    seen = {penalty: [moved(penalty, part) for part in (model.encoder, model.decoder)] for penalty in penalties}
+    assert seen == {"multiinformation": [True, False], "hessian": [True, True]}, seen
+
+# %% ../../nbs/tripod/06_tripod.ipynb #33794ecd
+def quantization_by_the_book(
+    model: Autoencoder,  # of which only encoder, decoder and the latent layer's `codebooks` are used
+    images: UInt8[Tensor, "batch height width channels"],
+) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"], dict[str, Float[Tensor, ""]]]:
+    "Encoder output c, the code z with the gradient of c, and the terms of equations 2 to 4 of tripod, as means."
+    x = images.permute(0, 3, 1, 2).float().double() / 255
+    c = model.encoder(x)
+    chosen = [
+        values[(c[:, j, None] - values).abs().argmin(1)] for j, values in enumerate(model.latent.codebooks)
+    ]  # equation 2
+    nearest = torch.stack(chosen, dim=1)
+    z = c + (nearest - c).detach()
+    return c, z, {
+        "reconstruction": reconstruction_by_the_book(model.decoder(z), x),
+        "quantize": (c.detach() - nearest).square().mean(),  # equation 3
+        "commit": (c - nearest.detach()).square().mean(),  # equation 4
+    }
+
+# %% ../../nbs/tripod/06_tripod.ipynb #c4583d53
+def normalized_by_the_book(layer: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows *shape"]:
+    "A map channel by channel over its places, a vector over its entries: mean zero, variance one but for 1e-5."
+    over = (1,) if layer.ndim == 2 else (2, 3)
+    centred = layer - layer.mean(over, keepdim=True)
+    return centred / (centred.square().mean(over, keepdim=True) + 1e-5).sqrt()
+
+
+def vanilla_by_the_book(
+    decoder: nn.Module,
+    z: Float[Tensor, "batch latents"],
+    v: Float[Tensor, "perturbations batch latents"],
+) -> Float[Tensor, ""]:
+    "The Hessian penalty of tripod, equation 8, of normalised activations (section 4.1), sample by sample."
+    layers = [variances_by_the_book(decoder, at, v[:, i], normalized_by_the_book) for i, at in enumerate(z)]
+    return sum(layer.mean() for sample in layers for layer in sample) / len(z)
+
+# %% ../../nbs/tripod/06_tripod.ipynb #eae81320
+@proof_check("tripod", "section 4.1", "naive Tripod: learned codebooks, fixed smoothing, the vanilla Hessian penalty")
+def _():
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3, "hessian": 0.5}
+    for protocol in ("paper", "code"):
+        with seeded(0):
+            model = NaiveTripod(4, n_perturbations=3, width=0.04, protocol=protocol, **weights).double()
+        _, z, terms = quantization_by_the_book(model, images)
+        signs = 2 * torch.randint(2, (3, *z.shape), generator=make_generator(1), dtype=z.dtype) - 1
+        terms["multiinformation"] = multiinformation_by_the_book(z, torch.full_like(z[0], 0.32))
+        terms["hessian"] = vanilla_by_the_book(model.decoder, z, signs)
+        compare_losses(model, images, terms, weights)
+
+# %% ../../nbs/tripod/06_tripod.ipynb #b3311332
+@proof_check("tripod", "table 6", "QLAE + KLM: qlae's losses, Algorithm 1's multi-information, no Hessian penalty")
+def _():
+    images = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0))
+    weights = {"quantize": 0.7, "commit": 0.4, "multiinformation": 0.3}
+    with seeded(0):
+        model = qlae_klm(4, width=0.04, **weights).double()
+    c, z, terms = quantization_by_the_book(model, images)
+    compare_losses(model, images, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)

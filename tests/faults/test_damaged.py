@@ -13,7 +13,9 @@ from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load_dataset
 from disentangle_repro.runs.runner import do_runs, set_damaged_aside
+from disentangle_repro.tables.cells import snapshot
 from disentangle_repro.train.loop import read_own_state, read_state, save
+from disentangle_repro.train.store import digest, project_store, read_record
 
 
 class Command:
@@ -139,6 +141,42 @@ def test_a_damaged_record_is_named_put_aside_and_made_anew(alter, peace, tally, 
     assert [line.split()[0] for line in begun] == [damaged.id], "only the damaged one is done again"
     lost = sum(results(store)[run] != record for run, record in before.items()) + 2 - len(before)
     tally(f"run.json {alter.__name__.replace('_', ' ')}", lost=lost, equal=results(store) == peace)
+
+
+def newer_schema(record: dict) -> dict:
+    return record | {"schema": 2}
+
+
+def more_in_the_specification(record: dict) -> dict:
+    return record | {"spec": record["spec"] | {"sampler": "sobol"}}
+
+
+def other_specification(record: dict) -> dict:
+    return record | {"spec": record["spec"] | {"hyperparameters": {"training": {"steps": 7}}}}
+
+
+@pytest.mark.parametrize("change", [newer_schema, more_in_the_specification, other_specification])
+def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, tally, tmp_path, capsys):
+    store, (spec, other, *_) = store_in(tmp_path), specs(2)
+    path, kept = store.finish(spec, {"scores": {}}), store.kept(spec.id)
+    record = change(json.loads(path.read_text()))
+    kept.parent.mkdir()
+    for file in (path, kept):
+        file.write_text(json.dumps(record | {"digest": digest(record)}))
+    (kept.with_name("notes.json")).write_text("mine")
+    (kept.with_name("folder.json")).mkdir()
+    store.finish(other, {"scores": {}})
+    before = sorted(tmp_path.rglob("*"))
+    set_damaged_aside(store)
+    assert "2 records are of another version" in capsys.readouterr().out and sorted(tmp_path.rglob("*")) == before
+    assert [record["id"] for record in store.everything()[0]] == [other.id] and store.set_aside(spec) == []
+    assert [run.state for run in snapshot(store).found.values() if run.id == spec.id] == ["waiting"]
+    tally(f"a record of another version: {change.__name__.replace('_', ' ')}")
+
+
+def test_a_record_without_a_schema_is_believed():
+    path = next(path for path in project_store().all_kept() if "schema" not in json.loads(path.read_text()))
+    assert read_record(path, path.stem)["id"] == path.stem
 
 
 def test_no_turned_byte_of_a_record_is_believed(whole, tally, tmp_path):

@@ -1,5 +1,6 @@
 "What a training and a store do with what an interruption leaves; runs that are killed are in tests/faults."
 
+import signal
 import time
 from copy import deepcopy
 from pathlib import Path
@@ -37,6 +38,33 @@ def new_training(device: str) -> Training:
     images = torch.randint(256, (64, 64, 64, 3), dtype=torch.uint8, device=device, generator=torch.Generator(device))
     optimizer = make_optimizer(model, learning_rate=1e-3, beta1=0.9, beta2=0.99, weight_decay=0.1)
     return Training(model, optimizer, images, batch_size=8, seed=0, schedule=SCHEDULES["cosine"])
+
+
+@pytest.mark.parametrize(("signals", "ending"), [("SIGINT", 20), ("SIGTERM", 20), ("SIGTERM SIGTERM", 20)])
+def test_a_signal_ends_a_training_with_a_checkpoint(signals, ending, tmp_path):
+    "At the end of the point of the curve; the training that goes on is the one that was not interrupted."
+    interrupted, prepare = new_training("cpu"), Training.prepare
+
+    def prepare_and_signal():
+        if interrupted.updates == 13:
+            for name in signals.split():
+                signal.raise_signal(signal.Signals[name])
+        prepare(interrupted)
+
+    interrupted.prepare, how = prepare_and_signal, {"checkpoint": tmp_path / "checkpoint.pt", "progress": False}
+    with pytest.raises(KeyboardInterrupt, match=f"{ending} of 30 updates"):
+        fit(interrupted, 30, **how)
+    assert updates_in(how["checkpoint"]) == ending and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    curve = fit(new_training("cpu"), 30, **how)
+    assert curve == fit(new_training("cpu"), 30, progress=False)
+
+
+def test_a_second_ctrl_c_ends_a_training_at_once(tmp_path):
+    training = new_training("cpu")
+    training.prepare = lambda: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        fit(training, 30, checkpoint=tmp_path / "checkpoint.pt", progress=False)
+    assert training.updates == 1 and not list(tmp_path.iterdir())
 
 
 def test_images_and_model_on_different_devices_are_refused():
