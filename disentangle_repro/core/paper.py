@@ -103,7 +103,9 @@ class Paper:
     scoring: Scoring = "latents"
     protocols: tuple[str, ...] = ("paper", "code")  # its readings; one where the released code is not implemented
     measurements: tuple[Measurement, ...] = ()
-    verdicts: Mapping[str, tuple[str, Callable[[Record, Record], tuple[str, str, str, str]]]] = field(default_factory=dict)
+    verdicts: Mapping[str, tuple[str, Callable[[Record, Record], tuple[str, str, str, str]]]] = field(
+        default_factory=dict
+    )
     # of claims that a measurement decides: its name, and the verdict from its record and from stored numbers
     metrics: Mapping[str, Score] = field(default_factory=dict)  # scores that no other paper has, by name
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for

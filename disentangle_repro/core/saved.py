@@ -92,7 +92,12 @@ def other_values(expected: Outline, given: Outline) -> list[str]:
 
 # %% ../../nbs/core/13_saved.ipynb #0f8887a6
 FIELDS: dict[str, type | tuple[type, ...]] = {
-    "name": str, "dataset": (str, type(None)), "net": str, "width": (int, float), "seed": int, "hyperparameters": dict,
+    "name": str,
+    "dataset": (str, type(None)),
+    "net": str,
+    "width": (int, float),
+    "seed": int,
+    "hyperparameters": dict,
 }
 OPTIONAL: dict[str, type | tuple[type, ...]] = {"image_size": int}  # where it is absent, the data set's
 
@@ -129,7 +134,9 @@ def read_card(path: Path) -> dict[str, Any]:
 def read_weights(path: Path) -> dict[str, Tensor]:
     "The tensors in a file, those in half precision as float32; `DataError` where it is missing or no safetensors file."
     try:
-        return {name: t.float() if t.dtype == torch.float16 else t for name, t in safetensors.torch.load_file(path).items()}
+        return {
+            name: t.float() if t.dtype == torch.float16 else t for name, t in safetensors.torch.load_file(path).items()
+        }
     except (OSError, SafetensorError) as error:
         raise DataError(path, f"is no whole safetensors file, and nothing else is opened: {error}") from error
 

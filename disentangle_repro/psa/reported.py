@@ -99,16 +99,20 @@ SCORES = {
     "slot_count_mae": Score("error of the count", lower_is_better=True),
     "flops_saving_percent_max": Score("operations saved at most (%)", 0),
 }
+
+
 def agreement_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-1
     "The agreement of two trainings on the mixture, which depends on how slots are matched."
     readings = record["scores"]["smcc"], sum(record["alternating"]["smcc"]) / len(record["alternating"]["smcc"])
-    text = f"SMCC {readings[0]:.2f} with slots matched once, {readings[1]:.2f} with alternating matching; reported 0.93 ± 0.04"
-    return "depends on the reading", "", "", text
+    ours = f"SMCC {readings[0]:.2f} with slots matched once, {readings[1]:.2f} with alternating matching"
+    return "depends on the reading", "", "", f"{ours}; reported 0.93 ± 0.04"
 
 
 def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-6
     "How far aggregate posteriors of different trainings are apart; no bound decides it."
-    text = f"those of two trainings are {record['scores']['aggregate_ratio']:.2f} times as far apart as a training's own"
+    text = (
+        f"those of two trainings are {record['scores']['aggregate_ratio']:.2f} times as far apart as a training's own"
+    )
     by_construction = known.get("by_construction")
     more = f", {by_construction:.2f} times where the claim holds by construction" if by_construction else ""
     return "undecided", "", "", text + more

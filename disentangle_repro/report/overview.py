@@ -25,8 +25,8 @@ from ..tables.figures import colour_of, plot_forest
 from ..tables.verdicts import DEPENDS, DIVERGED, NOT_RUN, REVERSED, SUPPORTED, UNDECIDED
 
 # %% auto #0
-__all__ = ['LARGEST_FIRST', 'MEANINGS', 'claims_request', 'word_cell', 'counts', 'page_of', 'claim_rows', 'forest', 'wrong_runs',
-           'links_to_tables', 'write_overview']
+__all__ = ['LARGEST_FIRST', 'MEANINGS', 'SHOWN', 'claims_request', 'word_cell', 'counts', 'page_of', 'claim_rows', 'forest',
+           'wrong_runs', 'links_to_tables', 'write_overview']
 
 # %% ../../nbs/report/02_overview.ipynb #3840ff9f
 LARGEST_FIRST = ("paper", "short", "study")
@@ -68,6 +68,10 @@ def page_of(claim: str, number: str) -> str:
     return next(pages, "")
 
 
+SHOWN = ["statement", "where", "role", "contrast", "reported", "end", "quality", "level", "trained", "note"]
+SHOWN += ["on_reported", "seeds"]
+
+
 def claim_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     "One row per claim for the template, those with a verdict first; `table` is from `claims_table`."
     tables = {claim["id"]: str(claim["table"]) for paper in PAPERS for claim in read_claims(paper)}
@@ -75,9 +79,13 @@ def claim_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     for claim, row in table.iterrows():
         paper, number = claim.rsplit("-", 1)
         verdict = word_cell(row.word) | {"text": verdict_text(row)}
-        about = {"id": claim, "paper": paper, "order": f"{paper} {int(number):03}", "page": page_of(claim, tables[claim])}
-        rows.append({**about, "verdict": verdict, **row[["statement", "where", "role", "contrast", "reported", "end", "quality",
-                     "level", "trained", "note", "on_reported", "seeds"]]})  # fmt: skip
+        about = {
+            "id": claim,
+            "paper": paper,
+            "order": f"{paper} {int(number):03}",
+            "page": page_of(claim, tables[claim]),
+        }
+        rows.append({**about, "verdict": verdict, **row[SHOWN]})
     return sorted(rows, key=lambda row: row["verdict"]["word"] == NOT_RUN)
 
 

@@ -81,11 +81,11 @@ def finite_psnr(
     least = 1 / (255**2 * images[0].numel())
     return float(np.mean(-10 * np.log10(np.maximum(squared_errors(images, reconstructions), least))))
 
+
 def mean_image_psnr(images: UInt8[Tensor, "n height width channels"]) -> float:  # in dB
     "PSNR of the mean image, which a decoder reaches that ignores its input."
     mean = images.float().mean(0).round().to(torch.uint8)
     return finite_psnr(images, mean.expand_as(images))
-
 
 # %% ../../nbs/runs/01_evaluate.ipynb #e8b0514d
 class LatentScores(NamedTuple):
@@ -231,7 +231,6 @@ def info_probe(
         return {name: scores[name] for name in PROBED}
 
     return probe
-
 
 # %% ../../nbs/runs/01_evaluate.ipynb #88c0a18e
 def interventions(

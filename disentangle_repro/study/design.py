@@ -63,7 +63,10 @@ BLOCKS = (
     Block("tripod", "shapes3d", ("tripod", "qlae"), 5.5),
     Block("qlae", "shapes3d", BASELINES, 5),
     Block("qlae", "shapes3d", ABLATIONS, 2.4),
-    *(Block("qlae", dataset, (*ABLATIONS, "qlae_no_weight_decay"), 3.6) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
+    *(
+        Block("qlae", dataset, (*ABLATIONS, "qlae_no_weight_decay"), 3.6)
+        for dataset in ("isaac3d", "mpi3d", "falcor3d")
+    ),
     *(Block("qlae", dataset, BASELINES, 5) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
 )
 
@@ -78,7 +81,9 @@ def planned_comparisons(block: Block) -> list[tuple[dict[str, Any], tuple[str, s
     models = {model for of_block in known for model in of_block}
     return [
         (claim, row)
-        for claim in (claim | {"datasets": [dataset]} for claim in claims if dataset in spread(claim["datasets"], paper))
+        for claim in (
+            claim | {"datasets": [dataset]} for claim in claims if dataset in spread(claim["datasets"], paper)
+        )
         for row in compared(claim)
         if {paper.run_as(row[2]), paper.run_as(row[3])} <= models and {row[2], row[3]} & set(block.models)
     ]
@@ -95,10 +100,21 @@ def planned_words() -> str:
     for block in BLOCKS:
         rows: dict[str, list[str]] = {}
         for claim, (_, metric, left, right) in planned_comparisons(block):
-            one = claim | {"kind": "comparison", "op": claim.get("op", ">"), "metrics": [metric], "left": left, "right": [right]}
+            one = claim | {
+                "kind": "comparison",
+                "op": claim.get("op", ">"),
+                "metrics": [metric],
+                "left": left,
+                "right": [right],
+            }
             made = fed_with_reported(one)
-            rows.setdefault(claim["id"], []).append(judge(one, made).word if made else "no reported number: direction alone")
-        words = (f"{name}: {', '.join(f'{words.count(w)} {w}' for w in dict.fromkeys(words))}" for name, words in rows.items())
+            rows.setdefault(claim["id"], []).append(
+                judge(one, made).word if made else "no reported number: direction alone"
+            )
+        words = (
+            f"{name}: {', '.join(f'{words.count(w)} {w}' for w in dict.fromkeys(words))}"
+            for name, words in rows.items()
+        )
         lines += [f"{block.name} ({block.hours:g} h)", *(f"    {text}" for text in words)]
     return "\n".join(["If the reported means are found in both views, by comparison:", *lines])
 
@@ -205,9 +221,9 @@ RESERVED = 20.0  # seconds before a deadline for stopping
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro study`; the exit status is 1 after a failure."
     need_checkout("disentangle-repro study")
-    options = argparse.ArgumentParser(prog="disentangle-repro study", description=(
-        "Make the runs of the study that have no record yet."
-    ))
+    options = argparse.ArgumentParser(
+        prog="disentangle-repro study", description=("Make the runs of the study that have no record yet.")
+    )
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--plan", action="store_true", help="print which words each block can give, and stop")
     options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")

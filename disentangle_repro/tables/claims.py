@@ -341,7 +341,11 @@ def p_of_settings(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> np.nd
 
 def evidence_of(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> tuple[Evidence, Evidence] | None:
     "The evidence for a claim and for its reverse, from the comparisons that count; None without any."
-    p = p_of_settings(claim, rows) if claim.get("kind") == "best_in_most" else np.array([p_in_views(claim, row) for row in rows])
+    p = (
+        p_of_settings(claim, rows)
+        if claim.get("kind") == "best_in_most"
+        else np.array([p_in_views(claim, row) for row in rows])
+    )
     if not len(p):
         return None
     m, u = len(p), needed(claim, len(p))
@@ -375,7 +379,9 @@ def part_of(claim: Mapping[str, Any], counted: Sequence[Comparison]) -> str:
             parts += [] if run == [AGGREGATED] else [f"on {', '.join(run)}, not the mean of all data sets"]
         elif len(run) < len(all_of_them):
             shown = ", ".join(MODEL_NAMES.get(one, one) for one in run)
-            parts.append(f"{len(run)} of {len(all_of_them)} {'data sets' if kind == 'datasets' else 'baselines'}: {shown}")
+            parts.append(
+                f"{len(run)} of {len(all_of_them)} {'data sets' if kind == 'datasets' else 'baselines'}: {shown}"
+            )
     return "; ".join(parts)
 
 
@@ -448,7 +454,9 @@ def how_far(paper: str, model: str, dataset: str, trained: Trained) -> str:
     for metric in SHARES:
         if not math.isnan(value := trained.mean(metric)):
             theirs = known.get((model, dataset, metric), math.nan)
-            parts.append(f"{METRIC_NAMES[metric]} {value:.2f}" + (f" ({value / theirs:.0%})" if theirs == theirs else " (–)"))
+            parts.append(
+                f"{METRIC_NAMES[metric]} {value:.2f}" + (f" ({value / theirs:.0%})" if theirs == theirs else " (–)")
+            )
     return ", ".join(parts)
 
 # %% ../../nbs/tables/04_claims.ipynb #841dfef1

@@ -17,11 +17,11 @@ from ..core.scale import SCALES
 from ..papers import PAPERS
 from ..plan.request import Request
 from disentangle_repro.tables.claims import (
-    CANNOT, Comparison, Trained, Verdict, Where, comparisons, compares, difference_text, how_far, judge, judge_primaries,
+    Comparison, Trained, Verdict, Where, comparisons, compares, difference_text, how_far, judge, judge_primaries,
     judge_reported, p_in_views, primary_of, read_claims, trained_models,
 )  # fmt: skip
 from .layout import page
-from .verdicts import DIRECTED, NOT_RUN, interval
+from .verdicts import NOT_RUN, interval
 from .without_training import without_training_verdicts
 from ..train.store import Store
 
@@ -35,7 +35,9 @@ def shown_comparison(claim: dict[str, Any], rows: Sequence[Comparison]) -> Compa
     "The primary comparison of a claim, or the one closest to failing among those that were begun, or the first."
     primary = primary_of(claim)
     if primary:
-        return next((row for row in rows if [row.dataset] == primary["datasets"] and [row.metric] == primary["metrics"]), None)
+        return next(
+            (row for row in rows if [row.dataset] == primary["datasets"] and [row.metric] == primary["metrics"]), None
+        )
     begun = [row for row in rows if row.complete] or [row for row in rows if row.ours]
     return max(begun, key=lambda row: float(p_in_views(claim, row)[:, 0].max()), default=rows[0] if rows else None)
 
@@ -67,7 +69,7 @@ def claim_row(
         verdict = primaries[claim["id"]]
     ours = row.ours if row else None
     return {
-        "kind": TRAINED, "contrast": str(row) if row else "", "reported": difference_text(row.reported if row else None),
+        "kind": TRAINED, "contrast": str(row or ""), "reported": difference_text(row and row.reported),
         "end": difference_text(ours.end if ours else None), "quality": difference_text(ours.quality if ours else None),
         "level": "" if ours is None or ours.quality is None else f"{ours.level.psnr:.1f} dB",
         "trained": trained_text(claim, row, trained) if ours else "", **verdict._asdict(),
@@ -120,7 +122,10 @@ def contrast_row(claim: Mapping[str, Any], row: Comparison) -> dict[str, Any]:
     numbers = {}
     for name, difference in shown.items():
         numbers[name], numbers[f"{name}_half"] = value_and_half(difference)
-    level = {"level": ours.level.psnr if ours and ours.quality else math.nan, "no_second_view": ours.level.problem if ours else ""}
+    level = {
+        "level": ours.level.psnr if ours and ours.quality else math.nan,
+        "no_second_view": ours.level.problem if ours else "",
+    }
     about = {"claim": claim["id"], "dataset": row.dataset, "metric": row.metric, "left": row.left, "right": row.right}
     return about | {"contrast": str(row)} | numbers | level | {"seeds": min(row.seeds), "counts": row.complete}
 
@@ -162,14 +167,16 @@ def readable(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # about
         "claim": shown.statement, "verdict": shown.verdict, "shown": table.contrast, "reported": table.reported,
         "ours at the end": seeds, "ours at equal quality": views, "how far": table.trained, "role": table.role,
     })[table.kind == TRAINED]  # fmt: skip
-    others = pd.DataFrame({"claim": shown.statement, "verdict": shown.verdict, "measured": table.note})[table.kind == MEASURED]
+    others = pd.DataFrame({"claim": shown.statement, "verdict": shown.verdict, "measured": table.note})[
+        table.kind == MEASURED
+    ]
     return trained.rename_axis(""), others.rename_axis("")
 
 
 NOTE = (
-    "± is half a 95% interval (Welch). Words: supported, in both views, p <= 0.025; at equal updates (quality) only, that"
-    " view alone, p <= 0.008; primary claims by Holm's procedure over five. Sizes compare the difference at the end with the"
-    " reported one."
+    "± is half a 95% interval (Welch). Words: supported, in both views, p <= 0.025; at equal updates (quality) only,"
+    " that view alone, p <= 0.008; primary claims by Holm's procedure over five. Sizes compare the difference at the end"
+    " with the reported one."
 )
 
 
@@ -180,7 +187,9 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
     parts = [part for part in readable(mine) if len(part)]
     htmls = [part.replace(r"\*\*", "", regex=True).to_html(border=0, index_names=False) for part in parts]
     texts = {
-        stem.with_suffix(".md"): "\n\n".join([f"# {title}", counted(mine), *(part.to_markdown() for part in parts), f"{text}\n"]),
+        stem.with_suffix(".md"): "\n\n".join(
+            [f"# {title}", counted(mine), *(part.to_markdown() for part in parts), f"{text}\n"]
+        ),
         stem.with_suffix(".html"): page(title, "".join(htmls), f"{counted(mine)}. {text}"),
         stem.with_suffix(".csv"): mine.to_csv(),
         folder / f"{paper}_contrasts.csv": contrasts.to_csv(index=False, float_format="%.12g"),

@@ -131,7 +131,11 @@ def draw_values(runs: Found, model: str, dataset: str) -> Figure | None:  # None
 # %% ../../nbs/tables/02_figures.ipynb #5c1f0a02
 GREY = "#7d838a"  # reported differences, and every other word
 COLOURS = {SUPPORTED: "#2b8a57", REVERSED: "#c64f3b", DEPENDS: "#3a7cc2", UNDECIDED: "#b07f14"}
-VIEWS = (("reported", "D", "reported"), ("end", "o", "at the end"), ("quality", "s", "at equal quality"))  # column, marker, name
+VIEWS = (
+    ("reported", "D", "reported"),
+    ("end", "o", "at the end"),
+    ("quality", "s", "at equal quality"),
+)  # column, marker, name
 
 
 def colour_of(word: str) -> str:
@@ -190,4 +194,6 @@ def draw_rows(axis: Axes, top: float, row: Mapping[str, Any], ink: str) -> None:
         value, half, height = row[name], row[f"{name}_half"], top - 0.15 - 0.85 * line
         draw_difference(axis, height, value, half, GREY if name == "reported" else colour_of(row["verdict"]), marker)
         interval = "" if np.isnan(half) else f" ± {half:.2f}"
-        axis.text(1.03, height, f"{label}: –" if np.isnan(value) else f"{label}: {round(value, 2) + 0.0:+.2f}{interval}", **at)
+        axis.text(
+            1.03, height, f"{label}: –" if np.isnan(value) else f"{label}: {round(value, 2) + 0.0:+.2f}{interval}", **at
+        )

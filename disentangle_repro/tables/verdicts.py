@@ -119,7 +119,9 @@ def quality_level(
     smooth = [monotone_psnr(curve) for curve in curves]
     level, first = min(psnr[-1] for psnr in smooth) - MARGIN_DB, max(psnr[0] for psnr in smooth)
     if first > level:
-        return Level(level, f"a run has {first:.1f} dB at its first probe, and another {level + MARGIN_DB:.1f} in the end")
+        return Level(
+            level, f"a run has {first:.1f} dB at its first probe, and another {level + MARGIN_DB:.1f} in the end"
+        )
     if level < mean_image + LEAST_DB:
         return Level(level, f"{level:.1f} dB is less than {LEAST_DB:g} dB above the mean image ({mean_image:.1f})")
     return Level(level)

@@ -32,7 +32,13 @@ from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
-    is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
+    is_checkout,
+    kept_results,
+    project_root,
+    remove_unfinished,
+    set_aside,
+    write_text,
+    written_whole,
 )
 from ..core.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
@@ -183,7 +189,7 @@ def copy_kept(
     target: Path,
     root: Path,  # of the checkout in which the run was computed
 ) -> None:
-    """Copy a file of a run to where files are kept: weights in half precision, notebooks with relative paths and light images.
+    """Copy a file of a run to where files are kept: weights in half precision, notebooks with relative paths.
 
     `DataError` for a notebook that cannot be read.
     """
