@@ -28,16 +28,12 @@ from ..train.store import Store
 # %% auto #0
 __all__ = ['COLUMNS', 'TRAINED', 'MEASURED', 'NOTE', 'shown_comparison', 'trained_text', 'claim_row', 'runs_of', 'measured_row',
            'claims_table', 'value_and_half', 'contrast_row', 'contrasts_table', 'verdict_text', 'counted', 'readable',
-           'write_claims', 'measured_cells']
+           'write_claims', 'main_claims']
 
 # %% ../../nbs/tables/05_claims_table.ipynb #05823f20
-def shown_comparison(claim: dict[str, Any], rows: Sequence[Comparison]) -> Comparison | None:
+def shown_comparison(claim: dict[str, Any], trained: Mapping[Where, Trained]) -> Comparison | None:
     "The primary comparison of a claim, or the one closest to failing among those that were begun, or the first."
-    primary = primary_of(claim)
-    if primary:
-        return next(
-            (row for row in rows if [row.dataset] == primary["datasets"] and [row.metric] == primary["metrics"]), None
-        )
+    rows = comparisons(primary_of(claim) or claim, trained)
     begun = [row for row in rows if row.complete] or [row for row in rows if row.ours]
     return max(begun, key=lambda row: float(p_in_views(claim, row)[:, 0].max()), default=rows[0] if rows else None)
 
@@ -63,8 +59,7 @@ def claim_row(
     primaries: Mapping[str, Verdict],  # from `judge_primaries`
 ) -> dict[str, Any]:
     "A claim that compares trained models, with the fields `COLUMNS`."
-    rows = comparisons(claim, trained)
-    verdict, row = judge(claim, rows), shown_comparison(claim, rows)
+    verdict, row = judge(claim, comparisons(claim, trained)), shown_comparison(claim, trained)
     if claim["id"] in primaries:
         verdict = primaries[claim["id"]]
     ours = row.ours if row else None
@@ -198,7 +193,17 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
         write_text(path, content)
     return list(texts)
 
-
-def measured_cells(tables: Sequence[pd.DataFrame]) -> tuple[int, int]:  # with a number of ours, and in all
-    "How many cells of some tables have a number of ours."
-    return sum(int(cells.ours.notna().sum()) for cells in tables), sum(len(cells) for cells in tables)
+# %% ../../nbs/tables/05_claims_table.ipynb #fce4ec20
+def main_claims(table: pd.DataFrame) -> str:  # Markdown
+    "The primary claim of each paper, in one row each."
+    main = table[table.role == "primary"]
+    rows = {
+        "paper": [claim.partition("-")[0] for claim in main.index],
+        "main claim": main.contrast,
+        "theirs": main.reported,
+        "ours at the end": main.end,
+        "ours at equal PSNR": [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()],
+        "verdict": [verdict_text(row) + (f" ({row['note']})" if row["word"] == NOT_RUN and row["note"] else "")
+                    for row in main.to_dict("records")],
+    }  # fmt: skip
+    return pd.DataFrame(rows).to_markdown(index=False)
