@@ -4,7 +4,7 @@
 #               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then;
 #               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=; DEVICE=h100
-#               estimates for that GPU, PROBE=1 tries every kind of run here, which takes minutes)
+#               estimates for that GPU)
 # make minutes  one small task per paper, trained live in its room: each effect with its interval, five minutes on two cores
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
@@ -36,7 +36,6 @@ WORKERS ?=
 MINUTES ?=
 WHOLE ?=
 DEVICE ?=
-PROBE ?=
 N ?=
 BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
@@ -44,7 +43,7 @@ COMMA := ,
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
 
 # A mistyped variable would otherwise be a command for all papers.
-KNOWN := PYTHON PAPERS SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS ENGINE DATASETS WORKERS MINUTES WHOLE DEVICE PROBE N BOOK EXTENSIONS
+KNOWN := PYTHON PAPERS SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS ENGINE DATASETS WORKERS MINUTES WHOLE DEVICE N BOOK EXTENSIONS
 UNKNOWN := $(filter-out $(KNOWN) MAKE%,$(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
 $(if $(UNKNOWN),$(error $(UNKNOWN) is no variable of this Makefile, which has $(KNOWN)))
 
@@ -77,7 +76,7 @@ tables: $(READY)
 	    [ $$status = 2 ] || $(BIN)/disentangle-repro report && exit $$status  # 2: nothing was asked for that there is
 
 plan: $(READY)
-	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE)) $(if $(PROBE),--probe)
+	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(WORKERS),--workers $(WORKERS)) $(if $(DEVICE),--device $(DEVICE))
 
 # Two chapters at a time, a thread each; what they draw is in their executed copies.
 minutes: $(READY)

@@ -1,13 +1,12 @@
 "Each proof check on interaction and on the form of generators goes red when the formula it stands for is broken."
 
 import torch
-from mutations import Chapter, proof_tests, takes_long
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.asymmetry.interaction import (
     cross_terms,
     generator_of_order,
     interaction_indices,
-    multi_factorial,
     slot_networks,
 )
 
@@ -24,25 +23,12 @@ def first_powers_only(groups, n_latents, order):
     return index[(index.diff(dim=1) > 0).all(1)]
 
 
-def within_one_group(groups, n_latents, order):
-    return torch.tensor([[group[0]] * order for group in groups])
-
-
 def sum_of_latents(z, indices):
     return z[..., indices].sum(-1)
 
 
-def no_factorial(entries):
-    return torch.ones_like(multi_factorial(entries))
-
-
 def without_products(f, z, order):
     return interaction.derivatives(f, z, max(order, 2))
-
-
-def mixing_slots(matrices, slots):
-    mixed = torch.block_diag(*matrices)
-    return mixed + 0.1 * torch.ones_like(mixed)
 
 
 def never_bent(slots, sizes, seed):
@@ -52,10 +38,6 @@ def never_bent(slots, sizes, seed):
 
 def no_cut(slot):
     return []
-
-
-def unchanged(f, matrices, slots):
-    return f
 
 
 def repeated(tensor, slot, order):
@@ -78,28 +60,12 @@ def lines_alone(f, anchor, slots):
     return lambda z: f(z)
 
 
-def anchor_forgotten(f, anchor, slots):
-    return lambda z: form_sum_over_slots(f, anchor, slots)(z) + f(anchor)
-
-
 def no_powers(points, slots, n):
     return form_columns(points, slots, 1)
 
 
-def a_column_for_each_point(points, slots, n):
-    return torch.eye(len(points), dtype=points.dtype)
-
-
-def not_closed(f, first, second):
-    return form_circulation(f, first, second) * 0
-
-
 def angle_with_a_jump(z):
     return (torch.atan2(z[1], z[0]) - torch.atan2(z[3], z[2]))[None]
-
-
-def product_of_angles(z):
-    return torch.atan2(z[1], z[0])[None] * torch.atan2(z[3], z[2])
 
 
 def both_arms(z):
@@ -110,54 +76,32 @@ def always(inside):
     return True
 
 
-form_sum_over_slots, form_columns, form_circulation = form.sum_over_slots, form.form_columns, form.circulation
+form_columns = form.form_columns
 
 BROKEN_INTERACTION = [
     ("equation B.4", "", "monomials", sum_of_latents),
-    ("equation B.4", "", "multi_factorial", no_factorial),
     ("equation B.6", "", "interaction_indices", first_powers_only),
     ("Definition 3.2", "", "generator_of_order", one_order_up),
-    ("Definition 3.2", "", "interaction_tensor", without_products),
     ("Definition 3.3", "", "generator_of_order", one_order_up),
-    ("Definition 3.3", "", "interaction_indices", within_one_group),
     ("Definition 3.4", "", "generator_of_order", one_order_up),
-    ("Definition 3.4", "", "interaction_tensor", without_products),
-    ("Definition 4.1", "", "block_diagonal", mixing_slots),
     ("Definition 4.1", "", "slot_networks", never_bent),
-    ("Assumption 3.5", "", "splits", no_cut),
     ("Assumption 3.5", "", "interaction_tensor", without_products),
     ("section 4.1", "destroy", "splits", no_cut),
-    ("section 4.1", "destroy", "equivalent", unchanged),
-    ("section 4.1", "every basis", "rank", as_many_as_columns),
     ("section 4.1", "every basis", "derivative_columns", repeated),
     ("Definition A.8", "", "rank", as_many_as_columns),
     ("Definition A.9", "", "rank", as_many_as_columns),
-    ("Definition A.9", "", "equivalent", unchanged),
-    ("Definition 4.2", "", "rank", as_many_as_columns),
     ("Definition 4.2", "", "cross_terms", one_degree_up),
     ("appendix H.1", "", "rank", as_many_as_columns),
 ]
 
 BROKEN_FORM = [
     ("equation C.12", "", "cross_terms", one_degree_up),
-    takes_long("Lemma C.4", "", "multi_factorial", no_factorial),
     ("Lemma C.4", "", "peel", nothing_peeled),
-    ("Theorem C.2", "recovered", "multi_factorial", no_factorial),
-    ("Theorem C.2", "recovered", "peel", nothing_peeled),
     ("Theorem C.2", "recovered", "sum_over_slots", lines_alone),
-    ("Theorem C.2", "recovered", "sum_over_slots", anchor_forgotten),
     ("Theorem C.2", "values", "form_columns", no_powers),
-    ("Theorem C.2", "values", "form_columns", a_column_for_each_point),
-    ("Theorem C.2", "values", "multi_factorial", no_factorial),
     ("Example C.6", "", "angle_between", angle_with_a_jump),
-    ("Example C.6", "", "angle_between", product_of_angles),
-    ("Example C.6", "", "circulation", not_closed),
-    ("Example C.6", "", "form_columns", a_column_for_each_point),
     ("Remark A.17", "", "is_connected", always),
-    ("Remark A.17", "", "is_aligned_connected", always),
     ("Example C.7", "", "right_arm", both_arms),
-    ("Example C.7", "", "circulation", not_closed),
-    ("Example C.7", "", "form_columns", a_column_for_each_point),
 ]
 
 test_a_broken_interaction_is_seen, test_no_interaction_check_is_left_unbroken = proof_tests(

@@ -1,11 +1,11 @@
 "Each proof check on disentanglement and on composition goes red when the formula it stands for is broken."
 
 import torch
-from mutations import Chapter, proof_tests, takes_long
+from mutations import Chapter, proof_tests
 
 from disentangle_repro.asymmetry.form import form_columns
 from disentangle_repro.asymmetry.interaction import derivatives, generator_of_order, interaction_order
-from disentangle_repro.asymmetry.proofs import slot_members, taylor
+from disentangle_repro.asymmetry.proofs import taylor
 
 composition = Chapter("asymmetry/04_composition")
 disentanglement = Chapter("asymmetry/03_disentanglement")
@@ -15,24 +15,12 @@ def always(*arguments):
     return True
 
 
-def as_many_as_columns(matrix):
-    return torch.tensor(matrix.shape[-1])
-
-
-def no_squares(matrices, slots):
-    return torch.zeros(*matrices.shape[:-2], len(slots), len(slots))
-
-
 def everything(matrix):
     return torch.eye(matrix.shape[1], dtype=matrix.dtype)
 
 
 def the_rows_themselves(matrix, rows, slots):
     return list(rows)
-
-
-def no_rows_kept(matrix, slots):
-    return slot_members(slots)[:, None, :] * matrix
 
 
 def one_degree_less(f, centre, degree):
@@ -51,36 +39,12 @@ def keeps_slots_apart(n_latents, seed=0):
     return lambda z: torch.cat([z[:2] * z[0], z[2:] * z[3]]) if n_latents == 4 else z
 
 
-def keeps_slots(n_latents, seed=0):
-    return lambda z: 2 * z
-
-
-def no_loss(tensor, matrix, slots):
-    return 0 * matrix.square().sum()
-
-
 def falls_apart(n, slots, n_outputs, seed=0):
     return generator_of_order(n, tuple((place,) for slot in slots for place in slot), n_outputs, seed)
 
 
-def one_order_up(n, slots, n_outputs, seed=0):
-    return generator_of_order(n + 1, slots, n_outputs, seed)
-
-
-def never_mixed(matrices, slots):
-    return torch.zeros(matrices.shape[:-2])
-
-
 def bent_everywhere(z):
     return z.exp()
-
-
-def nothing_exchanged(z):
-    return 1 * z
-
-
-def no_spread(h, points, slots):
-    return torch.zeros(len(slots), len(slots))
 
 
 def second_powers(z):
@@ -95,21 +59,9 @@ def no_powers(points, slots, n):
     return form_columns(points, slots, 1)
 
 
-def a_column_for_each_point(points, slots, n):
-    return torch.eye(len(points), dtype=points.dtype)
-
-
-def always_bent(slots, n):
-    return lambda z: z + 0.5 * z.sin()
-
-
 def a_wider_band(size, width):
     place = torch.arange(size)
     return (place[:, None] - place).abs() <= max(width, 3)
-
-
-def everywhere(z):
-    return (-z.square().sum()).exp()[None]
 
 
 def first_slots_only(z, slots):
@@ -124,10 +76,6 @@ def second_at_most(f, points, slots):
     return interaction_order(f, points, slots, maximum=2)
 
 
-def always_shared(jacobian, parts):
-    return 1
-
-
 def the_basis_as_it_is(jacobian, parts):
     return torch.eye(jacobian.shape[1], dtype=jacobian.dtype)
 
@@ -136,43 +84,22 @@ def first_derivatives_only(f, z, slots):
     return derivatives(f, z, 1)
 
 
-def real_squares(z):
-    return torch.cat([z, z**2])
-
-
 BROKEN_DISENTANGLEMENT = [
     ("Proposition A.12", "", "is_block_permutation", always),
-    ("Proposition A.12", "", "block_squares", no_squares),
     ("Lemma A.6", "", "null_space", everything),
-    ("Lemma A.6", "", "rank", as_many_as_columns),
     ("Lemma A.7", "", "mixed_columns", the_rows_themselves),
-    takes_long("Lemma A.19", "", "slot_parts", no_rows_kept),
     ("Lemma A.19", "", "products", sums),
     ("Lemma A.21", "", "taylor", one_degree_less),
-    ("Lemma A.21", "", "slot_parts", no_rows_kept),
     ("Lemma A.23", "", "taylor", one_degree_less),
-    ("Lemma A.23", "", "generator_of_order", one_order_up),
     ("equation A.42", "", "away_from_lower", nothing_projected),
-    ("equation A.42", "", "mixing_map", keeps_slots),
     ("equation A.54", "", "mixed_columns", the_rows_themselves),
-    ("equation A.54", "", "slot_parts", no_rows_kept),
     ("Theorem A.20", "", "mixing_map", keeps_slots_apart),
-    takes_long("Theorem A.20", "", "cross_loss", no_loss),
-    ("Theorem A.20", "", "generator_of_order", falls_apart),
-    ("Theorem A.22", "", "mixing_map", keeps_slots),
-    takes_long("Theorem A.22", "", "cross_loss", no_loss),
     ("Theorem A.22", "", "generator_of_order", falls_apart),
-    ("Theorem A.24", "", "mixing_map", keeps_slots),
-    takes_long("Theorem A.24", "", "cross_loss", no_loss),
     ("Theorem A.24", "", "generator_of_order", falls_apart),
-    ("Theorem 4.3", "without asymmetry", "mixing", never_mixed),
     ("Theorem 4.3", "without asymmetry", "THREE", ((0, 1), (2,))),
     ("Theorem 4.3", "one basis", "hidden_basis", no_basis),
     ("Theorem 4.3", "without sufficient", "exponential", second_powers),
-    ("Theorem 4.3", "without sufficient", "sufficient_independence", always),
     ("Lemma A.18", "", "arm_bent", bent_everywhere),
-    takes_long("Lemma A.18", "", "exchanged_on_the_right", nothing_exchanged),
-    takes_long("Lemma A.18", "", "spreads", no_spread),
 ]
 
 test_a_broken_disentanglement_is_seen, test_no_disentanglement_check_is_left_unbroken = proof_tests(
@@ -180,22 +107,17 @@ test_a_broken_disentanglement_is_seen, test_no_disentanglement_check_is_left_unb
 )
 
 BROKEN_COMPOSITION = [
-    ("Lemma D.3", "", "form_columns", a_column_for_each_point),
     ("Lemma D.3", "", "band", a_wider_band),
     ("Theorem 4.4", "holds", "form_columns", no_powers),
-    ("Theorem 4.4", "holds", "slot_wise_map", always_bent),
     ("Theorem 4.4", "a fit on a line", "band", a_wider_band),
-    ("Theorem 4.4", "unrestricted", "bump", everywhere),
     ("Theorem 4.4", "unrestricted", "form_columns", no_powers),
     ("equation D.3", "", "kronecker_terms", first_slots_only),
     ("Lemma D.1", "", "peel", nothing_peeled),
     ("Remark D.2", "", "interaction_order", second_at_most),
-    ("Theorem E.3", "compositional and", "rank_gain", always_shared),
     ("Theorem E.3", "compositional and", "splitting_basis", the_basis_as_it_is),
     ("Theorem E.3", "not linear", "is_compositional", always),
     ("Theorem E.6", "implies", "nonlinearity_matrix", first_derivatives_only),
     ("Theorem E.6", "converse", "nonlinearity_matrix", first_derivatives_only),
-    ("Theorem E.6", "converse", "complex_squares", real_squares),
 ]
 
 test_a_broken_composition_is_seen, test_no_composition_check_is_left_unbroken = proof_tests(

@@ -13,91 +13,22 @@ from disentangle_repro.train import Training, fit, make_optimizer
 chapter = Chapter("baselines/10_ada_vae")
 
 
-divergence, shared_latents, averages = chapter.pair_divergence, chapter.shared_latents, chapter.AVERAGES
-ada_gvae, ada_ml_vae = chapter.ada_gvae, chapter.ada_ml_vae
+divergence, averages = chapter.pair_divergence, chapter.AVERAGES
 
 
 def other_way_round(first, second):
     return divergence(second, first)
 
 
-def without_logarithm(first, second):
-    return divergence(first, second) + (first[1] / second[1]).log()
-
-
-def of_means(first, second):
-    return (first[0] - second[0]).square()
-
-
-def below_the_mean(divergence):
-    return divergence < divergence.mean(1, keepdim=True)
-
-
-def below_half_the_largest(divergence):
-    return divergence < divergence.amax(1, keepdim=True) / 2
-
-
-def those_that_changed(divergence):
-    return ~shared_latents(divergence)
-
-
-def all_of_them(divergence):
-    return torch.ones_like(divergence, dtype=torch.bool)
-
-
 def of_scales(first, second):
     return (first[0] + second[0]) / 2, (first[1] + second[1]) / 2
-
-
-def not_weighted(first, second):
-    return (first[0] + second[0]) / 2, averages["product"](first, second)[1]
-
-
-class OneNoise(chapter.PairLatent):
-    "Both images of a pair get one sample of what they share."
-
-    def forward(self, continuous, generator=None):
-        mean, scale = self.averaged(*chapter.mean_and_scale(continuous, self.deviation))
-        latents = mean + scale * torch.randn(mean.chunk(2)[0].shape, generator=generator).repeat(2, 1)
-        return chapter.LatentOutput(latents, self.penalties(latents, mean, scale))
-
-
-class CostOfTheOwn(chapter.PairLatent):
-    "The KL cost is that of the posteriors before they are averaged."
-
-    def forward(self, continuous, generator=None):
-        output = super().forward(continuous, generator)
-        return output._replace(penalties=self.penalties(None, *chapter.mean_and_scale(continuous, self.deviation)))
-
-
-class Neighbours(chapter.PairLatent):
-    "Pairs are read as neighbouring rows."
-
-    def averaged(self, mean, scale):
-        order = torch.arange(len(mean)).view(-1, 2).T.flatten()
-        back = order.argsort()
-        return tuple(of[back] for of in super().averaged(mean[order], scale[order]))
 
 
 SHARED, AVERAGES, LOSS = (f"Ada-VAE, Locatello et al., {name}" for name in ("shared latents", "averages", "loss"))
 BROKEN = [
     (SHARED, "", "pair_divergence", other_way_round),
-    (SHARED, "", "pair_divergence", without_logarithm),
-    (SHARED, "", "shared_latents", below_the_mean),
-    (SHARED, "", "shared_latents", below_half_the_largest),
-    (SHARED, "", "shared_latents", those_that_changed),
     (AVERAGES, "", "AVERAGES", averages | {"arithmetic": of_scales}),
-    (AVERAGES, "", "AVERAGES", averages | {"product": averages["geometric"]}),
-    (AVERAGES, "", "AVERAGES", averages | {"product": not_weighted}),
-    (LOSS, "", "pair_divergence", of_means),
-    (LOSS, "", "shared_latents", all_of_them),
-    (LOSS, "", "shared_latents", those_that_changed),
     (LOSS, "", "AVERAGES", averages | {"arithmetic": of_scales}),
-    (LOSS, "", "AVERAGES", averages | {"product": averages["geometric"]}),
-    (LOSS, "", "PairLatent", OneNoise),
-    (LOSS, "", "PairLatent", CostOfTheOwn),
-    (LOSS, "", "PairLatent", Neighbours),
-    (LOSS, "", "ada_gvae", ada_ml_vae),
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(chapter, BROKEN)

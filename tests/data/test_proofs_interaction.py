@@ -28,16 +28,10 @@ def as_screens_show_it(values, image_size, samples, repeats):
     return (SHAPES3D.draw(values, image_size, samples, repeats) + 0.01) ** (1 / 2.2)
 
 
-def no_slope(draw, along, sources):
-    return torch.zeros_like(draw(sources))
-
-
 MUTATIONS = [
     ("Definition 3.2", "", "SPRITES", replace(SPRITES, draw=glowing)),
-    ("Definition 3.2", "", "slope", no_slope),
     ("Assumption 3.5 (ii)", "", "SPRITES", replace(SPRITES, draw=of_one_brightness)),
     ("Definition 3.3", "", "SHAPES3D", replace(SHAPES3D, draw=as_screens_show_it)),
-    ("Definition 3.3", "", "slope", no_slope),
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(chapter, MUTATIONS)

@@ -3,27 +3,18 @@
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-import torch
 
 from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.plan import cost, probe
-from disentangle_repro.plan.cost import files_needed, hours_with, makespan, runs_and_costs, summary
-from disentangle_repro.plan.probe import (
-    Cost,
-    Probe,
-    checkpoint_bytes,
-    noise,
-    probe_training,
-    scoring_seconds,
-    step_key,
-    with_samples,
-)
+from disentangle_repro.plan.cost import asked_runs, files_needed, hours_with, makespan, runs_and_costs, summary
+from disentangle_repro.plan.probe import Cost, noise, step_key
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec, wanted
 from disentangle_repro.runs.assemble import assemble, images_needed
@@ -32,30 +23,33 @@ from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 
 SMOKE, PAPER = Request(SCALES["smoke"]), Request(SCALES["paper"])
-CPU = torch.device("cpu")
+ONE = probe.Rates("one", 1e12, 1e12, math.inf, 80e9)  # operations a second, that moves for nothing
 TRAININGS = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 35}
 MEASUREMENTS = {"asymmetry": 2, "tripod": 2, "psa": 15}
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    "A store of its own, a folder for data sets of its own, and a device on which everything takes an hour."
+    "A store of its own, a folder for data sets of its own, and a device whose rate is known."
     store = Store(tmp_path / "runs", tmp_path / "results")
     monkeypatch.setattr(cost, "project_store", lambda: store)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(cost, "measured_costs", an_hour_a_run)
+    monkeypatch.setattr(cost, "measured_rates", lambda works, device: ONE)
     return store
 
 
-def an_hour_a_run(specs, device, progress=True):
-    def hour(spec):
-        return Probe(3600 / spec.part("training")["steps"], spec.part("training")["batch_size"], checkpoint=10)
+def an_hour_a_run(specs):
+    return {step_key(spec): Cost(3600 / spec.part("training")["steps"], 1800, 10, 0) for spec in specs}
 
-    return {step_key(spec): Cost(hour(spec), scoring=1800) for spec in specs}
+
+def planned(papers, request, store, *which):
+    "The runs of some papers; each training takes an hour."
+    stages = asked_runs(papers, request, store, *which)
+    return runs_and_costs(stages, store, an_hour_a_run(cost.trainings_left(stages, store)))
 
 
 def every_paper(request, store):
-    return runs_and_costs(list(PAPERS), request, store, device=CPU, progress=False)
+    return planned(list(PAPERS), request, store)
 
 
 def test_as_many_runs_as_make_tables_does(store):
@@ -99,7 +93,7 @@ def test_what_is_done_is_not_done_again(store):
 def test_nothing_is_tried_where_all_is_done(store):
     for spec in wanted(["qlae"], SMOKE, store, ["ae"], ["mpi3d"]).trainings:
         store.finish(spec, {"scores": {}})
-    runs = runs_and_costs(["qlae"], SMOKE, store, ["ae"], ["mpi3d"], CPU)
+    runs = planned(["qlae"], SMOKE, store, ["ae"], ["mpi3d"])
     assert runs.done.all() and hours_with(runs, 1) == 0
     assert summary(runs)["s/update"].tolist() == ["", ""]
 
@@ -114,33 +108,8 @@ def test_workers_take_the_longest_first(hours, workers, ends):
 
 def test_stages_wait_for_each_other():
     stages, hours = ["tuning", "tuning", "trainings"], {"training": [1.0, 2.0, 3.0], "scoring": [0.5, 0, 0]}
-    runs = pd.DataFrame({"stage": stages, **hours})
+    runs = pd.DataFrame({"stage": stages, **hours, "loading": 0.0})
     assert [hours_with(runs, n) for n in (1, 2, 100)] == [6.5, 5, 5]
-
-
-def test_a_probe_is_of_the_runs_own_update_and_checkpoint(tmp_path):
-    spec = run_spec("factorqvae", "factorqvae", "shapes3d", SMOKE)
-    tried = probe_training(spec, CPU)
-    assert tried.seconds > 0 and tried.batch_size == spec.part("training")["batch_size"]
-    training = assemble(spec, noise(spec, 20).images)
-    for _ in training.steps:
-        training.update()
-    save(training, tmp_path / "checkpoint.pt")
-    assert (tmp_path / "checkpoint.pt").stat().st_size == checkpoint_bytes(training) == tried.checkpoint
-
-
-def test_what_takes_too_long_is_measured_in_part():
-    spec = run_spec("qlae", "ae", "shapes3d", Request(SCALES["cpu"]))
-    assert probe_training(spec, CPU, longest=0).batch_size == 2 == spec.part("training")["batch_size"] // 8
-
-
-@pytest.mark.parametrize(("paper", "model", "dataset"), [
-    ("qlae", "infowgan_gp", "mpi3d"), ("asymmetry", "transformer-transformer-rec", "sprites"),
-    ("psa", "psa", "objects_room"),
-])  # fmt: skip
-def test_scoring_is_measured_of_every_kind_of_run(paper, model, dataset):
-    spec = with_samples(run_spec(paper, model, dataset, SMOKE), 60)
-    assert 0 < scoring_seconds(spec, assemble(spec, noise(spec, 2).images).model, CPU) < math.inf
 
 
 def weights(multiinformation, hessian):
@@ -175,20 +144,19 @@ def test_data_sets_are_counted_until_they_are_there(store):
 
 def test_an_unknown_paper_is_refused(store, capsys):
     with pytest.raises(ValueError, match="papers is 'qlea' but must be one of 'qlae'"):
-        runs_and_costs(["qlea"], SMOKE, store)
+        asked_runs(["qlea"], SMOKE, store)
     with pytest.raises(SystemExit):
         cost.main(["--papers", "qlea"])
     assert "argument --papers: value is 'qlea'" in (said := capsys.readouterr().err) and "Did you mean 'qlae'?" in said
 
 
 def test_the_command_prints_tables_and_sums(store, capsys):
-    assert cost.main("--papers qlae psa --scale smoke --workers 5 --probe".split()) == 0
+    assert cost.main("--papers qlae psa --scale smoke --workers 5".split()) == 0
     printed = capsys.readouterr().out
     assert "left: trainings 83 of 83; measurements 15 of 15 runs" in printed
-    assert "h with 5" in printed and "scoring 42 h" in printed and "psa_proj" in printed
-    assert cost.main("--papers qlae --scale smoke --no-probe".split()) == 0
-    assert "h with" not in capsys.readouterr().out
-    assert cost.main("--papers asymmetry --scale smoke --no-probe --source official".split()) == 0
+    assert "h with 5" in printed and "hours, one: training" in printed and "psa_proj" in printed
+    assert "NOT in the hours" not in printed
+    assert cost.main("--papers asymmetry --scale smoke --source official".split()) == 0
     assert "published files that are not there yet: sprites, clevr6" in capsys.readouterr().out
 
 
@@ -204,7 +172,7 @@ def test_a_damaged_record_of_tuning_is_named(store, capsys):
     record = json.loads(path.read_text())
     for place in store.records(spec):
         place.write_text(json.dumps({**record, "scores": {"infom": 0.9}}))
-    arguments = "--papers qlae --models qlae --datasets mpi3d --scale paper --no-probe".split()
+    arguments = "--papers qlae --models qlae --datasets mpi3d --scale paper".split()
     assert cost.main(arguments) == 1
     assert f"make plan: {path}: has been altered" in capsys.readouterr().out
 
@@ -215,40 +183,46 @@ def test_the_plan_and_the_tables_agree_on_what_is_wanted(store, monkeypatch):
     monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: output.parent)
     monkeypatch.setattr(make, "do_runs", lambda specs, *rest, **how: asked.extend(s.id for s in specs) or {})
     make.make_tables(["tripod", "psa"], SMOKE)
-    assert sorted(set(asked)) == sorted(runs_and_costs(["tripod", "psa"], SMOKE, store).id)
+    assert sorted(set(asked)) == sorted(s.id for _, s in asked_runs(["tripod", "psa"], SMOKE, store))
 
 
-def lines_of(printed: str, beginning: str) -> list[str]:
-    return [line for line in printed.splitlines() if line.startswith(beginning)]
-
-
-def test_without_a_gpu_short_is_estimated_for_one(store, capsys, monkeypatch):
-    "Hours and gigabytes, marked as estimates; nothing of the size of the scale is tried."
-    tried = []
-    monkeypatch.setattr(probe, "probe_training", lambda spec, *_, **__: tried.append(spec.id) or Probe(60.0, 1, 10))
-    assert cost.main("--papers qlae --models ae qlae --scale short".split()) == 0
+def test_a_gpu_that_is_not_here_is_estimated(store, capsys, monkeypatch):
+    "Hours and gigabytes, marked as estimates; nothing is tried, and what does not fit is named."
+    monkeypatch.setattr(cost, "measured_rates", lambda works, device: pytest.fail("something was tried"))
+    request = "--papers qlae --models ae qlae --scale short --device".split()
+    for device, name, memory in (("h100", "NVIDIA H100 SXM", 80.0), ("h200", "NVIDIA H200 SXM", 141.0)):
+        assert cost.main([*request, device]) == 0
+        printed = capsys.readouterr().out
+        assert f"hours, {name}: training" in printed and "starting and loading" in printed and "ESTIMATED" in printed
+        assert " GB a run (qlae's " in printed and f"of {memory} GB" in printed and "its data sheet" in printed
+        assert "MORE than" not in printed
+    monkeypatch.setitem(cost.DEVICES, "h100", cost.DEVICES["h100"]._replace(memory=1e9))
+    monkeypatch.setattr(cost.shutil, "disk_usage", lambda path: SimpleNamespace(free=1e6))
+    assert cost.main([*request, "h100"]) == 0
     printed = capsys.readouterr().out
-    assert len(tried) == 1
-    (here, gpu) = lines_of(printed, "hours, ")
-    assert "CPU" in here and "NVIDIA H100 SXM, ESTIMATED" in gpu and "starting and loading" in gpu
-    (memory,) = lines_of(printed, "memory of a GPU, ESTIMATED: up to ")
-    assert " GB a run (qlae's " in memory and "of 80.0 GB" in memory
-    assert cost.main("--papers qlae --models ae qlae --scale short --device h200".split()) == 0
-    (only,) = lines_of(printed := capsys.readouterr().out, "hours, ")
-    assert "H200" in only and "of 141.0 GB" in printed and "half of the rates of its data sheet" in printed
-    assert len(tried) == 1
+    assert "MORE than there is: qlae ae" in printed and "; MORE than is free" in printed
 
 
-def test_what_is_estimated_is_what_one_rate_and_the_operations_give(store, monkeypatch):
+def test_a_model_that_cannot_be_counted_is_named(store, capsys, monkeypatch):
+    def count(spec):
+        if spec.model == "ae":
+            raise ValueError("ae reads values, so its operations cannot be counted.")
+        return probe.Work(1e9, 1e9, 10, 10)
+
+    monkeypatch.setattr(probe, "count_work", count)
+    assert cost.main("--papers qlae --models ae qlae --scale smoke".split()) == 0
+    assert "NOT in the hours: ae reads values" in capsys.readouterr().out
+
+
+def test_what_is_estimated_is_what_one_rate_and_the_operations_give(store):
     "A device of 1 TFLOP/s that moves for nothing: hours are operations."
-    specs = wanted(["qlae"], PAPER, store, ["ae"], ["mpi3d"]).trainings
-    works, rates = probe.count_kinds(specs), probe.Rates("one", 1e12, 2e12, math.inf, math.inf)
-    (found,) = probe.estimated_costs(works, rates).values()
+    stages = asked_runs(["qlae"], PAPER, store, ["ae"], ["mpi3d"])
+    works, _ = probe.count_kinds(cost.trainings_left(stages, store))
+    (estimated,) = (costs := probe.estimated_costs(works, ONE)).values()
     ((_, work),) = works.values()
-    assert found.update.seconds == pytest.approx(work.operations / 1e12)
-    assert found.memory > 4 * work.checkpoint / 3 + 460_800 * 64 * 64 * 3
-    costs = {"costs": lambda _: probe.estimated_costs(works, rates)}
-    frame = runs_and_costs(["qlae"], PAPER, store, ["ae"], ["mpi3d"], **costs)
+    assert estimated.update == pytest.approx(work.operations / 1e12)
+    assert estimated.memory > 4 * work.checkpoint / 3 + 460_800 * 64 * 64 * 3
+    frame = runs_and_costs(stages, store, costs)
     of_ae = frame[frame.stage == "trainings"]
     assert of_ae.training.sum() == pytest.approx(5 * 200_000 * work.operations / 1e12 / 3600)
 

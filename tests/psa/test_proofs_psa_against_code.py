@@ -6,7 +6,6 @@ against = Chapter("psa/10_paper_against_code")
 
 BROKEN = [
     ("released code, P15", "", "ReleasedMixture", against.ProbabilisticSlotAttention),
-    ("released code, P15", "", "ProbabilisticSlotAttention", against.ReleasedMixture),
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(against, BROKEN)

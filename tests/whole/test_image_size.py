@@ -16,7 +16,7 @@ from disentangle_repro.data import load, load_dataset
 from disentangle_repro.data.averaging import averaged, averaged_file, majority
 from disentangle_repro.factorqvae.settings import SETTINGS
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, from_pretrained
-from disentangle_repro.plan.probe import noise, scoring_key, step_key
+from disentangle_repro.plan.probe import noise, step_key
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.runs.assemble import assemble
@@ -264,7 +264,6 @@ def test_a_specification_names_the_size(spec):
     data = noise(smaller, 40)
     assert data.images.shape[1:] == (32, 32, 3) and (data.masks is None or data.masks.shape[1:] == (32, 32))
     training = assemble(smaller, data.images)
-    assert scoring_key(smaller, training.model) != scoring_key(spec, training.model)
     assert training.update()["loss"].isfinite()
     with torch.no_grad():
         assert training.model.decode(training.model.encode(data.images[:2])).shape == (2, 32, 32, 3)
