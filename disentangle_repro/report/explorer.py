@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from ..core.errors import DataError
+from ..core.errors import FAULTS, DataError
 from ..core.scale import SCALES
 from ..papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from .compare import Entry, score_text, setting_of
@@ -25,7 +24,7 @@ from .run_pages import source_names
 from ..tables.cells import Run, Snapshot
 
 # %% auto #0
-__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values', 'differences',
+__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values', 'differences',
            'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described', 'explored', 'first_pair',
            'write_explorer']
 
@@ -165,14 +164,11 @@ def described(sheet: Sheet) -> dict[str, Any]:
     }  # fmt: skip
 
 # %% ../../nbs/report/10_explorer.ipynb #f174b0be
-FAULTS = DataError, OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile
-
-
 def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, dict[str, Any]]]:
     "The runs on the page, each with its data for the page."
     found = []
     for sheet in sheets_in(seen, shown):
-        with suppress(*FAULTS):
+        with suppress(*FAULTS, ValueError, LookupError):
             found.append((sheet, described(sheet)))
     return found
 
