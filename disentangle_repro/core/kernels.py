@@ -184,7 +184,9 @@ def kernel_manager(server: Server | None) -> type:
 
         @default("ip")
         def _beginning_of_their_names(self) -> str:
-            return os.path.join(tempfile.gettempdir(), f"kernel-{os.urandom(8).hex()}")
+            folder = tempfile.gettempdir()
+            short = len(os.fsencode(folder)) <= 107 - len("/kernel-0123456789abcdef-1")  # a socket's name
+            return os.path.join(folder if short else "/tmp", f"kernel-{os.urandom(8).hex()}")
 
         async def start_kernel(self, **kwargs):
             if server is not None:

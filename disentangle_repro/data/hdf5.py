@@ -19,14 +19,13 @@ import h5py
 import joblib
 import numpy as np
 import torch
-from filelock import FileLock
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from tqdm import tqdm
 
 from ..core.device import fixed_threads, pick_device
 from ..core.errors import DataError
-from ..core.files import remove_unfinished, written_whole
+from ..core.files import held, remove_unfinished, written_whole
 from .joint import joint_rows, joint_size
 from .scenes import ObjectScene, Scene
 
@@ -464,7 +463,7 @@ def write_images(
     path = Path(path)
     check_number(n, size_of(scene))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(hidden(path, "lock")):
+    with held(hidden(path, "lock"), wait=True):
         remove_unfinished(path.parent, path.name)
         if not holds(path, scene, n, seed):
             draw_file(path, scene, n, seed, drawing_device(scene, device), workers)

@@ -64,11 +64,11 @@ def settable() -> dict[str, set[type]]:
     "The full names of hyperparameters that runs have, with the types of their values."
     kinds: dict[str, set[type]] = {}
     cells = [
-        (of, model, dataset)
+        (of, model, dataset, protocol)
         for of in PAPERS.values()
-        for model, dataset in product(dict.fromkeys(map(of.run_as, trained(of))), of.datasets)
+        for model, dataset, protocol in product(dict.fromkeys(map(of.run_as, trained(of))), of.datasets, of.protocols)
     ]
-    for how in (DEFAULTS, *(of.hyperparameters(model, dataset) for of, model, dataset in cells)):
+    for how in (DEFAULTS, *(of.hyperparameters(model, dataset, protocol) for of, model, dataset, protocol in cells)):
         parts = {part: values for part, values in how.items() if part in DEFAULTS and part != "measurement"}
         of_study = {name: value for name, value in how.get("scaling", {}).items() if "." in name}
         for name, value in (flat(parts) | of_study).items():
