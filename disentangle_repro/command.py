@@ -8,23 +8,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from . import __version__
-from .core.errors import DataError, check_choice, extra, option_of
+from .core.errors import FAULTS, DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import written_whole
+from .core.interruption import ends_in_one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,29 +32,74 @@ if TYPE_CHECKING:
     from disentangle_repro.metrics import Scored
 
 # %% auto #0
+<<<<<<< HEAD
 __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'read_numpy', 'read_hdf5', 'separator', 'read_csv',
            'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed', 'columns_named', 'pick',
            'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
            'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
            'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser', 'as_json',
            'printed_below', 'score_file', 'listed', 'main']
+=======
+__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
+           'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
+           'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
+           'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
+           'verify_tables', 'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser',
+           'as_json', 'score_file', 'listed', 'main']
+>>>>>>> holds
 
 # %% ../nbs/command.ipynb #59f2246b
-def read_numpy(path: Path) -> dict[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
-    "Arrays of an `.npz` or `.npy` file."
+class OneByOne(Mapping[str, np.ndarray]):
+    "The arrays of a file by name, each read when it is asked for."
+
+    def __init__(self, path: Path, names: Iterable[str], read: Callable[[str], np.ndarray]):
+        self.path, self.names, self.read = path, dict.fromkeys(names), read
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.names:
+            raise KeyError(name)
+        with unreadable(self.path):
+            return self.read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    "Whatever reading an unsuitable file may raise becomes a `DataError`."
     try:
-        arrays = np.load(path, allow_pickle=False)
-        return {name: arrays[name] for name in arrays} if isinstance(arrays, np.lib.npyio.NpzFile) else {"": arrays}
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        with path.open("rb") as file:
-            if file.read(2) not in (b"PK", b"\x93N"):
-                raise ValueError("it is no numpy file.") from error
-        save = "as np.stack(rows) makes them of rows of one length, or words as np.array(words, dtype=str)"
-        raise ValueError(f"an array is of Python objects, which are not opened: save numbers, {save}.") from error
+        yield
+    except DataError:
+        raise
+    except (*FAULTS, ValueError) as error:
+        raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
+
+
+def read_numpy(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
+    "Arrays of an `.npz` or `.npy` file."
+
+    def read(name: str) -> np.ndarray:
+        try:
+            arrays = np.load(path, allow_pickle=False)
+            return arrays[name] if isinstance(arrays, np.lib.npyio.NpzFile) else arrays
+        except ValueError as error:
+            if "allow_pickle" not in str(error):
+                raise
+            save = "as np.stack(rows) makes them of rows of one length, or words as np.array(words, dtype=str)"
+            raise ValueError(f"an array is of Python objects, which are not opened: save numbers, {save}.") from error
+
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start not in (b"PK", b"\x93N"):
+        raise ValueError("it is no numpy file.")
+    return OneByOne(path, np.load(path).files if start == b"PK" else [""], read)
 
 # %% ../nbs/command.ipynb #f903a8c7
+<<<<<<< HEAD
 def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
     "Data sets of an hdf5 file; those of a group are named `group/name`."
     import h5py
@@ -68,6 +113,23 @@ def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
     with h5py.File(path, "r") as file:
         file.visititems(add)
     return arrays
+=======
+def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
+    "Top-level data sets of an hdf5 file."
+    import h5py
+
+    from disentangle_repro.data.hdf5 import opened
+
+    def read(name: str) -> np.ndarray:
+        with opened(path) as file:
+            part = file[name]
+            if part.shape is None:
+                raise ValueError(f"{name} is empty.")
+            return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
+
+    with opened(path) as file:
+        return OneByOne(path, [name for name, part in file.items() if isinstance(part, h5py.Dataset)], read)
+>>>>>>> holds
 
 # %% ../nbs/command.ipynb #e6314b1e
 def separator(path: Path) -> str:
@@ -156,11 +218,10 @@ def read_arrays(path: Path) -> Mapping[str, Num[np.ndarray, "..."] | pd.DataFram
     if not path.is_file():
         raise DataError(path, "there is no such file.")
     try:
-        return READERS[path.suffix.lower()](path)
+        with unreadable(path):
+            return READERS[path.suffix.lower()](path)
     except ImportError as error:
         raise DataError(path, "pandas needs pyarrow to read this: pip install pyarrow.") from error
-    except (OSError, EOFError, ValueError, BadZipFile) as error:
-        raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
 
 # %% ../nbs/command.ipynb #7c1763ac
 def unnamed(part: np.ndarray | pd.DataFrame) -> str:
@@ -172,7 +233,7 @@ def columns_named(arrays: Mapping[str, np.ndarray | pd.DataFrame], name: str) ->
     "The columns of a table whose names begin with `name`; None without any."
     import pandas as pd
 
-    if not (tables := [part for part in arrays.values() if not isinstance(part, np.ndarray)]):
+    if isinstance(arrays, OneByOne) or not (tables := [*arrays.values()]):
         return None
     table = pd.concat(tables, axis=1)
     begins = [str(column).startswith(name) for column in table]
@@ -192,7 +253,7 @@ def pick(
         found = columns_named(arrays, name)
     if found is not None:
         return as_numbers(path, found, words=kind == "sources")
-    there = shorten(", ".join(repr(key) if key else unnamed(part) for key, part in arrays.items()), 300) or "nothing"
+    there = shorten(", ".join(repr(key) if key else unnamed(arrays[key]) for key in arrays), 300) or "nothing"
     if name:
         raise DataError(path, f"holds {there}: needed is {name!r}, which --{kind} names, or columns that begin so.")
     in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
@@ -572,6 +633,7 @@ CHECKS = {
 }
 
 
+@ends_in_one_line("disentangle-repro")
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro`."
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -589,9 +651,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
             return CHECKS[given.subcommand](given)
         else:
             print(listed(LISTINGS[given.what]()))
-    except BrokenPipeError:  # the reader stopped reading, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         command.error(str(error))
     except ImportError as error:
         needs = f"{' '.join(arguments[:1])} needs {error.name}: pip install 'disentangle_repro[dev]'."

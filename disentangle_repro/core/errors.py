@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
+import zlib
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -14,9 +15,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
+from zipfile import BadZipFile
 
 # %% auto #0
+<<<<<<< HEAD
 __all__ = ['DataError', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
+=======
+__all__ = ['FAULTS', 'DataError', 'faults_of', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
+>>>>>>> holds
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -25,6 +31,19 @@ class DataError(ValueError):
     def __init__(self, path: Path | str, problem: str):
         super().__init__(f"{path}: {problem}")
         self.path = Path(path)
+
+
+# What reading a damaged file may raise; Pillow raises SyntaxError, and a header with too many rows MemoryError.
+FAULTS = (OSError, EOFError, SyntaxError, NotImplementedError, MemoryError, BadZipFile, zlib.error)
+
+
+@contextmanager
+def faults_of(path: Path) -> Iterator[None]:
+    "Whatever reading a damaged file may raise becomes a `DataError`."
+    try:
+        yield
+    except FAULTS as error:
+        raise DataError(path, f"is damaged or not whole ({error})") from error
 
 # %% ../../nbs/core/01_errors.ipynb #8462ff11
 def check_choice(

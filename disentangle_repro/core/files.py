@@ -5,22 +5,29 @@
 # %% ../../nbs/core/03_files.ipynb #2adfd2c7
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from platformdirs import user_cache_path
 
 # %% auto #0
-__all__ = ['is_checkout', 'project_root', 'paper_tables_folder', 'kept_results', 'data_folder', 'need_checkout', 'write_through',
-           'written_whole', 'write_text', 'remove_unfinished', 'set_aside']
+__all__ = ['OURS', 'NO_LOCKS', 'is_checkout', 'project_root', 'paper_tables_folder', 'kept_results', 'data_folder',
+           'need_checkout', 'write_through', 'written_whole', 'write_text', 'remove_unfinished', 'held', 'set_aside']
 
 # %% ../../nbs/core/03_files.ipynb #aa6ade64
+OURS = re.compile(r"^lib_name\s*=\s*disentangle_repro\s*$", re.MULTILINE)
+
+
 def is_checkout(folder: Path) -> bool:
-    "Whether a folder is a checkout: it has `settings.ini`."
-    return (folder / "settings.ini").exists()
+    "Whether a folder is a checkout: its `settings.ini` names this project; other projects of nbdev have one, too."
+    settings = folder / "settings.ini"
+    return settings.is_file() and OURS.search(settings.read_text(encoding="utf-8", errors="replace")) is not None
 
 
 def project_root() -> Path:
@@ -47,9 +54,11 @@ def kept_results() -> Path:
 
 
 def data_folder() -> Path:
-    "The folder of data files: `DISENTANGLE_DATA`, or `data/` of the checkout, or one in the user's cache."
+    """The folder of data files: `DISENTANGLE_DATA`, or `data/` of the checkout, or one in the user's cache.
+
+    A relative one is below the checkout, since kernels work in another folder than their command."""
     if folder := os.environ.get("DISENTANGLE_DATA"):
-        return Path(folder)
+        return project_root() / folder
     if is_checkout(checkout := project_root()) or is_checkout(checkout := Path(__file__).parents[2]):
         return checkout / "data"
     return user_cache_path("disentangle_repro")
@@ -102,6 +111,34 @@ def remove_unfinished(folder: Path, name: str = "*") -> None:
     "Remove temporary files of killed processes, of one file or of all, in a folder that no other process writes to."
     for part in folder.glob(f".{name}.*.part"):
         part.unlink(missing_ok=True)
+
+# %% ../../nbs/core/03_files.ipynb #1a0e0010
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # of a file system, as NFS without its daemon
+
+
+@contextmanager
+def held(path: Path, wait: bool = False) -> Iterator[bool]:
+    """Whether the lock on `path` is ours within the block; with `wait` it is, once all others have let go of it.
+
+    Where the file system has no locks, a file that exists is the lock; that of a process that was killed is taken over.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock: BaseFileLock = FileLock(path)
+    try:
+        try:
+            lock.acquire(blocking=wait)
+        except OSError as error:
+            if isinstance(error, Timeout) or error.errno not in NO_LOCKS:
+                raise
+            lock = SoftFileLock(path.with_name(f"{path.name}.soft"))
+            lock.acquire(blocking=wait)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 # %% ../../nbs/core/03_files.ipynb #21429417
 def set_aside(path: Path) -> Path:  # where it is now

@@ -19,14 +19,13 @@ import h5py
 import joblib
 import numpy as np
 import torch
-from filelock import FileLock
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from tqdm import tqdm
 
 from ..core.device import fixed_threads, pick_device
 from ..core.errors import DataError
-from ..core.files import remove_unfinished, written_whole
+from ..core.files import held, remove_unfinished, written_whole
 from .joint import joint_rows, joint_size
 from .scenes import ObjectScene, Scene
 
@@ -45,9 +44,9 @@ def opened(path: Path | str) -> Iterator[h5py.File]:
     if not Path(path).is_file():
         raise DataError(path, "does not exist")
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:  # files are written whole; some file systems have no locks
             yield file
-    except (KeyError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
+    except (KeyError, MemoryError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
         raise DataError(path, f"is no hdf5 file or not a whole one ({error})") from error
 
 # %% ../../nbs/data/16_hdf5.ipynb #2352fe88
@@ -464,7 +463,7 @@ def write_images(
     path = Path(path)
     check_number(n, size_of(scene))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(hidden(path, "lock")):
+    with held(hidden(path, "lock"), wait=True):
         remove_unfinished(path.parent, path.name)
         if not holds(path, scene, n, seed):
             draw_file(path, scene, n, seed, drawing_device(scene, device), workers)

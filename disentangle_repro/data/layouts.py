@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import stat
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,16 +22,16 @@ from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from ..core.errors import DataError
+from ..core.errors import DataError, faults_of
 from .hdf5 import check_objects, check_rows, opened
 from .scenes import Scene
 
 # %% auto #0
-__all__ = ['FAULTS', 'BATCH', 'INTEGERS', 'BORDER', 'check_members', 'faults_of', 'open_member', 'members_of', 'fits',
-           'ArrayStream', 'Reading', 'steps', 'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'images_of',
-           'black_and_white', 'read_dsprites', 'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png',
-           'read_png_grid', 'write_png_grid', 'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned',
-           'without_second_wall', 'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects']
+__all__ = ['BATCH', 'INTEGERS', 'BORDER', 'check_members', 'open_member', 'members_of', 'fits', 'ArrayStream', 'Reading', 'steps',
+           'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'images_of', 'black_and_white', 'read_dsprites',
+           'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png', 'read_png_grid', 'write_png_grid',
+           'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned', 'without_second_wall',
+           'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects']
 
 # %% ../../nbs/data/17_layouts.ipynb #902f78b7
 def check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
@@ -45,18 +44,6 @@ def check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
             raise DataError(path, f"has a member '{member.orig_filename}', which is a link")
         if member.flag_bits & 1:
             raise DataError(path, f"has a member '{member.orig_filename}', which is encrypted")
-
-# %% ../../nbs/data/17_layouts.ipynb #39a97771
-FAULTS = (OSError, EOFError, SyntaxError, NotImplementedError, zipfile.BadZipFile, zlib.error)  # Pillow: SyntaxError
-
-
-@contextmanager
-def faults_of(path: Path) -> Iterator[None]:
-    "Whatever reading a damaged file may raise becomes a `DataError`."
-    try:
-        yield
-    except FAULTS as error:
-        raise DataError(path, f"is damaged or not whole ({error})") from error
 
 # %% ../../nbs/data/17_layouts.ipynb #e40b98d6
 def open_member(path: Path, name: str, opener: Callable[[str], BinaryIO], argument: str) -> BinaryIO:

@@ -14,14 +14,13 @@ from warnings import warn
 import h5py
 import numpy as np
 import torch
-from filelock import FileLock
 from jaxtyping import Int, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import data_folder, project_root, written_whole
+from ..core.files import held, data_folder, project_root, written_whole
 from .hdf5 import create, opened
 from .scenes import Scene
 from .sources import Sources
@@ -159,7 +158,7 @@ def own_file(scene: OwnImages) -> Path:
     path, now = data_folder() / "own" / f"{scene.name}.h5", fingerprint_of(scene)
     n, size = len(scene.files), scene.image_size
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    with held(path.with_name(f".{path.name}.lock"), wait=True):
         if path.exists():
             with opened(path) as file:
                 if file.attrs.get("folder") == now:

@@ -9,23 +9,22 @@ import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 from tqdm import tqdm
 
 from ..core.engine import check_engine
 from ..core.errors import check_choice, option_of
-from ..core.hyperparameters import DEFAULTS, flat
 from ..core.scale import SCALES, Scale, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
 from ..papers import PAPERS, trained
+from ..runs.assemble import check_values, settable
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['COUNTS', 'Request', 'settable', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value',
-           'add_limit', 'parser', 'asked_request', 'asked_limit', 'check_tables', 'asked_papers']
+__all__ = ['Request', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit', 'parser',
+           'asked_request', 'asked_limit', 'check_tables', 'asked_papers']
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)
@@ -43,36 +42,9 @@ class Request:
         check_set(self.set)
 
 # %% ../../nbs/plan/01_request.ipynb #54459d8f
-COUNTS = ("training.batch_size", "training.steps", "data.images", "data.image_size", "scoring.samples")  # at least one
-
-
-def settable() -> dict[str, set[type]]:
-    "The full names of hyperparameters that runs have, with the types of their values."
-    kinds: dict[str, set[type]] = {}
-    cells = [
-        (of, model, dataset)
-        for of in PAPERS.values()
-        for model, dataset in product(dict.fromkeys(map(of.run_as, trained(of))), of.datasets)
-    ]
-    for how in (DEFAULTS, *(of.hyperparameters(model, dataset) for of, model, dataset in cells)):
-        parts = {part: values for part, values in how.items() if part in DEFAULTS and part != "measurement"}
-        of_study = {name: value for name, value in how.get("scaling", {}).items() if "." in name}
-        for name, value in (flat(parts) | of_study).items():
-            kinds.setdefault(name, set()).add(type(value))
-    return kinds
-
-
 def check_set(values: Mapping[str, Any]) -> None:
-    "`ValueError` for a name that no run has, with those that there are, a value of another type, or a count below 1."
-    known = settable() if values else {}
-    for name, value in values.items():
-        kinds = known[check_choice("set", name, sorted(known))] - {type(None)}
-        fits = type(value) in kinds or (type(value) is int and float in kinds) or value is None or not kinds
-        if not fits:
-            needed = " or ".join(sorted(kind.__name__ for kind in kinds))
-            raise ValueError(f"set has {name}={value!r} but {name} is of type {needed}.")
-        if name in COUNTS and value is not None and value < 1:
-            raise ValueError(f"set has {name}={value!r} but {name} must be at least 1.")
+    "`ValueError` as `check_values`."
+    check_values("set", values)
 
 # %% ../../nbs/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:

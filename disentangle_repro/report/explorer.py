@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from ..core.errors import DataError
+from ..core.errors import FAULTS, DataError
 from ..core.scale import SCALES
 from ..papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_measurement
@@ -25,9 +24,15 @@ from .run_pages import is_smoke, source_names
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
+<<<<<<< HEAD
 __all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'setting_of', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values',
            'differences', 'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described',
            'explored', 'first_pair', 'write_explorer']
+=======
+__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values', 'differences',
+           'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described', 'explored', 'first_pair',
+           'write_explorer']
+>>>>>>> holds
 
 # %% ../../nbs/report/06_explorer.ipynb #d0a95c70
 def setting_of(run: Run) -> str:
@@ -180,15 +185,19 @@ def described(sheet: Sheet) -> dict[str, Any]:
         "seen": images_seen(sheet, of_kind["kind"], of_kind["images"]),
     }  # fmt: skip
 
+<<<<<<< HEAD
 # %% ../../nbs/report/06_explorer.ipynb #f174b0be
 FAULTS = DataError, OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile
 
 
+=======
+# %% ../../nbs/report/10_explorer.ipynb #f174b0be
+>>>>>>> holds
 def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, dict[str, Any]]]:
     "The runs on the page, each with its data for the page."
     found = []
     for sheet in sheets_in(seen, shown):
-        with suppress(*FAULTS):
+        with suppress(*FAULTS, ValueError, LookupError):
             found.append((sheet, described(sheet)))
     return found
 

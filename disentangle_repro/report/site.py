@@ -17,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..core.extensions import load_extensions
-from ..core.files import need_checkout, project_root
+from ..core.files import held, need_checkout, project_root
 from ..core.proofs import read_checks
 from ..papers import PAPERS
 from ..plan.specs import is_measurement
@@ -29,7 +29,7 @@ from .proofs_and_differences import write_differences, write_proofs
 from .run_pages import write_run_pages
 from .table_pages import table_path, write_table_pages
 from ..tables.cells import Snapshot, Survey, survey, table_name
-from ..train.store import Store, held, project_store
+from ..train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
@@ -53,7 +53,8 @@ def clear_up(folder: Path, new: Path, aside: Path) -> None:
 def in_place_of(
     folder: Path,  # the folder to replace; may be missing
 ) -> Iterator[Path]:  # the empty folder for the new content
-    "An empty folder that replaces `folder` if the block succeeds; otherwise `folder` stays unchanged."
+    "An empty folder that replaces `folder`, or what it links to, if the block succeeds; else `folder` stays unchanged."
+    folder = folder.resolve()
     new, aside = beside(folder, "new"), beside(folder, "aside")
     with held(beside(folder, "lock"), wait=True):
         clear_up(folder, new, aside)

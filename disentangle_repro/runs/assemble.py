@@ -5,19 +5,23 @@
 # %% ../../nbs/runs/04_assemble.ipynb #4de53288
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..baselines.autoencoder import Autoencoder
+from ..core.errors import check_choice
+from ..core.hyperparameters import DEFAULTS, flat, merged
+from ..core.scale import SCALES
 from ..data.load import GRIDS, Dataset
 from ..metrics import LATENTS, METRICS
-from ..models import create_model
-from ..papers import PAPERS
+from ..models import check_integers, create_model
+from ..papers import PAPERS, trained
 from .evaluate import Evaluation, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
@@ -27,25 +31,95 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
+<<<<<<< HEAD
 __all__ = ['N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_steps',
            'images_needed', 'Scoring', 'probe_latents', 'latent_scoring', 'column_scores', 'score_latents',
            'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
+=======
+__all__ = ['COUNTS', 'NEEDED', 'SCORING_SECONDS', 'SCORING', 'new_model', 'assemble', 'settable', 'check_values', 'checked',
+           'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'latent_scoring', 'column_scores',
+           'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
+>>>>>>> holds
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
+def new_model(spec: RunSpec) -> Autoencoder:
+    "The model of a specification, with its initial weights; `TypeError` for an unknown hyperparameter."
+    asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
+    return create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
+
+
 def assemble(
     spec: RunSpec,
     images: UInt8[Tensor, "n height width channels"],  # to train on; their device is the model's
     sources: Int[Tensor, "n sources"] | None = None,  # of these images, where the model is trained on pairs of them
 ) -> Training:
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
-    asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
-    model = create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
+    model = new_model(spec)
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
     how = spec.part("training")
     schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
     given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
     batches = images_for(model, images, sources)
     return Training(model, optimizer, batches, seed=spec.seed, schedule=schedule, **given)
+
+# %% ../../nbs/runs/04_assemble.ipynb #5ec0a002
+COUNTS = ("training.batch_size", "training.steps", "data.images", "data.image_size", "scoring.samples")  # at least one
+
+
+def settable() -> dict[str, set[type]]:
+    "The full names of hyperparameters that runs have, with the types of their values."
+    kinds: dict[str, set[type]] = {}
+    cells = [
+        (of, model, dataset, protocol)
+        for of in PAPERS.values()
+        for model, dataset, protocol in product(dict.fromkeys(map(of.run_as, trained(of))), of.datasets, of.protocols)
+    ]
+    for how in (DEFAULTS, *(of.hyperparameters(model, dataset, protocol) for of, model, dataset, protocol in cells)):
+        parts = {part: values for part, values in how.items() if part in DEFAULTS and part != "measurement"}
+        of_study = {name: value for name, value in how.get("scaling", {}).items() if "." in name}
+        for name, value in (flat(parts) | of_study).items():
+            kinds.setdefault(name, set()).add(type(value))
+    return kinds
+
+
+def check_values(
+    argument: str,  # its name, for the error
+    values: Mapping[str, Any],  # by full names, such as `training.steps`
+    others: Collection[str] = (),  # names that are known besides those that papers have
+) -> None:
+    "`ValueError` for a name that no run has, with those that there are, a value of another type, or a count below 1."
+    known = settable() if values else {}
+    for name, value in values.items():
+        if name in others:
+            continue
+        kinds = known[check_choice(argument, name, sorted(known))] - {type(None)} or {int, float, list, dict}
+        if not (type(value) in kinds or (type(value) is int and float in kinds) or value is None):
+            needed = " or ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"{argument} has {name}={value!r} but {name} is of type {needed}.")
+        if name in COUNTS and value is not None and value < 1:
+            raise ValueError(f"{argument} has {name}={value!r} but {name} must be at least 1.")
+
+# %% ../../nbs/runs/04_assemble.ipynb #5ec0a003
+NEEDED = ("optimizer.learning_rate", "training.steps", "training.batch_size", "scoring.samples")
+
+
+def checked(spec: RunSpec) -> RunSpec:  # `spec`
+    """Returns the specification of a training.
+
+    `ValueError` for a name, seed or hyperparameter that no run can have, `TypeError` for one that the model lacks.
+    """
+    paper = PAPERS[check_choice("spec.paper", spec.paper, PAPERS)]
+    known = {"source": ("rendered", "official"), "scale": SCALES, "protocol": paper.protocols}
+    for name, choices in known.items():
+        check_choice(f"spec.{name}", getattr(spec, name), choices)
+    check_integers(seed=spec.seed, revision=spec.revision)
+    values = flat(spec.hyperparameters)
+    if missing := [name for name in NEEDED if values.get(name) is None]:
+        raise ValueError(f"spec.hyperparameters has no {missing[0]}: every training needs one.")
+    others = {name for name in values if name.startswith("model.")} - settable().keys()
+    check_values("spec.hyperparameters", values, others)
+    new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
+    return spec
 
 # %% ../../nbs/runs/04_assemble.ipynb #7a10b3c1
 def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it; empty where sources are independent

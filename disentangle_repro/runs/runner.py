@@ -5,6 +5,7 @@
 # %% ../../nbs/runs/05_runner.ipynb #c98d3670
 from __future__ import annotations
 
+import builtins
 import json
 import time
 import warnings
@@ -59,8 +60,8 @@ def execute(
 ) -> None:
     """Execute a notebook; the copy is written as it ends, also where a cell fails.
 
-    Raises what a cell raises, `OutOfTime`, `Diverged` and `Interrupted` themselves, and `DataError` where there is no
-    such notebook.
+    Raises what a cell raises, `OSError`, `OutOfTime`, `Diverged` and `Interrupted` themselves, and `DataError` where
+    there is no such notebook.
     """
     with extra("tables"):
         import papermill
@@ -85,6 +86,8 @@ def execute(
             ends = {"OutOfTime": OutOfTime, "Diverged": Diverged, "KeyboardInterrupt": Interrupted}
             if error.ename in ends:
                 raise ends[error.ename](error.evalue) from error
+            if issubclass(getattr(builtins, error.ename, object), OSError):
+                raise OSError(error.evalue) from error
             raise
 
 # %% ../../nbs/runs/05_runner.ipynb #316d56bd

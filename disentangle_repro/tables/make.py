@@ -16,7 +16,6 @@ import torch
 from tqdm import tqdm
 
 from ..core.engine import executor
-from ..core.interruption import ends_in_one_line
 from ..core.extensions import load_extensions
 from ..core.files import need_checkout, project_root
 from ..core.scale import pick_scale
@@ -147,7 +146,6 @@ def print_plan(arguments: Sequence[str]) -> None:
     subprocess.run([sys.executable, "-c", "from disentangle_repro.plan.cost import main; main()", *arguments])
 
 # %% ../../nbs/tables/09_make.ipynb #04a20fc9
-@ends_in_one_line("make tables")
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
     need_checkout("disentangle-repro tables")

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
-from filelock import FileLock, Timeout
 from PIL import Image
 
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
+<<<<<<< HEAD
     is_checkout,
     kept_results,
     project_root,
@@ -39,6 +39,9 @@ from disentangle_repro.core.files import (
     set_aside,
     write_text,
     written_whole,
+=======
+    held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
+>>>>>>> holds
 )
 from ..core.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
@@ -48,15 +51,22 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
+<<<<<<< HEAD
            'write_record', 'OtherVersion', 'read_record', 'held', 'last_states', 'lighter', 'in_half_precision',
            'copy_kept', 'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
+=======
+           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'copy_kept', 'is_diverged', 'Store',
+           'project_store', 'readable_store', 'store_in']
+>>>>>>> holds
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
-    "The checkout's commit, with `+changes` where files differ from it; nothing outside a checkout."
-    git = ["git", "-C", str(project_root())]
+    "The checkout's commit, with `+changes` where files differ from it; nothing where its folder is no repository."
+    git, asked = ["git", "-C", str(project_root())], ["rev-parse", "HEAD", "--show-toplevel"]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        commit, top = subprocess.run([*git, *asked], capture_output=True, text=True, check=True).stdout.splitlines()
+        if Path(top).resolve() != project_root().resolve():  # the repository around an unpacked archive
+            return None
         changes = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
@@ -126,22 +136,6 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
         if RunSpec(**record["spec"]).id == run:
             return record
     raise OtherVersion(path, f"has a specification that in this version of the project is not that of {run}.")
-
-# %% ../../nbs/train/03_store.ipynb #2ad2717f
-@contextmanager
-def held(path: Path, wait: bool = False) -> Iterator[bool]:
-    "Whether the lock on `path` is ours within the block; with `wait` it is, once all others have let go of it."
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(blocking=wait)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
 
 # %% ../../nbs/train/03_store.ipynb #6f66754f
 UP = "\x1b[A"  # what a progress bar below another writes to return to its line

@@ -16,7 +16,7 @@ from disentangle_repro.train import Store
 from disentangle_repro.train.loop import read_state
 
 ROOT = Path(__file__).parents[2]
-MAIN = "import sys; from disentangle_repro.tables.make import main; sys.exit(main())"
+MAIN = "import sys; from disentangle_repro.command import main; sys.exit(main(['tables', *sys.argv[1:]]))"
 
 
 class Project:

@@ -38,7 +38,7 @@ def command_of(target: str, variable: str) -> list[str]:
 def test_an_unknown_name_is_told(target, name, given, there_is, tally, tmp_path, monkeypatch, capsys):
     arguments = command_of(target, f"{name}={given}")
     assert given in arguments
-    (tmp_path / "settings.ini").touch()
+    (tmp_path / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "data"))
     with pytest.raises(SystemExit) as ended:

@@ -45,7 +45,7 @@ def test_a_check_that_breaks_is_recorded_and_does_not_stop_the_others(two_checks
 
 def test_the_command_runs_a_papers_checks_and_leaves_the_records_of_others(two_checks, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "settings.ini").touch()
+    (tmp_path / "settings.ini").write_text("lib_name = disentangle_repro\n")
     file = tmp_path / "paper_tables" / "proofs.json"
     other = CheckRecord("somebody", "lemma 3", "true", "", True, "", "2026-01-02T03:04:05Z", 0.1, None)
     proofs.write_checks(file, [other])

@@ -66,7 +66,7 @@ def test_every_record_has_paper_model_data_set_seed_commit_and_licence():
 
 
 def test_the_command_writes_it_and_nothing_takes_it_for_a_record(tmp_path, monkeypatch, capsys):
-    (tmp_path / "settings.ini").touch()
+    (tmp_path / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(tmp_path)
     store = store_in(tmp_path)
     spec = finished(store)

@@ -37,7 +37,7 @@ def laid_out_once(tmp_path_factory):
     (folder / "paper_tables").mkdir()
     for name in ("reported", "claims.yaml", "paper_vs_code.yaml", "proofs.json"):
         (folder / "paper_tables" / name).symlink_to(reported / name)
-    (folder / "settings.ini").touch()
+    (folder / "settings.ini").write_text("lib_name = disentangle_repro\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(make, "execute", in_this_process)
@@ -121,7 +121,7 @@ def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, mon
 
 
 def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_path, monkeypatch):
-    (tmp_path / "settings.ini").touch()
+    (tmp_path / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(tmp_path)
     for name in ("cpu", "short_code", "smoke", "mine"):
         (tmp_path / name).mkdir()

@@ -379,7 +379,7 @@ def test_pickles_are_not_opened(files, capsys, name):
     Path(name).write_bytes(pickle.dumps(Loud()))
     assert f"{name}: cannot be read as {Path(name).suffix} of plain numbers" in refused(capsys, "score", name)
     objects = np.array([[Loud()]], dtype=object)
-    (np.save if name.endswith("npy") else np.savez)(name, objects)
+    np.save(name, objects) if name.endswith("npy") else np.savez(name, latents=objects, sources=objects)
     assert f"{name}: cannot be read" in refused(capsys, "score", name)
     assert not Path("opened").exists()
 
@@ -390,6 +390,42 @@ def test_a_truncated_file_is_named(files, capsys):
         assert f"{name}: cannot be read as" in refused(capsys, "score", name)
     Path("latents.csv").write_bytes(b"")
     assert "latents.csv: cannot be read as .csv" in refused(capsys, "score", "latents.csv")
+
+
+def test_only_what_is_asked_for_is_read(files, both, capsys, monkeypatch):
+    "An array of objects, one of a terabyte, and one that is damaged are not in the way."
+    sources, latents = both
+    np.savez("more.npz", latents=latents, sources=sources, meta=np.array([None, {}], dtype=object))
+    with h5py.File("more.h5", "w") as file:
+        file["latents"], file["sources"] = latents, sources
+        file.create_dataset("images", (10**7, 64, 64, 3), "u1", chunks=(1, 64, 64, 3))
+    for name in ("more.npz", "more.h5"):
+        assert main(["score", name, "--metrics", "mig"]) == 0
+    assert "MIG" in capsys.readouterr().out
+
+
+def corrupt(name: str) -> None:
+    content = bytearray(Path(name).read_bytes())
+    place = content.index(b"latents.npy") + 60
+    content[place : place + 40] = bytes(40)
+    Path(name).write_bytes(content)
+
+
+def test_damaged_arrays_are_named(files, both, capsys):
+    sources, latents = both
+    np.savez_compressed("flipped.npz", latents=latents, sources=sources)
+    corrupt("flipped.npz")
+    with h5py.File("empty.h5", "w") as file:
+        file["sources"], file["latents"] = sources, h5py.Empty("f8")
+    with h5py.File("huge.h5", "w") as file:
+        file["sources"] = sources
+        file.create_dataset("latents", (10**12, 3), "f8", chunks=(100, 3))
+    header = np.lib.format.header_data_from_array_1_0(latents) | {"shape": (10**12, 3)}
+    with open("huge.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    for name in ("flipped.npz", "empty.h5", "huge.h5", "huge.npy"):
+        said = refused(capsys, "score", name, "--sources", "sources.npy")
+        assert re.search(f"{name}: (cannot be read|is no hdf5)", said)
 
 
 # listing
@@ -452,3 +488,35 @@ def test_a_score_needs_no_notebooks_and_no_figures(files):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[]" and done.stderr == ""
+
+
+class Ends:
+    "A chapter whose command ends in some way."
+
+    def __init__(self, error: BaseException):
+        self.error = error
+
+    def main(self, arguments: list[str]) -> int:
+        raise self.error
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (OSError(28, "No space left on device", "tables/a.md"), 1, "[Errno 28] No space left on device: 'tables/a.md'"),
+        (PermissionError(13, "Permission denied", "data/.lock"), 1, "[Errno 13] Permission denied: 'data/.lock'"),
+        (KeyboardInterrupt("Interrupted: 2 runs are not begun."), 130, "Interrupted: 2 runs are not begun."),
+    ],
+)
+def test_a_full_disk_or_an_interruption_is_one_line(name, error, status, line, capsys, monkeypatch):
+    monkeypatch.setattr(command, "import_module", lambda _: Ends(error))
+    assert main([name]) == status and capsys.readouterr().err == f"disentangle-repro: {line}\n"
+
+
+def test_a_file_in_place_of_a_folder_is_one_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "file" / "data"))
+    assert main(["data", "shapes3d", "--n", "3"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and str(tmp_path / "file") in said
