@@ -58,19 +58,18 @@ def weighted_mean(
 class SampledQueries(nn.Module):
     """Slots sampled from one normal distribution with learned mean and scale (Locatello et al., section 2.1).
 
-    Without a generator, all images have the same fixed sample, on every device.
+    Without a generator, all images have the same fixed sample, on every device. `n_slots` may be changed later.
     """
 
     def __init__(self, n_slots: int, dim: int):
         super().__init__()
         self.n_slots = n_slots
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
-        noise = torch.randn(1, n_slots, dim, generator=make_generator(0))  # another device would have other numbers
-        self.register_buffer("noise", noise, persistent=False)
 
     def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
-        if generator is None:
-            return (self.mean + self.log_scale.exp() * self.noise).expand(batch, -1, -1)
+        if generator is None:  # on the CPU: another device would have other numbers
+            noise = torch.randn(1, self.n_slots, self.mean.shape[1], generator=make_generator(0)).to(self.mean)
+            return (self.mean + self.log_scale.exp() * noise).expand(batch, -1, -1)
         size = (batch, self.n_slots, -1)
         return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator)
 
@@ -81,6 +80,15 @@ class LearnedQueries(nn.Module):
     def __init__(self, n_slots: int, dim: int):
         super().__init__()
         self.queries = nn.Parameter(torch.randn(n_slots, dim))
+
+    @property
+    def n_slots(self) -> int:
+        "K; `ValueError` for another number, since each slot has learned parameters."
+        return len(self.queries)
+
+    @n_slots.setter
+    def n_slots(self, n: int) -> None:
+        raise ValueError(f"n_slots is {n} but {self.n_slots} slots were learned: sampled queries can be of any number.")
 
     def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
         return self.queries.expand(batch, -1, -1)
@@ -124,6 +132,15 @@ class SlotAttention(nn.Module):
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)
         self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, scaled(mlp_hidden, width), dim, rectifier=nn.ReLU))
+
+    @property
+    def n_slots(self) -> int:
+        "K; may be changed later, with sampled queries."
+        return self.start.n_slots
+
+    @n_slots.setter
+    def n_slots(self, n: int) -> None:
+        self.start.n_slots = n
 
     def iteration(
         self,
