@@ -32,21 +32,12 @@ if TYPE_CHECKING:
     from disentangle_repro.metrics import Scored
 
 # %% auto #0
-<<<<<<< HEAD
-__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'read_numpy', 'read_hdf5', 'separator', 'read_csv',
-           'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed', 'columns_named', 'pick',
-           'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table', 'datasets_table',
-           'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs', 'verify_tables',
-           'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser', 'as_json',
-           'printed_below', 'score_file', 'listed', 'main']
-=======
 __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
            'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
            'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
            'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
            'verify_tables', 'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser',
-           'as_json', 'score_file', 'listed', 'main']
->>>>>>> holds
+           'as_json', 'printed_below', 'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):
@@ -99,26 +90,13 @@ def read_numpy(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:  # by name; 
     return OneByOne(path, np.load(path).files if start == b"PK" else [""], read)
 
 # %% ../nbs/command.ipynb #f903a8c7
-<<<<<<< HEAD
-def read_hdf5(path: Path) -> dict[str, Num[np.ndarray, "..."]]:
+def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
     "Data sets of an hdf5 file; those of a group are named `group/name`."
     import h5py
 
-    arrays: dict[str, np.ndarray] = {}
-
-    def add(name: str, part: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(part, h5py.Dataset):
-            arrays[name] = (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
-
-    with h5py.File(path, "r") as file:
-        file.visititems(add)
-    return arrays
-=======
-def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
-    "Top-level data sets of an hdf5 file."
-    import h5py
-
     from disentangle_repro.data.hdf5 import opened
+
+    names: list[str] = []
 
     def read(name: str) -> np.ndarray:
         with opened(path) as file:
@@ -128,8 +106,8 @@ def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
             return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
 
     with opened(path) as file:
-        return OneByOne(path, [name for name, part in file.items() if isinstance(part, h5py.Dataset)], read)
->>>>>>> holds
+        file.visititems(lambda name, part: names.append(name) if isinstance(part, h5py.Dataset) else None)
+    return OneByOne(path, names, read)
 
 # %% ../nbs/command.ipynb #e6314b1e
 def separator(path: Path) -> str:

@@ -18,11 +18,8 @@ from typing import Any
 from zipfile import BadZipFile
 
 # %% auto #0
-<<<<<<< HEAD
-__all__ = ['DataError', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
-=======
-__all__ = ['FAULTS', 'DataError', 'faults_of', 'check_choice', 'option_of', 'refusal', 'extra', 'OutOfTime', 'Diverged', 'until']
->>>>>>> holds
+__all__ = ['FAULTS', 'DataError', 'faults_of', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime',
+           'Diverged', 'until']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):

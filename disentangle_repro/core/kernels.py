@@ -32,14 +32,10 @@ def kernel_manager() -> type:
 
         @default("ip")
         def _beginning_of_their_names(self) -> str:
-<<<<<<< HEAD
-            name = os.path.join(tempfile.gettempdir(), f"kernel-{os.urandom(8).hex()}")
-            return "127.0.0.1" if self.transport == "tcp" else name
-=======
             folder = tempfile.gettempdir()
             short = len(os.fsencode(folder)) <= 107 - len("/kernel-0123456789abcdef-1")  # a socket's name
-            return os.path.join(folder if short else "/tmp", f"kernel-{os.urandom(8).hex()}")
->>>>>>> holds
+            name = os.path.join(folder if short else "/tmp", f"kernel-{os.urandom(8).hex()}")
+            return "127.0.0.1" if self.transport == "tcp" else name
 
         async def start_kernel(self, **kwargs):
             await super().start_kernel(**kwargs)

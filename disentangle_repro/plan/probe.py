@@ -22,14 +22,8 @@ from torch.utils.flop_counter import flop_registry
 from ..core.device import device_name, make_generator
 from ..core.run_spec import RunSpec
 from ..data.load import GRIDS, SCENES, Dataset, describe
-<<<<<<< HEAD
-from ..metrics import choices
-from ..runs.assemble import assemble, images_needed, make_probe, probe_steps, score
-from ..train.loop import CudaGraphStep, Training, run_updates, state_of
-=======
-from ..runs.assemble import assemble, probe_every
+from ..runs.assemble import assemble, probe_steps
 from ..train.loop import CudaGraphStep, Training, run_updates
->>>>>>> house
 from ..train.speed import elapsed
 
 # %% auto #0
@@ -64,159 +58,6 @@ def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
     masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=generator).to(device)
     return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks, scene=SCENES.get(name))
 
-<<<<<<< HEAD
-# %% ../../nbs/plan/03_probe.ipynb #f82ed12c
-def warm_up(
-    training: Training,
-) -> tuple[CudaGraphStep, float]:  # what makes updates, and seconds that one of these took
-    "The rounds that do not count."
-    step, device, n = CudaGraphStep(training), training.images.device, len(training.steps)
-    n *= CudaGraphStep.WARM_UP + 1 if device.type == "cuda" else 1
-    return step, elapsed(lambda: run_updates(training, step, n), device) / n
-
-# %% ../../nbs/plan/03_probe.ipynb #9628620a
-def update_seconds(training: Training, step: CudaGraphStep, patience: float = 3.0) -> float:
-    "The median time of an update, over rounds of the model's steps, of a training that is warm."
-    device, n, rounds = training.images.device, len(training.steps), []
-    together = 10 * n if device.type == "cuda" else n
-    while len(rounds) < min(n, 2) or (len(rounds) < 12 and sum(rounds) < patience):
-        rounds.append(elapsed(lambda: run_updates(training, step, together), device))
-    return median(rounds) / together
-
-# %% ../../nbs/plan/03_probe.ipynb #000523af
-class Probe(NamedTuple):
-    "What was measured of a training."
-
-    seconds: float  # of an update
-    batch_size: int  # that it was measured with, and multiplied from
-    checkpoint: int  # bytes
-
-# %% ../../nbs/plan/03_probe.ipynb #6db3e133
-def checkpoint_bytes(training: Training) -> int:
-    "The size of a checkpoint without its curve."
-    file = io.BytesIO()
-    torch.save(state_of(training), file)
-    return file.tell()
-
-# %% ../../nbs/plan/03_probe.ipynb #ab7feda9
-def probe_training(
-    spec: RunSpec,
-    device: torch.device,
-    longest: float = 20.0,  # seconds of an update that we wait for
-) -> Probe:
-    "How long an update of a run takes on a device, and how large its checkpoints are."
-    data = noise(spec, 256, device)
-    training = assemble(spec, data.images, data.sources)
-    training.total, whole = max(1_000, spec.part("training")["steps"]), training.batch_size
-    if device.type == "cpu":
-        training.batch_size = min(whole, max(2, whole // 8))
-    step, first = warm_up(training)
-    if training.batch_size < whole and first * whole / training.batch_size <= longest:
-        training.batch_size = whole
-        step, _ = warm_up(training)
-    seconds = update_seconds(training, step) * whole / training.batch_size
-    return Probe(seconds, training.batch_size, checkpoint_bytes(training))
-
-# %% ../../nbs/plan/03_probe.ipynb #771be9ff
-SAMPLES = (200, 800)  # that scoring is measured with
-FEW_SCENES = {"cpu": 2, "cuda": 50}
-
-# %% ../../nbs/plan/03_probe.ipynb #f9f364b9
-def on_line(
-    seconds: Callable[[int], float],
-    small: int,
-    large: int,
-    n: int,
-    longest: float = 10.0,  # that the smaller number may take if the larger is to be tried
-) -> float:
-    "What `seconds` would be at `n`, by a straight line through two smaller numbers; measured where there are none."
-    if n <= large:
-        return seconds(n)
-    if (low := seconds(small)) > longest:
-        return low * n / small
-    high = seconds(large)
-    return high + max(0.0, high - low) * (n - large) / (large - small)
-
-# %% ../../nbs/plan/03_probe.ipynb #30c7422c
-def probes_made(updates: int) -> int:
-    "How often a run is probed, at its end included."
-    return len(probe_steps(updates))
-
-# %% ../../nbs/plan/03_probe.ipynb #aa76cb5c
-def with_samples(spec: RunSpec, n: int) -> RunSpec:
-    "The run, scored on `n` samples."
-    return replace(spec, hyperparameters=merged(spec.hyperparameters, {"scoring": {"samples": n}}))
-
-# %% ../../nbs/plan/03_probe.ipynb #d979483e
-def score_samples(spec: RunSpec, model: Autoencoder, n: int, device: torch.device) -> None:
-    "Everything that is computed of a trained model of attributes, from `n` samples of noise."
-    data = noise(spec, n, device)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that nothing can be learnt from noise
-        evaluation = score(with_samples(spec, n), model, data)
-        sources, latents = data.sources[evaluation.rows].cpu().numpy(), evaluation.latents.cpu().numpy()
-        choices(sources, latents, model.discrete, categorical=model.categorical)
-
-# %% ../../nbs/plan/03_probe.ipynb #9db1bb9e
-def probing_seconds(spec: RunSpec, model: Autoencoder, device: torch.device, n: int) -> float:
-    "The seconds of one probe of a run, on `n` samples."
-    probe = make_probe(with_samples(spec, n), noise(spec, n, device))
-    return elapsed(lambda: probe(model), device)
-
-# %% ../../nbs/plan/03_probe.ipynb #c976c564
-def scenes_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
-    "The seconds of a run on scenes apart from training: the time of a few scenes, times all its scenes over these few."
-    times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
-    few, scenes = FEW_SCENES[device.type], n + times * min(n, images_needed(spec)["validation"])
-    first = probing_seconds(spec, model, device, few)
-    return scenes / few * (first if first > 10 else min(first, probing_seconds(spec, model, device, few)))
-
-# %% ../../nbs/plan/03_probe.ipynb #28fa3db4
-def scoring_seconds(spec: RunSpec, model: Autoencoder, device: torch.device) -> float:
-    "The seconds of a run apart from training: its probes, and its scores at the end."
-    if spec.dataset not in GRIDS:
-        return scenes_seconds(spec, model, device)
-    times, n = probes_made(spec.part("training")["steps"]), spec.part("scoring")["samples"]
-    at_end = on_line(lambda m: elapsed(lambda: score_samples(spec, model, m, device), device), *SAMPLES, n)
-    return at_end + times * on_line(partial(probing_seconds, spec, model, device), *SAMPLES, min(2_000, n))
-
-# %% ../../nbs/plan/03_probe.ipynb #d2c3be7e
-class Cost(NamedTuple):
-    "What a kind of run was measured to need."
-
-    update: Probe
-    scoring: float  # seconds of a run, apart from training
-    memory: int = 0  # bytes on the device while it trains, where they are known
-
-# %% ../../nbs/plan/03_probe.ipynb #705d038a
-def scoring_key(spec: RunSpec, model: Autoencoder) -> str:
-    "The same for two runs whose scoring takes about equally long."
-    if spec.dataset not in GRIDS:
-        return step_key(spec)
-    kind, times = (model.discrete, model.categorical), probes_made(spec.part("training")["steps"])
-    about = [spec.paper, spec.protocol, spec.part("scoring"), times, kind, image_size(spec)]
-    return json.dumps(about, sort_keys=True)
-
-# %% ../../nbs/plan/03_probe.ipynb #18b80b67
-def measured_costs(
-    specs: Iterable[RunSpec], device: torch.device, progress: bool = True
-) -> dict[str, Cost]:  # by `step_key`
-    "What each kind among some runs needs, with a bar over kinds."
-    kinds = {step_key(spec): spec for spec in reversed(list(specs))}
-    costs, scoring = {}, {}
-    for key, spec in tqdm(reversed(kinds.items()), "probes", len(kinds), disable=not progress, unit="model"):
-        probe = probe_training(spec, device)
-        data = noise(spec, 256, device)
-        model = assemble(spec, data.images, data.sources).model
-        if (how := scoring_key(spec, model)) not in scoring:
-            scoring[how] = scoring_seconds(spec, model, device)
-        costs[key] = Cost(probe, scoring[how])
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
-    return costs
-
-=======
->>>>>>> house
 # %% ../../nbs/plan/03_probe.ipynb #6cc4fcc7
 def n_bytes(tree: Any) -> int:
     "Of all tensors in any nesting of containers."
@@ -354,7 +195,7 @@ def estimated_costs(works: Works, rates: Rates) -> dict[str, Cost]:  # by `step_
     costs = {}
     for key, (spec, work) in works.items():
         training, n = spec.part("training"), spec.part("scoring")["samples"]
-        probes = math.ceil(training["steps"] / probe_every(training["steps"]))
+        probes = len(probe_steps(training["steps"]))
         images = n + probes * min(n, 2_000 if spec.dataset in GRIDS else 64)
         seconds = estimated_seconds(work, rates, training["precision"])
         scoring = METRICS + images * seconds / training["batch_size"] / 3  # forward is a third of an update

@@ -24,15 +24,9 @@ from .run_pages import is_smoke, source_names
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
-<<<<<<< HEAD
-__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'FAULTS', 'setting_of', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values',
+__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'setting_of', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values',
            'differences', 'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described',
            'explored', 'first_pair', 'write_explorer']
-=======
-__all__ = ['SHEETS', 'STEPS', 'PAGE', 'SCORES', 'Sheet', 'files_of', 'sheets_in', 'place', 'move_values', 'differences',
-           'rows_of', 'tiles', 'stored', 'latents_of', 'slots_of', 'images_seen', 'described', 'explored', 'first_pair',
-           'write_explorer']
->>>>>>> holds
 
 # %% ../../nbs/report/06_explorer.ipynb #d0a95c70
 def setting_of(run: Run) -> str:
@@ -185,14 +179,7 @@ def described(sheet: Sheet) -> dict[str, Any]:
         "seen": images_seen(sheet, of_kind["kind"], of_kind["images"]),
     }  # fmt: skip
 
-<<<<<<< HEAD
 # %% ../../nbs/report/06_explorer.ipynb #f174b0be
-FAULTS = DataError, OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile
-
-
-=======
-# %% ../../nbs/report/10_explorer.ipynb #f174b0be
->>>>>>> holds
 def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, dict[str, Any]]]:
     "The runs on the page, each with its data for the page."
     found = []

@@ -31,15 +31,10 @@ from ..train.optimizer import SCHEDULES, make_optimizer, warmed_up
 from ..core.run_spec import RunSpec
 
 # %% auto #0
-<<<<<<< HEAD
-__all__ = ['N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCORING_SECONDS', 'SCORING', 'assemble', 'joint_given', 'probe_steps',
-           'images_needed', 'Scoring', 'probe_latents', 'latent_scoring', 'column_scores', 'score_latents',
-           'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
-=======
-__all__ = ['COUNTS', 'NEEDED', 'SCORING_SECONDS', 'SCORING', 'new_model', 'assemble', 'settable', 'check_values', 'checked',
-           'joint_given', 'probe_every', 'images_needed', 'Scoring', 'probe_latents', 'latent_scoring', 'column_scores',
-           'score_latents', 'score_slots', 'scoring', 'make_probe', 'make_criterion', 'score']
->>>>>>> holds
+__all__ = ['COUNTS', 'NEEDED', 'N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCORING_SECONDS', 'SCORING', 'new_model', 'assemble',
+           'settable', 'check_values', 'checked', 'joint_given', 'probe_steps', 'images_needed', 'Scoring',
+           'probe_latents', 'latent_scoring', 'column_scores', 'score_latents', 'score_slots', 'scoring', 'make_probe',
+           'make_criterion', 'score']
 
 # %% ../../nbs/runs/04_assemble.ipynb #05d6f048
 def new_model(spec: RunSpec) -> Autoencoder:

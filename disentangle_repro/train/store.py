@@ -31,17 +31,7 @@ from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
-<<<<<<< HEAD
-    is_checkout,
-    kept_results,
-    project_root,
-    remove_unfinished,
-    set_aside,
-    write_text,
-    written_whole,
-=======
     held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
->>>>>>> holds
 )
 from ..core.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
@@ -51,13 +41,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
-<<<<<<< HEAD
-           'write_record', 'OtherVersion', 'read_record', 'held', 'last_states', 'lighter', 'in_half_precision',
-           'copy_kept', 'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
-=======
-           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'copy_kept', 'is_diverged', 'Store',
-           'project_store', 'readable_store', 'store_in']
->>>>>>> holds
+           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'in_half_precision', 'copy_kept',
+           'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
