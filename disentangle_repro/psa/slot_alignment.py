@@ -57,7 +57,7 @@ def to_slot_pair(
             f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match."
         )
     if a.shape[1] > len(a):
-        remark = f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims, in this order."
+        remark = f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims in this order."
         warnings.warn(remark, DoubtfulInput, stacklevel=3)
     return a, b.to(a.device)
 
