@@ -97,7 +97,7 @@ def test_paper_protocol_uses_three_neighbours_and_a_converged_unweighted_fit():
 
 
 def test_no_warnings():
-    sources, latents = representation("continuous", n=600)
+    sources, latents = representation("continuous", n=1_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for protocol in ("paper", "code"):
