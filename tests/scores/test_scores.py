@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from disentangle_repro import metrics
 from disentangle_repro.scores import completeness, dci, disentanglement, mse, psnr
-from disentangle_repro.scores.inputs import DoubtfulInput
+from disentangle_repro.scores.inputs import InputWarning
 
 dci_module = importlib.import_module("disentangle_repro.scores.dci")
 
@@ -176,7 +176,7 @@ def test_trees_see_small_differences(score, change):
 def test_a_d_by_chance_is_warned_of():
     rng = np.random.default_rng(1)
     sources, noise = rng.integers(4, size=(1_000, 2)), rng.normal(size=(1_000, 64))
-    with pytest.warns(DoubtfulInput, match=r"I is 0\.\d+, and 0\.\d+ by guessing .* with 100 samples held out"):
+    with pytest.warns(InputWarning, match=r"I is 0\.\d+, and 0\.\d+ by guessing .* with 100 samples held out"):
         assert dci(sources, noise, max_depth=1, n_trees=10).d > 0.05
 
 
