@@ -50,7 +50,7 @@ SCALES = {
               " batches of 16", 3,
               width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
               evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
-        Scale("study", "the papers' claims, tried on two cores: images of 16x16 or 32x32, a quarter of width, batches of 16",
+        Scale("study", "the papers' claims, tried on two cores: images of 16x16 or 32x32, a quarter of width, batch 16",
               6, first_seed=11, width=0.25, updates=20_000,
               largest_batch=16, images=20_000, image_size=32, precision="bf16", tuning_seeds=1, tuning_values=3,
               tuning_divisor=2, study=True),
