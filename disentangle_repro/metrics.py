@@ -395,7 +395,7 @@ REPRESENTATIONS = ("jacobian", "slots", "latents", "slots_b", "predicted_masks",
 LABELS = ("sources", "predicted_masks")
 
 
-def change(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
+def change(arrays: dict[str, Any], name: str) -> dict[str, Any]:
     "Arrays after one of `CHANGES`; `ValueError` where there is none to change."
     every = [key for key, array in arrays.items() if isinstance(array, np.ndarray)]
     kinds = {"order": every, "repetition": every, "labels": [key for key in LABELS if key in every][:1]}
@@ -429,7 +429,7 @@ ASKED = {"discrete": False, "n_trees": 10, "n_jobs": 1, "max_depth": 4, "train":
 
 def numbers_of(metric: Metric, arrays: Mapping[str, Any], **options: Any) -> np.ndarray:
     "All scores of a metric."
-    given = tuple(arrays.values())
+    given: tuple[Any, ...] = tuple(arrays.values())
     given = lookup_generator(*given) if metric.takes == GENERATOR else (given,) if metric.takes == MODELS else given
     return np.array(list(metric.numbers(metric(*given, **ASKED | options)).values()))
 
@@ -444,7 +444,7 @@ def leaves_alone(metric: Metric, name: str, tolerance: float = 2e-3, **options: 
     return np.allclose(after, numbers_of(metric, arrays, **options), rtol=0, atol=tolerance)
 
 # %% ../nbs/metrics.ipynb #c4ec0006
-def wrong_arrays(arrays: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:  # what is wrong, and arrays
+def wrong_arrays(arrays: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:  # what is wrong, and arrays
     "Arrays that every metric refuses: not finite, without an axis, too few rows, one value of a source."
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
