@@ -42,7 +42,7 @@ def family_training(name, precision):
     from disentangle_repro.runs.assemble import assemble
 
     paper, model, dataset, width, batch = FAMILIES[name]
-    spec = run_spec(paper, model, dataset, Request(replace(SCALES["cpu"], width=width, batch_size=batch)))
+    spec = run_spec(paper, model, dataset, Request(replace(SCALES["study"], width=width, batch_size=batch)))
     asked = {"data": {"image_size": 32}, "training": {"precision": precision, "batch_size": batch}}
     spec = replace(spec, hyperparameters=merged(spec.hyperparameters, asked))
     training = assemble(spec, noise(spec, 256).images)

@@ -423,11 +423,11 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
 def measure_claims(given: argparse.Namespace) -> int:  # the exit status
     "Measure and store the evidence for claims that need no training, and print their verdicts."
     from disentangle_repro.study.measure_claims import measure
-    from disentangle_repro.tables.without_training import decided
+    from disentangle_repro.tables.without_training import without_training_verdicts
     from disentangle_repro.train.store import project_store
 
-    for claim, of in decided(measure(given.claims, project_store())).items():
-        print(f"{claim}: {of.verdict} ({of.verdict.why})")
+    for claim, verdict in without_training_verdicts(kept=measure(given.claims, project_store())).items():
+        print(f"{claim}: {verdict} ({verdict.note})")
     return 0
 
 

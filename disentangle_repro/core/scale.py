@@ -46,16 +46,10 @@ SCALES = {
     for scale in (
         Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=5,
               batch_size=8, images=400, image_size=32, evaluation_samples=100),
-        Scale("cpu", "the first study of the papers' claims, too short to decide: images of 32x32, a quarter of width,"
-              " batches of 16", 3,
-              width=0.25, updates=10_000, largest_batch=16, images=20_000, image_size=32, precision="bf16",
-              evaluation_samples=8_000, tuning_seeds=1, tuning_values=3, tuning_divisor=4),
-        Scale("study", "the papers' claims, tried on two cores: images of 16x16 or 32x32, a quarter of width, batch 16",
-              6, first_seed=11, width=0.25, updates=20_000,
+        Scale("study", "the papers' claims, tried on two cores for as long as curves rise: images of 16x16"
+              " or 32x32, a quarter of width, batches of 16", 6, first_seed=11, width=0.25, updates=20_000,
               largest_batch=16, images=20_000, image_size=32, precision="bf16", tuning_seeds=1, tuning_values=3,
               tuning_divisor=2, study=True),
-        Scale("anchor", "what the size of `cpu` changes: images as they are, half the width", 1, width=0.5,
-              updates=7_500, batch_size=32, images=100_000),
         Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
         Scale("paper", "the paper's networks, batch, updates, seeds and tuning", None, tuning_seeds=2),
     )

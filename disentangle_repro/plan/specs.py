@@ -149,7 +149,6 @@ def best_entry(
         entries = passing({entry: mean(entry, "psnr") for entry in entries}, spec.part("training")["psnr_threshold"])
     return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
-
 # %% ../../nbs/plan/02_specs.ipynb #98d11be5
 def best_values(
     table: Table, request: Request, store: Store

@@ -153,13 +153,14 @@ def chance_note(
     paper: str, of: str, kept: Mapping[str, Mapping[str, Any]] | None = None
 ) -> str:  # `sets` of points, or `images`
     "What SMCC has by chance, for below a table; empty where it was not measured."
-    found = (without_training() if kept is None else kept).get("chance of SMCC")
+    found = (without_training() if kept is None else kept).get(f"chance of SMCC, {of}")
     if not found:
         return ""
     if of == "images":
-        models = (f"{named(name)}: {spread_in_words(chance)}" for name, chance in found["images"].items())
+        models = (f"{named(name)}: {spread_in_words(chance)}" for name, chance in found["by_model"].items())
         return (
-            f"Chance, the SMCC of kept slots whose images are paired with others (± over pairs): {'; '.join(models)}."
+            "Chance, the SMCC of slots of the first study whose images are paired with others (± over pairs):"
+            f" {'; '.join(models)}."
         )
     printed = reported_scores(paper).query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
     return (

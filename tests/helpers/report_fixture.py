@@ -105,7 +105,7 @@ def small_store(folder) -> Store:
     rng, store = random.Random(0), Store(folder / "runs", folder / "results")
     asked = wanted(tuple(PAPERS), Request(SCALES["smoke"]), store)
     runs = in_the_store(asked.trainings)
-    larger = [Request(SCALES["cpu"]), Request(SCALES["cpu"], protocol="code"), Request(SCALES["short"], "official")]
+    larger = [Request(SCALES["study"]), Request(SCALES["study"], protocol="code"), Request(SCALES["short"], "official")]
     runs += [run_spec("qlae", model, "shapes3d", request) for request in larger for model in ("ae", "qlae")]
     for spec in runs[-2 * len(larger) :]:
         sheet(spec, store)

@@ -165,7 +165,7 @@ def test_transformer_vae():
 
 
 def test_transformer_vae_at_a_quarter_of_the_width_and_32_pixels():
-    """The sizes of scale `cpu`, made of ours by `width`, and put into the released code one by one.
+    """The sizes of scale `study`, made of ours by `width`, and put into the released code one by one.
 
     Slots, features and heads have the dimensions of full width, and so has the factor of the decoder's dot products.
     """

@@ -53,8 +53,9 @@ def test_a_new_default_and_the_order_of_keys_change_no_name_but_a_revision_does(
     stated = {part: spec.part(part) for part in ("training", "scoring", "optimizer", "model", "data")}
     assert replace(spec, hyperparameters=stated).id == spec.id
     assert replace(spec, revision=spec.revision + 1).id != spec.id
-    bf16 = {**spec.hyperparameters, "training": {**spec.hyperparameters["training"], "precision": "bf16"}}
-    assert replace(spec, hyperparameters=bf16).id != spec.id
+    assert spec.part("training")["precision"] == "bf16"
+    fp32 = {**spec.hyperparameters, "training": {**spec.hyperparameters["training"], "precision": "fp32"}}
+    assert replace(spec, hyperparameters=fp32).id != spec.id
 
 
 def test_what_a_name_is_made_from_stays_what_it_is():

@@ -27,9 +27,9 @@ from disentangle_repro.report.page import write_assets, write_page
 from disentangle_repro.tables.cells import snapshot
 from disentangle_repro.train.store import Store, project_store
 
-CPU = Request(SCALES["cpu"])
-AE, QLAE = (run_spec("qlae", model, "shapes3d", CPU, 1) for model in ("ae", "qlae"))
-PSA, BROADCAST = run_spec("psa", "psa", "sprites", CPU, 1), run_spec("psa", "sa", "sprites", CPU, 1)
+STUDY = Request(SCALES["study"])
+AE, QLAE = (run_spec("qlae", model, "shapes3d", STUDY, 1) for model in ("ae", "qlae"))
+PSA, BROADCAST = run_spec("psa", "psa", "sprites", STUDY, 1), run_spec("psa", "sa", "sprites", STUDY, 1)
 STEPS, LATENTS, IMAGES, SLOTS, TILE = 10, 4, 2, 3, 16
 NMI = [[0.1, 0.8, 0, 0.2], [0.7, 0, 0, 0], [0, 0.2, 0, 0.6], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
 ACTIVE = [True, True, False, True]

@@ -54,7 +54,7 @@ def test_saved_are_operations_of_the_decoder_and_not_slots(monkeypatch, name):
     assert abs(found - expected) < 0.01, f"{found:.2f}% but {expected:.2f}% are listed"
 
 
-@pytest.mark.parametrize(("scale", "expected"), [("smoke", 2), ("cpu", 64), ("paper", 64)])
+@pytest.mark.parametrize(("scale", "expected"), [("smoke", 2), ("study", 64), ("paper", 64)])
 def test_the_contrast_is_a_mean_over_64_images_at_every_scale_with_numbers(monkeypatch, scale, expected):
     seen = []
     monkeypatch.setattr(chapter, "compositional_contrast", lambda decoder, slots: seen.append(len(slots)) or 0.0)

@@ -17,8 +17,7 @@ from disentangle_repro.runs.assemble import score
 from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.saved_models import list_pretrained, load_pretrained
 from disentangle_repro.scores.dci import DCI
-from disentangle_repro.study import design, first
-from disentangle_repro.train.store import Store, digest, project_store, write_record
+from disentangle_repro.train.store import Store, digest, project_store, read_record, write_record
 
 TINY = {"data": {"images": 500}, "model": {"width": 0.125}, "scoring": {"samples": 150}}
 
@@ -36,7 +35,7 @@ def quick_trees(monkeypatch):
     monkeypatch.setattr(evaluate, "dci", quick)
 
 
-def kept_run(store, model, paper="qlae", seed=1, revision=2, scale="cpu", **scoring):
+def kept_run(store, model, paper="qlae", seed=1, revision=2, scale="study", **scoring):
     "A run of an untrained model, kept as the study keeps its runs."
     parts = {**TINY, "scoring": TINY["scoring"] | scoring}
     spec = RunSpec(paper, model, "shapes3d", "rendered", scale, seed, "paper", parts, revision)
@@ -112,7 +111,7 @@ def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monk
     scores = {"infom": 0.5, "d": 0.5}
     for discrete, tolerances in ((True, [1e-4, 1e-2]), (False, [1e-2, 1e-2])):
         monkeypatch.setattr(rescoring, "latent_scores", lambda *_, discrete=discrete: (scores, discrete))
-        spec = RunSpec("qlae", "ae", "shapes3d", "rendered", "cpu", 1, "paper", {})
+        spec = RunSpec("qlae", "ae", "shapes3d", "rendered", "study", 1, "paper", {})
         record = {"spec": asdict(spec), "scores": scores}
         assert [of.tolerance for of in from_latents(record, store)] == tolerances
 
@@ -127,7 +126,7 @@ def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_nam
     assert all(of.record == recorded[of.score] and of.same for of in found)
 
 
-@pytest.mark.parametrize("scale, trees", [("cpu", 100), ("smoke", 5)])
+@pytest.mark.parametrize("scale, trees", [("study", 100), ("smoke", 5)])
 def test_as_many_trees_as_in_the_run(scale, trees, store):
     kept_run(store, "qlae", scale=scale)
     for latents_only in (True, False):
@@ -202,14 +201,11 @@ def test_what_is_not_kept_is_named_with_what_is_and_the_command_that_trains_it(s
         load_pretrained("qlae", results=store.results / "elsewhere")
 
 
-def test_kept_weights_are_found_from_anywhere_and_each_is_of_a_run_that_counts(monkeypatch, tmp_path):
-    "The twins in fp32 that precision was compared on are of the same models, and no table shows them."
+def test_kept_weights_are_found_from_anywhere_and_each_is_of_a_training_of_the_study(monkeypatch, tmp_path):
     store = project_store()
-    counted = {spec.id for part in first.PARTS for spec in first.trainings(part, store)[1]}
-    counted |= {spec.id for block in design.BLOCKS for spec in design.trainings(block, store)[1]}
     monkeypatch.chdir(tmp_path)
-    kept = list_pretrained()
-    assert kept and {of.weights.stem for of in kept} <= counted
+    records = [read_record(store.kept(model.weights.stem), model.weights.stem) for model in list_pretrained()]
+    assert records and all(record["spec"]["scale"] == "study" and record["scores"] for record in records)
 
 
 def test_weights_without_a_record_are_refused(store, run):

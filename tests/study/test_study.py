@@ -179,7 +179,7 @@ def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(
 
 @pytest.mark.parametrize(
     "given, study",
-    [([], True), (["--papers", "qlae"], True), (["--scale", "cpu"], False), (["--seeds", "5"], False),
+    [([], True), (["--papers", "qlae"], True), (["--scale", "short"], False), (["--seeds", "5"], False),
      (["--protocol", "code"], False), (["--models", "ae"], False)],
 )  # fmt: skip
 def test_make_tables_lays_out_the_study_unless_something_else_is_asked_for(given, study, monkeypatch):

@@ -9,7 +9,7 @@ from disentangle_repro.papers import PAPERS
 from disentangle_repro.tables.setup_tables import model_sizes
 
 WHERE = [(paper, dataset) for paper in PAPERS for dataset in PAPERS[paper].tables[0].run_on]
-IMAGE_SIZE, WIDTH = 32, 0.25  # of scale `cpu`
+IMAGE_SIZE, WIDTH = 32, 0.25  # of scale `study`
 
 
 def built(model, dataset, width, image_size):

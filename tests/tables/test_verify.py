@@ -13,21 +13,23 @@ from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import table_specs
 from disentangle_repro.runs.rescore import Compared
 from disentangle_repro.tables import make
+from disentangle_repro.tables.claims_table import claims_table
 from disentangle_repro.tables.make import lay_out_paper, tables_folder
-from disentangle_repro.tables.paper_tables import judged, laid_out, write_paper
+from disentangle_repro.tables.paper_tables import laid_out, write_paper
 from disentangle_repro.tables.verify import differing, older_records, published, verify
 from disentangle_repro.train.store import digest, project_store, write_record
 
-REQUEST = Request(SCALES["cpu"])
+REQUEST = Request(SCALES["study"])
 PAPER = "factorqvae"
 
 
 def in_this_process(notebook, output, *, paper, folder, **asked):
     "What the notebook of a paper's tables does to files."
-    assert Path(notebook).name == "tables.ipynb" and asked["scale"] == "cpu"
+    assert Path(notebook).name == "tables.ipynb" and asked["scale"] == "study"
     Path(folder).mkdir(parents=True, exist_ok=True)
-    tables = laid_out(paper, REQUEST, project_store())
-    write_paper(tables, *judged(paper, tables), Path(folder))
+    store = project_store()
+    claims = claims_table(store, REQUEST, [paper])
+    write_paper(laid_out(paper, REQUEST, store), claims, REQUEST, store, Path(folder))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def laid_out_once(tmp_path_factory):
         patch.setattr(make, "execute", in_this_process)
         store = project_store()
         for spec in table_specs(PAPERS[PAPER].tables[0], REQUEST, store)[:3]:
-            scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * spec.seed)
+            scores = dict.fromkeys(("infom", "infoe", "infoc", "d", "i", "c"), 0.3 + 0.1 * (spec.seed - 10))
             store.finish(spec, {"scores": scores, "environment": {"device": "CPU", "commit": "0123abc"}})
         shutil.rmtree(store.runs)
         lay_out_paper(PAPER, REQUEST, tables_folder(REQUEST))
@@ -113,9 +115,9 @@ def test_tables_on_one_side_only_are_told(tmp_path):
 
 def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, monkeypatch):
     assert "older revision" not in verified(capsys)[1]
-    monkeypatch.setattr("disentangle_repro.tables.verify.is_older", lambda spec: spec.seed == 1)
+    monkeypatch.setattr("disentangle_repro.tables.verify.is_older", lambda spec: spec.seed == 11)
     status, printed = verified(capsys)
-    n = sum(record["spec"]["seed"] == 1 for record in checkout.everything()[0])
+    n = sum(record["spec"]["seed"] == 11 for record in checkout.everything()[0])
     assert status == 0 and n > 0 and f"{n} records are of an older revision" in printed
     assert older_records(checkout, [PAPER]) == n and older_records(checkout, ["psa"]) == 0
 
@@ -123,8 +125,8 @@ def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, mon
 def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_path, monkeypatch):
     (tmp_path / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(tmp_path)
-    for name in ("cpu", "short_code", "smoke", "mine"):
+    for name in ("study", "short_code", "smoke", "mine"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "qlae_table_1.md").touch()
-    assert {(of.scale.name, of.protocol) for of in published(tmp_path)} == {("cpu", "paper"), ("short", "code")}
+    assert {(of.scale.name, of.protocol) for of in published(tmp_path)} == {("study", "paper"), ("short", "code")}
     assert verify(["qlae"], progress=False)[1] == 0

@@ -16,7 +16,6 @@ ALLOWED = {
     "models.py": "models of all papers by name, one of which is called like its paper",
     "metrics.py": "scores of all papers by name",
     "command.py": "scores by InfoMEC without importing what draws figures",
-    "study/first.py": "which papers' models the first study trained, in which order, is its design",
     "study/design.py": "which papers' models the study trains, in which order, is its design",
     "study/measure_claims.py": "which claims need no training, and how each is measured",
     "tables/spot_check.py": "which model of the study is trained again",

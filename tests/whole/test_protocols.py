@@ -84,7 +84,7 @@ def test_infogans_make_the_steps_of_table_10_and_a_scales_updates_are_rounds(pro
     for name in ("infowgan_gp", "qlinfowgan_gp", "qlinfowgan_gp_no_weight_decay"):
         how = PAPERS["qlae"].hyperparameters(name, "shapes3d", protocol)
         assert how["training"]["steps"] == 200_000 + 40_000
-        for scale in ("smoke", "cpu", "short"):
+        for scale in ("smoke", "study", "short"):
             spec = run_spec("qlae", name, "shapes3d", Request(SCALES[scale], protocol=protocol))
             critic_steps = how["model"]["critic_steps"]
             steps = create_model(name, dataset="shapes3d", width=0.05, critic_steps=critic_steps).steps()
