@@ -543,13 +543,13 @@ def as_json(scored: Scored, **more: Any) -> str:
 
 
 def printed_below(caught: list[warnings.WarningMessage]) -> list[str]:
-    "What is doubtful about the input, to be printed below the table; other warnings are issued again."
-    from disentangle_repro.scores.inputs import DoubtfulInput
+    "Warnings about the input, to be printed below the table; other warnings are issued again."
+    from disentangle_repro.scores.inputs import InputWarning
 
     for warning in caught:
-        if not issubclass(warning.category, DoubtfulInput):
+        if not issubclass(warning.category, InputWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return [str(warning.message) for warning in caught if issubclass(warning.category, DoubtfulInput)]
+    return [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
 
 
 def score_file(given: argparse.Namespace) -> str:  # the text to print
@@ -558,7 +558,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
 
     from disentangle_repro.metrics import asked_metrics, score
     from disentangle_repro.qlae.infomec import active_latents
-    from disentangle_repro.scores.inputs import DoubtfulInput, doubts
+    from disentangle_repro.scores.inputs import InputWarning, input_warnings
 
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
@@ -573,7 +573,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     models = [pick(path, "latents", True) for path in given.models]
     try:
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", DoubtfulInput)
+            warnings.simplefilter("always", InputWarning)
             scored = score(sources, latents, **choices, models=models, n_jobs=given.jobs)
     except ValueError as error:
         of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
@@ -583,7 +583,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     active = active_latents(latents, given.discrete) if infomec is None else infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
-    remarks = doubts(sources, latents, given.discrete, active) + printed_below(caught)
+    remarks = input_warnings(sources, latents, given.discrete, active) + printed_below(caught)
     remarks = list(dict.fromkeys(remarks))
     if given.html:
         with written_whole(given.html) as part:

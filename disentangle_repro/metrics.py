@@ -5,16 +5,17 @@
 # %% ../nbs/metrics.ipynb #1e269271
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int, Num
-from torch import Tensor
+from torch import Tensor, from_numpy
 from tqdm import tqdm
 
 from .asymmetry.cross_attention import interaction_loss
@@ -58,12 +59,14 @@ _all_ = [
 
 # %% auto #0
 __all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER',
-           'ORDERED', 'TREES', 'SLOTS', 'MASKS', 'AGREEMENTS', 'DCI_SAMPLES', 'Metric', 'add_scores', 'add_metric',
-           'span', 'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics', 'given_to', 'score',
-           'infomec', 'nmi_matrix', 'dci', 'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo',
-           'slot_jacobian', 'j_ari', 'jis', 'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup',
-           'modularity_score', 'dcimig', 'jemmig', 'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score',
-           'factor_vae_score', 'lookup_generator', 'udr']
+           'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'AGREEMENTS', 'IMAGES', 'PARTITION', 'DCI_SAMPLES',
+           'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric', 'add_scores', 'add_metric', 'span',
+           'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics', 'given_to', 'score', 'change',
+           'examples', 'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci',
+           'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
+           'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
+           'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
+           'udr']
 
 # %% ../nbs/metrics.ipynb #15236db0
 LATENTS = ("sources", "latents")
@@ -85,6 +88,7 @@ class Metric:
     kinds: tuple[str, ...] = KINDS  # of latents for which it is defined
     protocols: tuple[str, ...] = ()  # the first replaces an unknown one
     subsampled: bool = False  # whether `score` uses only some of the samples, since it is slow
+    unchanged_by: tuple[str, ...] = ()  # which of `CHANGES` leave it alone, as `check_metric` tests
 
     @property
     def name(self) -> str:
@@ -149,81 +153,92 @@ def add_metric(metric: Metric) -> None:
 # %% ../nbs/metrics.ipynb #cb17ec71
 ORDERED = ("continuous", "discrete")  # latents with a meaningful order
 TREES = ("field", "paper", "code")
+ROWS = ("permutation", "labels", "order", "repetition")
+LINEAR = ("shift", "scale", "units", "sign")
 for metric in (
     Metric("InfoMEC", infomec, {
         "infom": Score("InfoM", meaning="modularity", chance="above 0: 0.5 with three sources"),
         "infoe": Score("InfoE", meaning="explicitness", chance="0.02 for 12 latents, 0.28 for 128"),
         "infoc": Score("InfoC", meaning="compactness", chance="above 0"),
-    }, "qlae, section 4", protocols=("paper", "code", "qlae", "factorqvae", "tripod")),
+    }, "qlae, section 4", protocols=("paper", "code", "qlae", "factorqvae", "tripod"),
+           unchanged_by=("shift", "scale", "sign", *ROWS)),
     Metric("DCI", dci, {
         "d": Score("D", meaning="disentanglement", chance="about 0; up to 0.8 for 64 latents"),
         "i": Score("I", meaning="informativeness", chance="accuracy of guessing"),
         "c": Score("C", meaning="completeness", chance="about 0; up to 0.3 for 64 latents"),
-    }, "Eastwood & Williams 2018", protocols=TREES, subsampled=True),
+    }, "Eastwood & Williams 2018", protocols=TREES, subsampled=True,
+       unchanged_by=("shift", "scale", "units", "labels", "repetition")),
     Metric("MIG", mig, {"mig": Score("MIG", meaning="one latent per source", chance="about 0")},
-           "Chen et al. 2018, equation 6"),
+           "Chen et al. 2018, equation 6", unchanged_by=LINEAR + ROWS),
     Metric("MIG-sup", mig_sup, {"mig_sup": Score("MIG-sup", meaning="one source per latent", chance="about 0")},
-           "Li et al. 2020, section 4"),
+           "Li et al. 2020, section 4", unchanged_by=("shift", "sign", *ROWS)),
     Metric("modularity", modularity_score, {
         "modularity": Score("modularity", meaning="one source per latent", chance="above 0: 0.65 with six sources"),
-    }, "Ridgeway & Mozer 2018, section 3"),
+    }, "Ridgeway & Mozer 2018, section 3", unchanged_by=LINEAR + ROWS),
     Metric("DCIMIG", dcimig, {"dcimig": Score("DCIMIG", meaning="a latent of its own", chance="about 0")},
-           "Sepliarskaia et al. 2019"),
+           "Sepliarskaia et al. 2019", unchanged_by=LINEAR + ROWS),
     Metric("JEMMIG", jemmig, {
         "jemmig": Score("JEMMIG", meaning="and nothing else", chance="above 0: 0.1 for noise, 0.7 for constants"),
-    }, "Do & Tran 2020, section 4.3"),
+    }, "Do & Tran 2020, section 4.3", unchanged_by=LINEAR + ROWS),
     Metric("SAP", sap, {"sap": Score("SAP", meaning="predicted by one latent", chance="about 0")},
-           "Kumar et al. 2018, section 3", kinds=ORDERED, subsampled=True),
+           "Kumar et al. 2018, section 3", kinds=ORDERED, subsampled=True,
+           unchanged_by=("sign", "permutation", "labels", "repetition")),
     Metric("explicitness", explicitness_score, {
         "explicitness": Score("explicitness", meaning="predicted by lines", range=(0.5, 1), chance="0.5"),
-    }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=("paper", "code"), subsampled=True),
+    }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=("paper", "code"), subsampled=True,
+       unchanged_by=(*LINEAR, "permutation", "labels", "repetition")),
     Metric("DCI-ES", dci_es, {
         "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="0 to 1: small gains count"),
         "dci_es_s": Score("S", meaning="sources / latents (DCI-ES)", range=(0, inf), chance="no score of quality"),
-    }, "Eastwood et al. 2023, section 4", kinds=ORDERED, subsampled=True),
+    }, "Eastwood et al. 2023, section 4", kinds=ORDERED, subsampled=True,
+       unchanged_by=("shift", "scale", "units", "labels", "repetition")),
     Metric("IRS", irs, {"irs": Score("IRS", meaning="unmoved by other sources", chance="above 0")},
-           "Suter et al. 2019, section 4", kinds=ORDERED),
+           "Suter et al. 2019, section 4", kinds=ORDERED,
+           unchanged_by=("shift", "scale", "sign", "permutation", "order")),
     Metric("beta-VAE", beta_vae_score, {
         "beta_vae_score": Score("beta-VAE", meaning="held source is classified", chance="at least 1 / sources"),
-    }, "Higgins et al. 2017, section 3", GENERATOR, ORDERED),
+    }, "Higgins et al. 2017, section 3", GENERATOR, ORDERED, unchanged_by=("shift", "sign", "permutation", "order")),
     Metric("FactorVAE", factor_vae_score, {
         "factor_vae_score": Score("FactorVAE", meaning="held source stills a latent", chance="at least 1 / sources"),
-    }, "Kim & Mnih 2018, section 4", GENERATOR, ORDERED),
+    }, "Kim & Mnih 2018, section 4", GENERATOR, ORDERED, unchanged_by=("shift", "sign", "permutation", "order")),
     Metric("UDR", udr, {"udr": Score("UDR", meaning="like the other models", chance="above 0")},
-           "Duan et al. 2020, section 4", MODELS, ORDERED, ("paper", "code")),
+           "Duan et al. 2020, section 4", MODELS, ORDERED, ("paper", "code"),
+           unchanged_by=(*LINEAR, "permutation", "order", "repetition")),
 ):  # fmt: skip
     add_metric(metric)
 
 # %% ../nbs/metrics.ipynb #46acbe38
 SLOTS, MASKS = ("slots_a", "slots_b"), ("true_masks", "predicted_masks")
 AGREEMENTS = ("paper", "pooled", "code")
+IMAGES = ("order", "repetition")
+PARTITION = ("labels", *IMAGES)
 for metric in (
     Metric("PSNR", psnr, {"psnr": Score("PSNR (dB)", 1, meaning="reconstruction", range=(0, inf))},
-           "qlae, tables 12 to 15", ("images", "reconstructions")),
+           "qlae, tables 12 to 15", ("images", "reconstructions"), unchanged_by=IMAGES),
     Metric("SMCC", smcc, {"smcc": Score("SMCC", meaning="slots agree", range=(-1, 1), chance="above 0")},
-           "psa, section 6", SLOTS, protocols=AGREEMENTS),
+           "psa, section 6", SLOTS, protocols=AGREEMENTS, unchanged_by=("shift", "scale", "permutation")),
     Metric("slot R2", slot_r2, {"r2": Score("R2", meaning="slots agree", range=(-inf, 1), chance="about 0, or less")},
-           "psa, section 6", SLOTS, protocols=AGREEMENTS),
+           "psa, section 6", SLOTS, protocols=AGREEMENTS, unchanged_by=("shift", "scale", "permutation")),
     Metric("SIS", sis, {
         "sis": Score("SIS", meaning="an object's own slot", range=(-1, 1), chance="above 0: 0.1 to 0.4"),
-    }, "Brady et al. 2023", ("slots", "latents")),
+    }, "Brady et al. 2023", ("slots", "latents"), unchanged_by=(*LINEAR, "permutation")),
     Metric("contrast", compositional_contrast, {
         "contrast": Score("contrast", lower_is_better=True, meaning="outputs that depend on two slots", range=(0, inf)),
-    }, "Brady et al. 2023", ("decoder", "slots"), protocols=("paper", "code")),
+    }, "Brady et al. 2023", ("decoder", "slots"), protocols=("paper", "code"), unchanged_by=IMAGES),
     Metric("MSE", mse, {"mse": Score("MSE", 4, True, "reconstruction")},
-           "factorqvae, table 1", ("images", "reconstructions")),
+           "factorqvae, table 1", ("images", "reconstructions"), unchanged_by=IMAGES),
     Metric("FG-ARI", fg_ari, {
         "fg_ari": Score("FG-ARI", meaning="objects found", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
-    }, "Hubert & Arabie 1985", MASKS),
+    }, "Hubert & Arabie 1985", MASKS, unchanged_by=PARTITION),
     Metric("ARI", ari, {"ari": Score("ARI", meaning="segments found", range=(-1, 1), chance="0")},
-           "Hubert & Arabie 1985", MASKS),
+           "Hubert & Arabie 1985", MASKS, unchanged_by=PARTITION),
     Metric("mBO", mbo, {"mbo": Score("mBO", meaning="overlap of objects", chance="above 0")},
-           "psa, table 3", MASKS),
+           "psa, table 3", MASKS, unchanged_by=PARTITION),
     Metric("J-ARI", j_ari, {
         "j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
-    }, "asymmetry, section 6", ("jacobian", "masks")),
+    }, "asymmetry, section 6", ("jacobian", "masks"), unchanged_by=("scale", "permutation", *IMAGES)),
     Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0; 1 for fixed regions")},
-           "asymmetry, section 6", ("jacobian", "foreground")),
+           "asymmetry, section 6", ("jacobian", "foreground"), unchanged_by=("scale", "permutation", *IMAGES)),
 ):  # fmt: skip
     add_metric(metric)
 
@@ -245,6 +260,7 @@ def list_metrics() -> pd.DataFrame:  # a row per score
             "range": span(score),
             "better": "lower" if score.lower_is_better else "higher",
             "by chance": score.chance,
+            "unchanged by": ", ".join(metric.unchanged_by),
             "function": metric.name,
             "takes": ", ".join(metric.takes),
             "source": metric.source,
@@ -362,3 +378,111 @@ def score(
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
     scores = {name: value for key, found in results.items() for name, value in METRICS[key].numbers(found).items()}
     return Scored(scores, results, samples, refused)
+
+# %% ../nbs/metrics.ipynb #c4ec0002
+FACTORS = 4.0 ** -np.arange(8)
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "shift": lambda z: z + np.arange(z.shape[-1]) - 1,
+    "scale": lambda z: z / 128,
+    "units": lambda z: z * FACTORS[: z.shape[-1]],
+    "sign": lambda z: z * (-1.0) ** np.arange(z.shape[-1]),
+    "permutation": lambda z: z[..., ::-1] if z.ndim == 2 else z[:, ::-1],  # of latents, or of slots
+    "labels": lambda labels: np.array([7, -3, 90, 2, 5, 40, -8, 1, 6])[labels],  # of sources or of segments
+    "order": lambda rows: rows[::-1],  # of samples, in all arrays
+    "repetition": lambda rows: np.concatenate([rows, rows]),
+}
+REPRESENTATIONS = ("jacobian", "slots", "latents", "slots_b", "predicted_masks", "reconstructions")
+LABELS = ("sources", "predicted_masks")
+
+
+def change(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    "Arrays after one of `CHANGES`; `ValueError` where there is none to change."
+    every = [key for key, array in arrays.items() if isinstance(array, np.ndarray)]
+    kinds = {"order": every, "repetition": every, "labels": [key for key in LABELS if key in every][:1]}
+    changed = kinds.get(name, [key for key in REPRESENTATIONS if key in every][:1])
+    if not changed:
+        raise ValueError(f"{name} changes none of {', '.join(arrays)}.")
+    return arrays | {key: np.ascontiguousarray(CHANGES[name](arrays[key])) for key in changed}
+
+# %% ../nbs/metrics.ipynb #c4ec0004
+def examples(takes: Sequence[str], seed: int = 0) -> dict[str, Any]:  # by name
+    "Arrays for the arguments of a metric; `ValueError` for others than those of the project's metrics."
+    rng = np.random.default_rng(seed)
+    grid = rng.permutation(np.indices((6, 5, 4)).reshape(3, -1).T)
+    latents = grid @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(len(grid), 4))
+    slots, masks = rng.normal(size=(100, 3, 4)), rng.integers(4, size=(6, 8, 8))
+    known = {
+        "sources": grid, "latents": latents if "slots" not in takes else slots[..., :2] + 0.1 * slots[..., 2:],
+        "slots": slots, "slots_a": slots, "slots_b": slots + 0.5 * rng.normal(size=slots.shape),
+        "images": rng.random((6, 8, 8, 3)), "reconstructions": rng.random((6, 8, 8, 3)),
+        "masks": masks, "true_masks": masks, "predicted_masks": rng.integers(4, size=masks.shape),
+        "jacobian": rng.random((6, 3, 8, 8)), "foreground": masks > 0,
+        "decoder": lambda z: z.square().sum(1).tanh(),
+        "representations": latents[:, ::-1] + rng.normal(size=latents.shape),
+    }  # fmt: skip
+    needed = {GENERATOR: LATENTS, MODELS: ("representations", "latents")}.get(tuple(takes), takes)
+    return {check_choice("takes", name, known): known[name] for name in needed}
+
+
+ASKED = {"discrete": False, "n_trees": 10, "n_jobs": 1, "max_depth": 4, "train": 100, "test": 50}
+
+
+def numbers_of(metric: Metric, arrays: Mapping[str, Any], **options: Any) -> np.ndarray:
+    "All scores of a metric."
+    given: tuple[Any, ...] = tuple(arrays.values())
+    given = lookup_generator(*given) if metric.takes == GENERATOR else (given,) if metric.takes == MODELS else given
+    return np.array(list(metric.numbers(metric(*given, **ASKED | options)).values()))
+
+
+def leaves_alone(metric: Metric, name: str, tolerance: float = 2e-3, **options: Any) -> bool:
+    "Whether one of `CHANGES` changes no score of a metric, on an example; a refusal is a change."
+    arrays = examples(metric.takes)
+    try:
+        after = numbers_of(metric, change(arrays, name), **options)
+    except ValueError:
+        return False
+    return np.allclose(after, numbers_of(metric, arrays, **options), rtol=0, atol=tolerance)
+
+# %% ../nbs/metrics.ipynb #c4ec0006
+def wrong_arrays(arrays: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:  # what is wrong, and arrays
+    "Arrays that every metric refuses: not finite, without an axis, too few rows, one value of a source."
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            continue
+        yield f"{name} without an axis", arrays | {name: array[..., 0]}
+        if array.dtype.kind == "f":
+            yield f"{name} with nan", arrays | {name: np.where(array == array.max(), np.nan, array)}
+        if sum(isinstance(other, np.ndarray) for other in arrays.values()) > 1:
+            yield f"{name} without a row", arrays | {name: array[1:]}
+        if name == "sources":
+            yield "sources of one value", arrays | {name: array * [0, 1, 1]}
+
+
+def check_metric(metric: Metric, **options: Any) -> None:
+    """Raise `AssertionError` unless a metric does what every metric does, on a small example.
+
+    Its scores are in their ranges, and the same when called again and for tensors. It leaves its arrays alone. Its
+    scores are not changed by what its entry states in `unchanged_by`. It refuses, by the name of an argument, arrays
+    that are not finite, lack an axis or a row, and sources of one value. `options` are arguments of the function.
+    """
+    arrays = examples(metric.takes)
+    copies = copy.deepcopy(arrays)
+    numbers = numbers_of(metric, arrays, **options)
+    for value, score in zip(numbers, metric.scores.values(), strict=True):
+        low, high = score.range
+        assert low - SCATTER <= value <= high + SCATTER, f"{metric.name}: {value} is not in {span(score)}"
+    for name, array in arrays.items():
+        assert array is copies[name] or np.array_equal(array, copies[name]), f"{metric.name} changes {name}"
+    tensors = {name: from_numpy(array) if isinstance(array, np.ndarray) else array for name, array in arrays.items()}
+    for given in (arrays, tensors):
+        again = numbers_of(metric, given, **options)
+        assert np.allclose(again, numbers, rtol=0, atol=1e-9), f"{metric.name}: {numbers}, then {again}"
+    for name in metric.unchanged_by:
+        assert leaves_alone(metric, name, **options), f"{metric.name} is changed by {name}"
+    for what, wrong in wrong_arrays(arrays):
+        try:
+            numbers_of(metric, wrong, **options)
+        except ValueError as error:
+            assert any(name in str(error) for name in [*metric.takes, *arrays]), f"{metric.name}, {what}: {error}"
+        else:
+            raise AssertionError(f"{metric.name} accepts {what}")

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from .interruption import stop_kernels
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, SpecCluster
 
 # %% auto #0
 __all__ = ['LIVES', 'IGNORE_SIGNALS', 'ANSWER_SECONDS', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line',
@@ -102,19 +102,22 @@ def worker_options(number: int, of: int) -> dict[str, Any]:
 
 
 @contextmanager
-def own_cluster(n: int) -> Iterator[str]:  # the scheduler's address
-    "A Dask scheduler in this process, with `n` workers in separate processes, on this machine only."
-    import dask
-    from distributed import Nanny, Scheduler, SpecCluster
+def own_cluster(n: int) -> Iterator[SpecCluster]:
+    """A Dask scheduler in this process, with `n` workers in separate processes, on this machine only.
 
-    host = {"host": "127.0.0.1"}
+    Its connections need a certificate that only these processes have: without one, a scheduler executes the code of
+    every user of the machine."""
+    import dask
+    from distributed import Nanny, Scheduler, Security, SpecCluster
+
+    host = {"host": "127.0.0.1", "protocol": "tls", "security": Security.temporary()}
     workers = {i: {"cls": Nanny, "options": {**worker_options(i, n), **host}} for i in range(n)}
     scheduler = {"cls": Scheduler, "options": {"dashboard_address": "127.0.0.1:0", **host}}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": LIVES - 1}),
-        SpecCluster(workers, scheduler, silence_logs="ERROR") as cluster,
+        SpecCluster(workers, scheduler, security=host["security"], silence_logs="ERROR") as cluster,
     ):
-        yield cluster.scheduler_address
+        yield cluster
 
 # %% ../../nbs/core/06_engine.ipynb #c9eb64c8
 ANSWER_SECONDS = 10.0  # for a scheduler to answer
@@ -129,11 +132,12 @@ def allow_failures(n: int, dask_scheduler: Any = None) -> None:
 def client(engine: str) -> Iterator[Client]:
     "A client of the engine's cluster; `ImportError` without Dask, `ConnectionError` where no scheduler answers."
     try:
+        import cryptography  # noqa: F401  for `own_cluster`
         from distributed import Client
     except ImportError as error:
         raise ImportError(f"engine {engine!r} needs Dask: pip install 'disentangle_repro[dask]'") from error
     if engine.startswith("local:"):
-        with own_cluster(int(engine.removeprefix("local:"))) as address, client(address) as inside:
+        with own_cluster(int(engine.removeprefix("local:"))) as cluster, Client(cluster) as inside:
             yield inside
         return
     try:

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from ..core.device import make_generator
-from ..scores.inputs import DoubtfulInput
+from ..scores.inputs import InputWarning
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
@@ -46,7 +46,7 @@ def to_slot_pair(
 ) -> tuple[Float[Tensor, "images slots dims"], Float[Tensor, "images slots dims"]]:
     """Both on the device of the first; `ValueError` unless images correspond and the first has enough slots.
 
-    Warns (`DoubtfulInput`) of more slots than images."""
+    Warns (`InputWarning`) of more slots than images."""
     a, b = to_slots(names[0], slots_a), to_slots(names[1], slots_b)
     if len(a) != len(b) or len(a) < 4:
         raise ValueError(
@@ -55,10 +55,8 @@ def to_slot_pair(
     if a.shape[1] < b.shape[1]:
         raise ValueError(f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match.")
     if a.shape[1] > len(a):
-        remark = (
-            f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims, in this order."
-        )
-        warnings.warn(remark, DoubtfulInput, stacklevel=3)
+        remark = f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims in this order."
+        warnings.warn(remark, InputWarning, stacklevel=3)
     return a, b.to(a.device)
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #a157f984

@@ -22,14 +22,14 @@ from torch import Tensor
 
 from ..core.errors import check_choice, extra
 from disentangle_repro.scores.inputs import (
-    DoubtfulInput,
+    InputWarning,
     Result,
-    chance_doubts,
+    chance_warnings,
     check_flags,
     check_matrix,
     check_numbers,
     check_sources_latents,
-    doubts,
+    input_warnings,
     to_numpy,
 )
 from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
@@ -262,8 +262,8 @@ def high_by_chance(
 ) -> list[str]:  # one sentence for InfoE, and one for NMI of discrete latents
     "Remarks on scores that are not near 0 by chance, since latents or their values are many for the samples."
     values = np.array([len(np.unique(latent)) for latent in latents.T])
-    found = chance_doubts("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
-    return found + (chance_doubts("NMI", sources, int(values.max()) - 1) if discrete else [])
+    found = chance_warnings("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
+    return found + (chance_warnings("NMI", sources, int(values.max()) - 1) if discrete else [])
 
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def check_not_ids(sources: Int[np.ndarray, "samples sources"]) -> None:
@@ -297,7 +297,7 @@ def infomec(
     its relatives do not clip it at 0. Its regression costs more the more values a source has, and the more latents:
     with 200 values, or 64 latents and 40 values, 10 to 20 seconds of a core for 1,000 samples; with "code" far less.
 
-    Warns (`DoubtfulInput`) of latents that hardly look discrete or continuous as asked for, inactive ones that are
+    Warns (`InputWarning`) of latents that hardly look discrete or continuous as asked for, inactive ones that are
     informative, arrays that look swapped, fewer than 100 samples, and a chance level of InfoE or NMI above 0.05.
     `ValueError` for arrays that are not two-dimensional and finite, unequal numbers of rows, a source that is
     fractional, constant or like an id (more values than half the samples), too few samples for the neighbours, latents
@@ -311,8 +311,8 @@ def infomec(
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
     of_chance = high_by_chance(*checked, discrete, one_hot)
-    for doubt in doubts(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
-        warnings.warn(doubt, DoubtfulInput, stacklevel=2)
+    for remark in input_warnings(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
+        warnings.warn(remark, InputWarning, stacklevel=2)
     return InfoMEC(
         infom=modularity(nmi[:, active]),
         infoe=explicitness(sources, latents, discrete=discrete, **fit),

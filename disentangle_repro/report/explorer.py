@@ -184,7 +184,7 @@ def explored(seen: Snapshot, shown: Collection[str] = ()) -> list[tuple[Sheet, d
     "The runs on the page, each with its data for the page."
     found = []
     for sheet in sheets_in(seen, shown):
-        with suppress(*FAULTS, ValueError, LookupError):
+        with suppress(*FAULTS, ValueError, LookupError, Image.DecompressionBombError):
             found.append((sheet, described(sheet)))
     return found
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from PIL import Image, UnidentifiedImageError
 
-from ..core.errors import DataError, extra
+from ..core.errors import FAULTS, DataError, extra
 from ..core.hyperparameters import flat
 from ..core.pages import source
 from ..core.scale import SCALES
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from matplotlib import pyplot as plt
 
 # %% auto #0
-__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'FOREIGN', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS', 'PROBED', 'Figure',
-           'image_size', 'last_sentence', 'take_images', 'has_content', 'tidy', 'fit_tables', 'exporter',
-           'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi', 'first_scenes', 'as_png',
-           'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke', 'run_title', 'facts', 'scores_of', 'command',
-           'problems', 'notebook_of', 'shown_notebook', 'page_values', 'code_of_pages', 'is_made_of', 'write_run_page',
-           'cell_of', 'links_of', 'write_run_pages']
+__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'SHOWN', 'STYLE', 'IN_TABLES', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS',
+           'PROBED', 'Figure', 'image_size', 'last_sentence', 'take_images', 'has_content', 'can_be_shown', 'tidy',
+           'fit_tables', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi',
+           'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke', 'run_title', 'facts',
+           'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook', 'page_values', 'code_of_pages',
+           'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
 
 # %% ../../nbs/report/04_run_pages.ipynb #4f8c6dfe
 class Figure(NamedTuple):
@@ -71,8 +71,8 @@ def image_size(file: BinaryIO | Path) -> tuple[int, int]:
     try:
         with Image.open(file) as image:
             return image.size
-    except UnidentifiedImageError as error:
-        raise ValueError("an image is neither PNG nor JPEG") from error
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise ValueError(f"an image is neither PNG nor JPEG, or too large ({error})") from error
 
 
 def last_sentence(prose: str) -> str:
@@ -106,11 +106,24 @@ NOISE = re.compile(r"\d+%\||TqdmWarning|\A\s*\Z")  # progress bars and empty lin
 LOCAL_LINK = re.compile(r"!?\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
+SHOWN = ("text/plain", "text/html", "text/markdown", "text/latex", *SUFFIXES)  # kinds of output; none is a script
+
+
 def has_content(output: Any) -> bool:
     "Whether an output is more than a progress bar or the repr of an object."
     if output.output_type == "stream":
         return not NOISE.search(output.text)
     return not output.get("data", {}).get("text/plain", "").startswith("<Axes")
+
+
+def can_be_shown(output: Any) -> bool:
+    "Whether an output is text, a table or an image; other kinds of content are removed from it."
+    if "data" not in output:
+        return True
+    output.data = {kind: content for kind, content in output.data.items() if kind in SHOWN}
+    if "text/latex" in output.data:
+        output.data["text/latex"] = str(escape(output.data["text/latex"]))
+    return bool(output.data)
 
 
 def tidy(notebook: Any) -> None:
@@ -123,19 +136,29 @@ def tidy(notebook: Any) -> None:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"^(#{1,4}) ", r"##\1 ", LOCAL_LINK.sub(r"\1", cell.source), flags=re.M)
         elif cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if has_content(output)]
+            cell.outputs = [output for output in cell.outputs if has_content(output) and can_be_shown(output)]
 
 # %% ../../nbs/report/04_run_pages.ipynb #4d831786
-FOREIGN = re.compile(r"<(style|script)\b.*?</\1>", re.S | re.I)
+STYLE = re.compile(r"<style\b.*?</style>", re.S | re.I)  # of pandas
+IN_TABLES = {"table", "thead", "tbody", "tr", "th", "td", "caption", "div", "span", "p", "b", "i", "em", "strong",
+             "code", "br", "sub", "sup"}  # fmt: skip
 REGION = Markup('<div class="scroll" role="region" tabindex="0" aria-label="Table {} of the notebook">{}</div>')
 
 
 def fit_tables(notebook: Any) -> None:
-    "Give the HTML in a notebook's outputs the report's style, with one scrollable region per table."
+    """Give the HTML in a notebook's outputs the report's style, with one scrollable region per table.
+
+    Only tables remain of it, without scripts: a notebook may come from somebody else.
+    """
+    with extra("report"):
+        import bleach
+
+    allowed = {"*": ["class", "rowspan", "colspan", "scope"]}
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     tables = [output for output in outputs if "text/html" in output.get("data", {})]
     for number, output in enumerate(tables, 1):
-        html = FOREIGN.sub("", output.data["text/html"]).replace(' border="1"', "").replace("<th></th>", "<td></td>")
+        html = bleach.clean(STYLE.sub("", output.data["text/html"]), IN_TABLES, allowed, strip=True)
+        html = html.replace("<th></th>", "<td></td>")
         output.data["text/html"] = str(REGION.format(number, Markup(html)))
 
 # %% ../../nbs/report/04_run_pages.ipynb #52c88048
@@ -266,7 +289,7 @@ def drawn_figures(run: Run, seen: Snapshot) -> dict[str, bytes]:
         images["nmi"] = as_png(draw_nmi(record, run.spec.dataset))
     if record and (sheet := find_sheet(run, seen)):
         name, path = sheet
-        with suppress(OSError, ValueError, RuntimeError):  # a damaged sheet must not stop a report
+        with suppress(*FAULTS, ValueError, RuntimeError, Image.DecompressionBombError):  # of a damaged sheet
             slots = len(np.load(seen.find(run.id, "slots.npz"))["slots"][0]) if name == "slots" else 0
             drawn = first_scenes(path, slots) if slots else as_png(draw_moves(path, record, run.spec.dataset))
             images[name] = drawn

@@ -23,7 +23,7 @@ from ..data.load import Dataset
 from ..data.scenes import mosaic
 from ..metrics import InfoMEC, infomec, procedure
 from ..scores.dci import dci
-from ..scores.inputs import DoubtfulInput
+from ..scores.inputs import InputWarning
 from ..scores.reconstruction import mse, squared_errors
 
 # %% auto #0
@@ -116,7 +116,7 @@ def infomec_and_dci(
     kind = {"discrete": model.discrete, "categorical": model.categorical}
     seen = slice(len(latents) * 2 // 3) if "boosting" in predictors else slice(None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DoubtfulInput)  # a model knows its kind
+        warnings.simplefilter("ignore", InputWarning)  # a model knows its kind
         info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
     scores = info.to_dict()
     trees = {
@@ -124,7 +124,9 @@ def infomec_and_dci(
         "boosting": partial(dci, sources, model.latent.index(latents)),
     }
     alike = {"protocol": protocol, "seed": seed, "n_trees": n_trees}
-    importances = [trees[name](predictor=name, **alike) for name in predictors]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # an untrained model is as good as guessing
+        importances = [trees[name](predictor=name, **alike) for name in predictors]
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
         scores |= {f"{score}{suffix}": value for score, value in importance.to_dict().items()}

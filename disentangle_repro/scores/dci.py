@@ -24,7 +24,7 @@ from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
 from disentangle_repro.scores.inputs import (
     CHANCE,
-    DoubtfulInput,
+    InputWarning,
     Result,
     check_numbers,
     check_sources_latents,
@@ -245,7 +245,7 @@ def dci(
     """Disentanglement, completeness and informativeness of `latents` with respect to `sources`.
 
     Each from 0 to 1, higher is better; for noise I is the accuracy of guessing, D and C are about 0 with ten latents
-    and up to 0.8 with 64, which is warned of (`DoubtfulInput`). Forest: trees that split by information gain, a tenth
+    and up to 0.8 with 64, which is warned of (`InputWarning`). Forest: trees that split by information gain, a tenth
     held out, depth tuned for each source on held-out accuracy (qlae, appendix C.5).
     With `protocol="field"` each split is offered all latents, as by Eastwood & Williams (2018), and perfect latents
     have D and C of 1. `protocol="paper"` is qlae's and tripod's procedure, `"code"` that of tripod's code, of depth 10:
@@ -275,5 +275,5 @@ def dci(
     scores = disentanglement(importance), float(accuracy), completeness(importance)
     if max(scores[0], scores[2]) > CHANCE:
         for remark in guessing(fits, HELD_OUT[predictor] * len(rows)):
-            warnings.warn(remark, DoubtfulInput, stacklevel=2)
+            warnings.warn(remark, InputWarning, stacklevel=2)
     return DCI(*scores, importance, depths, len(rows))

@@ -17,8 +17,8 @@ from torch import Tensor
 # %% auto #0
 __all__ = ['LARGEST', 'FEW_SAMPLES', 'CHANCE', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources',
            'check_continuous_sources', 'check_sources_latents', 'most_values', 'take_few_values', 'distinct_rows',
-           'DoubtfulInput', 'doubts', 'by_chance', 'chance_doubts', 'check_flags', 'check_numbers', 'check_fractions',
-           'Result']
+           'InputWarning', 'input_warnings', 'by_chance', 'chance_warnings', 'check_flags', 'check_numbers',
+           'check_fractions', 'Result']
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
@@ -142,14 +142,14 @@ def distinct_rows(
     return sources[rows], latents[rows]
 
 # %% ../../nbs/scores/01_inputs.ipynb #d0b10002
-class DoubtfulInput(UserWarning):
+class InputWarning(UserWarning):
     "Arrays that can be scored, but hardly in the way that was asked for."
 
 
 FEW_SAMPLES = 100
 
 
-def doubts(
+def input_warnings(
     sources: Num[np.ndarray | Tensor, "n sources"],
     latents: Num[np.ndarray | Tensor, "n latents"],
     discrete: bool,  # are latents scored as such?
@@ -191,7 +191,7 @@ def by_chance(sources: Int[np.ndarray, "n sources"], inputs: int) -> float:
     return float(np.mean([inputs * (len(count) - 1) / (2 * len(sources) * entropy(count)) for count in counts]))
 
 
-def chance_doubts(score: str, sources: Int[np.ndarray, "n sources"], inputs: int) -> list[str]:  # one, or none
+def chance_warnings(score: str, sources: Int[np.ndarray, "n sources"], inputs: int) -> list[str]:  # one, or none
     "That a score by chance is not near 0, and how many samples would do."
     chance, n = by_chance(sources, inputs), len(sources)
     if chance <= CHANCE:

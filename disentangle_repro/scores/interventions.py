@@ -102,7 +102,10 @@ def beta_vae_score(
 ) -> float:  # from chance, 1 / n_sources, to 1
     """Accuracy of a linear classifier of which source was held fixed (Higgins et al. 2017, section 3).
 
-    From chance, 1 / n_sources, to 1; higher is better. `generator` takes sources (n, n_sources), each from 0 to its
+    From chance, 1 / n_sources, to 1; higher is better. It depends on the unit of the latents, since the classifier is
+    regularised (0.36 to 1.00 for one representation times 1e-3 to 1): standardise latents to compare models.
+
+    `generator` takes sources (n, n_sources), each from 0 to its
     number of values less one, to latents (n, n_latents). Numbers and classifier are disentanglement_lib's; `pairs` are
     averaged for each of the `train` and `test` groups, so the generator is asked for `2 * pairs * (train + test)` rows
     in all. `ValueError` unless there are two sources of two values, for counts below 1, and where the generator does

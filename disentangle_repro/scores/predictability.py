@@ -88,12 +88,13 @@ def sap(
 ) -> float:  # from 0 to 1
     """Separated attribute predictability (Kumar et al. 2018, section 3), with disentanglement_lib's machines.
 
-    From 0 to 1, higher is better; about 0 for noise. 1 if each source is read off one latent without error, and the
-    others are of no use at all. Accuracies never get there: any latent is as good as a guess, and a linear machine
-    misses middle values (perfect latents of 4, 3 and 5 values: 0.36). `continuous=True` takes squared correlations
-    instead; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows
-    unless continuous; `ValueError` otherwise, for a fraction outside (0, 1), and where `check_sources_latents`
-    raises it.
+    From 0 to 1, higher is better; about 0 for noise. It depends on the unit of the latents, since the machines are
+    regularised (0.00 to 0.44 for one representation times 1e-3 to 100): standardise latents to compare models. 1 if
+    each source is read off one latent without error, and the others are of no use at all. Accuracies never get there:
+    any latent is as good as a guess, and a linear machine misses middle values (perfect latents of 4, 3 and 5 values:
+    0.36). `continuous=True` takes squared correlations instead, which do not depend on units; `held_out` is the
+    fraction of rows that accuracies are measured on. At least two latents, and 10 rows unless continuous; `ValueError`
+    otherwise, for a fraction outside (0, 1), and where `check_sources_latents` raises it.
     """
     check_flags(continuous=continuous)
     check_fractions(held_out=held_out)

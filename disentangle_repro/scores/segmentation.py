@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Integer
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from .inputs import DoubtfulInput
+from .inputs import InputWarning
 
 Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
@@ -121,7 +121,7 @@ def foreground(
 ) -> Bool[Tensor, "images labels"]:
     """Which labels are objects; `ValueError` for a background that is neither an integer nor several.
 
-    Warns (`DoubtfulInput`) of negative labels that would be objects."""
+    Warns (`InputWarning`) of negative labels that would be objects."""
     several = [background] if isinstance(background, Integral) else background
     if not isinstance(several, Collection) or not all(isinstance(label, (Integral, Tensor)) for label in several):
         raise ValueError(f"background is {background!r}: needed is a label of true_masks, or several.")
@@ -129,7 +129,7 @@ def foreground(
     lowest = int(labels.min())
     if lowest < 0 and objects[labels == lowest].all():
         remark = f"true_masks has a label {lowest}, which counts as an object. Is it background? Then give background."
-        warnings.warn(remark, DoubtfulInput, stacklevel=3)
+        warnings.warn(remark, InputWarning, stacklevel=3)
     return objects
 
 # %% ../../nbs/scores/06_segmentation.ipynb #bd4fb0f4
@@ -143,7 +143,7 @@ def fg_ari(
     At most 1, higher is better; 0 on average for permuted labels, and often above 0.5 for `regions` that see no image.
     Masks are (images, height, width) integers, numpy or torch; labels need not correspond. Pixels whose true label is
     in `background` do not count. `ValueError` where masks are not integers, their shapes differ, or no image has a
-    foreground; a warning (`DoubtfulInput`) for a negative label that is not in `background`.
+    foreground; a warning (`InputWarning`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(adjusted_rand(tables * foreground(labels, background)[:, :, None]))
@@ -171,7 +171,7 @@ def mbo(
     From 0 to 1, higher is better; above 0 by chance. An object's best overlap is its largest intersection over union
     with any predicted segment. Masks are (images, height, width) integers, numpy or torch; labels need not correspond,
     and those of `true_masks` in `background` are no objects. `ValueError` where masks are not integers, their shapes
-    differ, or no image has a foreground; a warning (`DoubtfulInput`) for a negative label that is not in `background`.
+    differ, or no image has a foreground; a warning (`InputWarning`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
     return mean_over_images(best_overlaps(tables, foreground(labels, background)))

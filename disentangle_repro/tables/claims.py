@@ -32,13 +32,14 @@ from disentangle_repro.tables.verdicts import (
 )  # fmt: skip
 
 # %% auto #0
-__all__ = ['COMPARING', 'CELL', 'Where', 'RECONSTRUCTION', 'CANNOT', 'SPREAD', 'SHARES', 'read_yaml', 'read_claims', 'names',
-           'compared', 'compares', 'primary_of', 'reported_scores', 'reported_difference', 'Trained', 'images_seen',
-           'images_of_paper', 'planned_runs', 'trained_models', 'seeds_of', 'add_run', 'measured_runs', 'add_measured',
-           'Views', 'views', 'in_step', 'first', 'level_of', 'scores_at', 'Comparison', 'metric_name', 'at_hand',
-           'comparisons', 'compare', 'Verdict', 'needed', 'p_in_views', 'p_of_settings', 'evidence_of', 'judge',
-           'part_of', 'size_of', 'as_reported', 'judge_reported', 'exact_scores', 'fed_with_reported', 'psnr_reported',
-           'how_far', 'judge_primaries', 'needs_more_seeds', 'difference_text']
+__all__ = ['COMPARING', 'CELL', 'Where', 'FEWEST_SEEDS', 'FEWEST_UPDATES', 'RECONSTRUCTION', 'CANNOT', 'SPREAD', 'SHARES',
+           'read_yaml', 'read_claims', 'names', 'compared', 'compares', 'primary_of', 'reported_scores',
+           'reported_difference', 'Trained', 'images_seen', 'images_of_paper', 'planned_runs', 'trained_models',
+           'seeds_of', 'add_run', 'measured_runs', 'add_measured', 'Views', 'views', 'in_step', 'first', 'level_of',
+           'scores_at', 'Comparison', 'metric_name', 'at_hand', 'comparisons', 'compare', 'Verdict', 'needed',
+           'p_in_views', 'p_of_settings', 'evidence_of', 'judge', 'part_of', 'size_of', 'as_reported', 'judge_reported',
+           'exact_scores', 'fed_with_reported', 'psnr_reported', 'how_far', 'judge_primaries', 'needs_more_seeds',
+           'difference_text']
 
 # %% ../../nbs/tables/04_claims.ipynb #450ba385
 def read_yaml(path: Path) -> Any:
@@ -157,7 +158,7 @@ def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Tr
     for spec in specs:
         where = spec.model, cells[spec.model, spec.dataset]
         found.setdefault(where, Trained(seeds_of(request, paper)))
-        if (record := store.record(spec)) is not None:
+        if rounds(spec) >= FEWEST_UPDATES and (record := store.record(spec)) is not None:
             add_run(found[where], spec, record)
     for record in measured_runs(paper, request, store, specs):
         model, dataset = record["spec"]["model"], record["spec"]["dataset"]
@@ -165,9 +166,12 @@ def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Tr
     return {where: trained for where, trained in found.items() if trained.runs}
 
 
+FEWEST_SEEDS, FEWEST_UPDATES = 3, 2_000  # with fewer no request is judged
+
+
 def seeds_of(request: Request, paper: str) -> int:
     "How many seeds of each model a word needs."
-    return request.seeds or request.scale.seeds or PAPERS[paper].seeds
+    return max(FEWEST_SEEDS, request.seeds or request.scale.seeds or PAPERS[paper].seeds)
 
 
 def add_run(trained: Trained, spec: RunSpec, record: Mapping[str, Any]) -> None:

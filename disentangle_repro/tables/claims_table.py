@@ -170,8 +170,8 @@ def readable(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # about
 
 NOTE = (
     "± is half a 95% interval (Welch). Words: supported, in both views, p <= 0.025; at equal updates (quality) only,"
-    " that view alone, p <= 0.008; primary claims by Holm's procedure over five. Sizes compare the difference at the end"
-    " with the reported one."
+    " that view alone, p <= 0.008; primary claims by Holm's procedure over five. Sizes compare the difference at the"
+    " end with the reported one."
 )
 
 
@@ -202,7 +202,7 @@ def main_claims(table: pd.DataFrame) -> str:  # Markdown
         "main claim": main.contrast,
         "theirs": main.reported,
         "ours at the end": main.end,
-        "ours at equal PSNR": [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()],
+        "ours at equal PSNR": [f"{of.quality} at {of.level}" if of.level else of.quality for of in main.itertuples()],
         "verdict": [verdict_text(row) + (f" ({row['note']})" if row["word"] == NOT_RUN and row["note"] else "")
                     for row in main.to_dict("records")],
     }  # fmt: skip

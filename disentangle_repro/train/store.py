@@ -150,7 +150,7 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
         return output
     try:
         image = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGB")
-    except (ValueError, OSError):
+    except (ValueError, OSError, Image.DecompressionBombError):
         return output
     image.save(jpeg := io.BytesIO(), "JPEG", quality=80, subsampling=0, optimize=True)
     others = {kind: value for kind, value in data.items() if kind != "image/png"}

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 
 from disentangle_repro.core import engine
 from disentangle_repro.core.engine import check_engine, executor, worker_options
@@ -176,9 +177,17 @@ def allowed(dask_scheduler) -> int:
     return dask_scheduler.allowed_failures
 
 
-def test_a_scheduler_elsewhere_allows_as_many_failures(monkeypatch):
-    monkeypatch.setattr(engine, "LIVES", 4)
-    with engine.own_cluster(1) as address:  # as one that others have started: Dask allows three
-        monkeypatch.setattr(engine, "LIVES", 10)
-        with engine.client(address) as connected:
+def test_a_scheduler_elsewhere_allows_as_many_failures():
+    "One that others have started: Dask allows three."
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        with engine.client(cluster.scheduler_address) as connected:
             assert connected.run_on_scheduler(allowed) == 9
+
+
+@pytest.mark.parametrize("protocol", ["tls", "tcp"])
+def test_a_scheduler_of_ours_is_closed_to_other_processes(protocol):
+    with engine.own_cluster(1) as cluster, Client(cluster) as ours:
+        assert ours.submit(os.getpid).result() != os.getpid()
+        address = cluster.scheduler_address.replace("tls:", f"{protocol}:")
+        with pytest.raises((OSError, TypeError)):
+            Client(address, timeout=1).run_on_scheduler(os.getpid)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import joblib
-import pandas as pd
 import pytest
 import torch
 
@@ -27,7 +26,7 @@ from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import run_spec, table_specs, tuning_specs
 from disentangle_repro.tables import make
-from disentangle_repro.tables.claims import measured_numbers, read_claims
+from disentangle_repro.tables.claims import read_claims
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
@@ -96,14 +95,6 @@ def test_a_row_is_trained_and_tuned_like_another(registries):
     assert list(grids["mine", "mpi3d"]) == list(grids["beta_tcvae", "mpi3d"])
     own = [spec for spec in table_specs(table, in_full, Store(Path("none"), Path("none"))) if spec.model == "mine"]
     assert len(own) == 4 * 3
-
-
-def test_claims_are_not_judged_on_rows_that_were_added(registries):
-    add_model("mine", plain_autoencoder)
-    add_row("factorqvae", "mine", like="ae")
-    cell = {"paper": "factorqvae", "dataset": "shapes3d", "metric": "d", "ours": 1.0, "ours_ci95": float("nan")}
-    cells = pd.DataFrame([{**cell, "model": model} for model in ("mine", "factorqvae")])
-    assert list(measured_numbers(cells).model) == ["factorqvae"]
 
 
 def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from disentangle_repro.psa import slot_alignment
 from disentangle_repro.psa.proofs import normal_slots, random_matrix, shuffled, smcc_by_chance
 from disentangle_repro.psa.slot_alignment import align, assign, every_order, fit_affine, halves, hungarian, whitening
 from disentangle_repro.psa.slot_metrics import MATCHINGS, derivative_norms, explained, slot_agreement
-from disentangle_repro.scores.inputs import DoubtfulInput
+from disentangle_repro.scores.inputs import InputWarning
 
 
 def make_generator(seed):
@@ -180,7 +180,7 @@ def test_kind_of_array_does_not_matter():
 
 def test_slots_first_are_warned_of():
     a, b = related(0)
-    with pytest.warns(DoubtfulInput, match="slots_a has 4 images of 200 slots: axes are images, slots and dims"):
+    with pytest.warns(InputWarning, match="slots_a has 4 images of 200 slots: axes are images, slots and dims"):
         smcc(a.movedim(1, 0), b.movedim(1, 0))
 
 
