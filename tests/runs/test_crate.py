@@ -18,7 +18,7 @@ def store_in(folder):
 
 
 def finished(store):
-    spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 1)
+    spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, REQUEST.scale.first_seed)
     (store.folder(spec) / "latents.npz").write_bytes(b"latents")
     store.finish(spec, {"scores": {"infom": 0.5}, "environment": {"commit": "0123abc"}})
     keep(spec, store)

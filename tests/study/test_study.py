@@ -11,10 +11,12 @@ from disentangle_repro.nets.slots import ChannelMap
 from disentangle_repro.papers import PAPERS, trained
 from disentangle_repro.plan.request import Request
 from disentangle_repro.plan.specs import after_tuning, run_spec, tuning_specs, wanted
-from disentangle_repro.study import design, first
+from disentangle_repro.study import design
 from disentangle_repro.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
 from disentangle_repro.tables.make import is_study, parser
 from disentangle_repro.train.store import Store, project_store
+
+TUNED = replace(REQUEST, scale=replace(REQUEST.scale, study=False))  # without the papers' parts `scaling`
 
 
 def store_in(folder):
@@ -48,7 +50,7 @@ def test_what_was_chosen_is_tuned_with_its_neighbours(scale, tried):
 
 def test_of_a_pair_each_weight_is_tried_one_place_lower():
     table = replace(PAPERS["tripod"].tables[0], models=("tripod", "tripod_naive"), datasets=("shapes3d",))
-    grids = {model: list(grid) for (model, _), grid in tuning_specs(table, first.REQUEST).items()}
+    grids = {model: list(grid) for (model, _), grid in tuning_specs(table, TUNED).items()}
     assert grids["tripod"] == [(1e-6, 1e-2), (1e-4, 1e-4), (1e-4, 1e-2)]
     assert grids["tripod_naive"] == [(1e-6, 1e-6), (1e-4, 1e-8), (1e-4, 1e-6)]
 
@@ -87,10 +89,10 @@ def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
 
 def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
     store = store_in(tmp_path)
-    todo = wanted(["tripod", "factorqvae"], first.REQUEST, store)
+    todo = wanted(["tripod", "factorqvae"], TUNED, store)
 
     def ready():
-        return {s.model for s in after_tuning(todo.trainings, first.REQUEST, store) if s.dataset == "shapes3d"}
+        return {s.model for s in after_tuning(todo.trainings, TUNED, store) if s.dataset == "shapes3d"}
 
     untuned = {spec.model for spec in todo.trainings if spec.paper == "factorqvae"}
     assert ready() == untuned
@@ -103,9 +105,9 @@ def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
 
 
 def test_who_asks_for_an_ablation_asks_for_the_tuning_that_it_takes_its_values_from(tmp_path):
-    todo = wanted(["tripod"], first.REQUEST, store_in(tmp_path), ["tripod_no_nhp"], ["shapes3d"])
+    todo = wanted(["tripod"], TUNED, store_in(tmp_path), ["tripod_no_nhp"], ["shapes3d"])
     assert {spec.model for spec in todo.tuning} == {"tripod"} and {s.model for s in todo.trainings} == {"tripod_no_nhp"}
-    assert not after_tuning(todo.trainings, first.REQUEST, store_in(tmp_path))
+    assert not after_tuning(todo.trainings, TUNED, store_in(tmp_path))
 
 
 def finished(store, spec, files):
