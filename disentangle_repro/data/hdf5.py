@@ -46,7 +46,7 @@ def opened(path: Path | str) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r", locking=False) as file:  # files are written whole; some file systems have no locks
             yield file
-    except (KeyError, MemoryError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
+    except (KeyError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
         raise DataError(path, f"is no hdf5 file or not a whole one ({error})") from error
 
 # %% ../../nbs/data/16_hdf5.ipynb #2352fe88
