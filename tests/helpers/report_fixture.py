@@ -80,7 +80,7 @@ def record(spec: RunSpec, rng: random.Random) -> dict:
     if spec.model == "iteration_times":
         metrics = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
     elif is_measurement(spec):
-        metrics = ("smcc", "r2")
+        metrics = ("smcc", "r2", "aggregate_ratio")
     scores = {metric: round(rng.random(), 4) for metric in metrics} | {"psnr": 20.0, "mse": 0.01}
     made = {"environment": ENVIRONMENT, "scores": scores, "seconds": round(60 * rng.random(), 1)}
     if is_measurement(spec):
