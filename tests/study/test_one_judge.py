@@ -40,7 +40,7 @@ def test_readme_has_the_main_claims(table):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_published_tables(table, paper):
     folder = ROOT / "paper_tables" / "tables" / "study"
-    published = pd.read_csv(folder / f"{paper}_claims.csv", index_col="claim", keep_default_na=False)
+    published = pd.read_csv(folder / f"{paper}_claims.csv", index_col="claim", keep_default_na=False, dtype=str)
     mine = table[[claim.startswith(f"{paper}-") for claim in table.index]].astype(str)
     pd.testing.assert_frame_equal(published.astype(str), mine)
     numbers = pd.read_csv(folder / f"{paper}_contrasts.csv", keep_default_na=False, na_values=[""])
