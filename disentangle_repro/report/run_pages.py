@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from matplotlib import pyplot as plt
 
 # %% auto #0
-__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'SHOWN', 'STYLE', 'IN_TABLES', 'REGION', 'TABLE', 'LEFT_OVER', 'SHEETS',
-           'PROBED', 'Figure', 'image_size', 'last_sentence', 'take_images', 'has_content', 'can_be_shown', 'tidy',
-           'fit_tables', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi',
+__all__ = ['FIGURES', 'SUFFIXES', 'NOISE', 'LOCAL_LINK', 'SHOWN', 'TAG', 'STYLE', 'IN_TABLES', 'REGION', 'TABLE', 'LEFT_OVER',
+           'SHEETS', 'PROBED', 'Figure', 'image_size', 'last_sentence', 'take_images', 'has_content', 'can_be_shown',
+           'tidy', 'fit_tables', 'exporter', 'notebook_html', 'source_names', 'draw_curve', 'draw_moves', 'draw_nmi',
            'first_scenes', 'as_png', 'find_sheet', 'drawn_figures', 'measurement_of', 'is_smoke', 'run_title', 'facts',
            'scores_of', 'command', 'problems', 'notebook_of', 'shown_notebook', 'page_values', 'code_of_pages',
            'is_made_of', 'write_run_page', 'cell_of', 'links_of', 'write_run_pages']
@@ -116,6 +116,9 @@ def has_content(output: Any) -> bool:
     return not output.get("data", {}).get("text/plain", "").startswith("<Axes")
 
 
+TAG = re.compile(r"<(?=[a-zA-Z/!])")  # the beginning of one, which prose has no use for
+
+
 def can_be_shown(output: Any) -> bool:
     "Whether an output is text, a table or an image; other kinds of content are removed from it."
     if "data" not in output:
@@ -123,6 +126,8 @@ def can_be_shown(output: Any) -> bool:
     output.data = {kind: content for kind, content in output.data.items() if kind in SHOWN}
     if "text/latex" in output.data:
         output.data["text/latex"] = str(escape(output.data["text/latex"]))
+    if "text/markdown" in output.data:
+        output.data["text/markdown"] = TAG.sub("&lt;", output.data["text/markdown"])
     return bool(output.data)
 
 
@@ -134,7 +139,8 @@ def tidy(notebook: Any) -> None:
         notebook.cells = [cell for cell, of_cell in pairs if "parameters" not in of_cell]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"^(#{1,4}) ", r"##\1 ", LOCAL_LINK.sub(r"\1", cell.source), flags=re.M)
+            prose = TAG.sub("&lt;", LOCAL_LINK.sub(r"\1", cell.source))
+            cell.source = re.sub(r"^(#{1,4}) ", r"##\1 ", prose, flags=re.M)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if has_content(output) and can_be_shown(output)]
 

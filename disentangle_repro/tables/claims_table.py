@@ -91,11 +91,12 @@ def claims_table(
 ) -> pd.DataFrame:  # by claim, with the columns `COLUMNS`
     "Every claim with its verdicts."
     request, known = request or Request(SCALES["study"]), without_training_verdicts(store)
-    trained = {paper: trained_models(paper, request, store) for paper in PAPERS}
+    read_so = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]
+    trained = {paper: trained_models(paper, request, store) for paper in read_so}
     primaries, rows = judge_primaries(trained), {}
     for paper in papers:
         for claim in read_claims(paper):
-            row = claim_row(claim, trained[paper], primaries) if compares(claim) else measured_row(claim, known)
+            row = claim_row(claim, trained.get(paper, {}), primaries) if compares(claim) else measured_row(claim, known)
             about = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}"}
             about["role"] = "primary" if primary_of(claim) else "secondary"
             rows[claim["id"]] = about | row | {"on_reported": str(judge_reported(claim))}

@@ -12,7 +12,7 @@ from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import OutOfTime
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.runs import runner
-from disentangle_repro.runs.runner import HELD, OUT_OF_TIME, Limit, attempt, do_runs, limit_of, made, what_is_left
+from disentangle_repro.runs.runner import Limit, Outcome, attempt, do_runs, limit_of, made, what_is_left
 from disentangle_repro.study import design
 from disentangle_repro.tables import make
 from disentangle_repro.train import fit
@@ -127,14 +127,14 @@ def test_no_run_is_begun_when_five_minutes_remain_or_half_of_a_short_time(tmp_pa
     assert short.deadline - now == pytest.approx(40, abs=5) and short.last_start - now == pytest.approx(20, abs=5)
     assert begun_by(some, store, limit) == [0, 1]
     monkeypatch.setattr(time, "time", lambda: limit.last_start + 1)
-    assert begun_by(some, store, limit) == [] and attempt(some[0], store, limit=limit) == OUT_OF_TIME
+    assert begun_by(some, store, limit) == [] and attempt(some[0], store, limit=limit).outcome is Outcome.OUT_OF_TIME
     assert what_is_left(some, store).startswith("Out of time: 2 runs are not begun, 0 are half done.")
 
 
 def test_with_a_deadline_nobody_is_waited_for(tmp_path):
     store, (held, *others) = store_in(tmp_path), with_steps(3)
     with store.hold(held) as ours:
-        assert ours and attempt(held, store, limit=LATER) == HELD
+        assert ours and attempt(held, store, limit=LATER).outcome is Outcome.HELD
         assert begun_by([held, *others], store, LATER) == [1, 2]
 
 
@@ -161,7 +161,7 @@ def test_a_notebook_is_given_its_deadline_and_tells_that_it_is_out_of_time(tmp_p
     store, (spec,) = store_in(tmp_path), specs(1)
     with pytest.raises(OutOfTime, match="^4000000000.5 is over$"):
         runner.execute_run(spec, store, 4_000_000_000.5)
-    assert attempt(spec, store) == OUT_OF_TIME and store.failure(spec) is None
+    assert attempt(spec, store).outcome is Outcome.OUT_OF_TIME and store.failure(spec) is None
 
 
 def out_of_time(spec, store, deadline=None):

@@ -29,7 +29,7 @@ from disentangle_repro.runs.assemble import (
     joint_given,
     make_criterion,
     make_probe,
-    probe_every,
+    probe_steps,
     score,
 )
 from disentangle_repro.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
@@ -143,7 +143,7 @@ def run(spec, folder, monkeypatch):
     training = assemble(spec, training_scenes(spec.dataset, spec.source, needed["train"]).images)
     unseen = held_out_scenes(spec.dataset, spec.source, needed["test"])
     to_choose_by = held_out_scenes(spec.dataset, spec.source, needed["validation"], None, "validation")
-    fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_every(4), progress=False,
+    fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_steps(4), progress=False,
         kept=folder / "kept.pt", make_criterion=make_criterion(spec))  # fmt: skip
     load(training, folder / "kept.pt")
     return training.model, score(spec, training.model, unseen), unseen

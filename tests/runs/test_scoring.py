@@ -289,7 +289,7 @@ def test_probes_and_scores_of_a_run_are_its_released_procedure(paper, model, pro
     probed, scored = assemble.make_probe(spec, data)(model), assemble.score(spec, model, data)
     rows = scored.rows.numpy()
     seen = rows[: len(rows) * 2 // 3] if paper == "factorqvae" else rows
-    for found, of in ((probed, rows), ({"infom": scored.scores["infom"], "infoc": scored.scores["infoc"]}, seen)):
+    for found, of in ((probed, seen), ({"infom": scored.scores["infom"], "infoc": scored.scores["infoc"]}, seen)):
         expected = listed(sources[of], latents[of], "continuous", neighbours=neighbours, one_hot=(), iterations=1,
                           active=rule(latents[of], "continuous"))  # fmt: skip
         assert (found["infom"], found["infoc"]) == pytest.approx((expected[0], expected[2]), abs=5e-3)

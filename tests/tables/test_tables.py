@@ -135,19 +135,6 @@ def test_a_weight_decay_that_does_not_reconstruct_is_not_chosen(checkout, psnr, 
     assert best_values(table, in_full, checkout) == {("qlae", "mpi3d"): {"optimizer.weight_decay": chosen}}
 
 
-def test_where_no_value_passes_the_gate_the_study_keeps_the_printed_weight_decay(checkout):
-    "The autoencoder's values pass, and the one of the highest InfoM is counted; QLAE's do not."
-    table, in_study = PAPERS["qlae"].tables[0], Request(SCALES["study"])
-    for model, psnr in (("ae", 30.0), ("qlae", 27.0)):
-        for (decay,), specs in tuning_specs(table, in_study)[model, "shapes3d"].items():
-            for spec in specs:
-                scores = {"infom": 0.9 - decay, "psnr": psnr - decay, "infoe": 0.9}
-                checkout.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
-    assert best_values(table, in_study, checkout) == {("ae", "shapes3d"): {"optimizer.weight_decay": 0.0}}
-    asked = [spec for spec in table_specs(table, in_study, checkout) if spec.dataset == "shapes3d"]
-    assert {spec.part("optimizer")["weight_decay"] for spec in asked if spec.model == "qlae"} == {0.1}
-
-
 def test_tripods_threshold_filters_where_it_is_reached(checkout):
     "On MPI3D 42 dB pass, whatever the best of the grid has; on no grid does a PSNR of 12 dB win."
     (table,), in_full = PAPERS["tripod"].tables, replace(SMOKE, scale=SCALES["paper"])

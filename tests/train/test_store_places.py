@@ -40,4 +40,4 @@ def test_a_relative_folder_of_data_is_the_same_for_a_kernel(checkout, monkeypatc
 @pytest.mark.parametrize("length", [40, 81, 82, 200])
 def test_a_socket_has_a_name_that_fits(length, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", "/tmp/" + "x" * (length - 5))
-    assert len(os.fsencode(f"{kernel_manager(None)().ip}-5")) <= 107
+    assert len(os.fsencode(f"{kernel_manager()().ip}-5")) <= 107
