@@ -160,7 +160,8 @@ def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Tr
         found.setdefault(where, Trained(seeds_of(request, paper)))
         if rounds(spec) >= FEWEST_UPDATES and (record := store.record(spec)) is not None:
             add_run(found[where], spec, record)
-    for record in measured_runs(paper, request, store, specs):
+    counted = [spec for spec in specs if rounds(spec) >= FEWEST_UPDATES]
+    for record in measured_runs(paper, request, store, counted):
         model, dataset = record["spec"]["model"], record["spec"]["dataset"]
         add_measured(found.get((model, reported_as.get(dataset, dataset))), record)
     return {where: trained for where, trained in found.items() if trained.runs}
