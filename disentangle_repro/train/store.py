@@ -33,7 +33,7 @@ from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
     held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
-from ..core.run_spec import RunSpec, fingerprint
+from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
 
 if TYPE_CHECKING:

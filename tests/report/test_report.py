@@ -309,7 +309,8 @@ def check_overview(chromium, site):
     "The overview is small and is there at once."
     assert weight(site, "index.html") < 300_000, f"the overview weighs {weight(site, 'index.html'):,} bytes"
     with opened(chromium, site, "index.html") as page:
-        paints = page.evaluate("""async () => { let paints = []  // what polls by text, as wait_for_function does, may not run on these pages
+        # `wait_for_function` polls by evaluating a text, which these pages allow nobody
+        paints = page.evaluate("""async () => { let paints = []
             while (!(paints = performance.getEntriesByType("paint")).length) await new Promise(requestAnimationFrame)
             return paints.map(p => p.startTime) }""")
         assert max(paints) < 1_000
