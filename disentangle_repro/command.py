@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from disentangle_repro.metrics import Scored
 
 # %% auto #0
-__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
-           'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
-           'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
-           'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
-           'verify_tables', 'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser',
-           'as_json', 'printed_below', 'score_file', 'listed', 'main']
+__all__ = []
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):

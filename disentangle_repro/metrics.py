@@ -26,16 +26,8 @@ from .core.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
 from .qlae.choices import choices
-from disentangle_repro.qlae.infomec import (
-    InfoMEC,
-    ProcedureName,
-    active_latents,
-    compactness,
-    infomec,
-    modularity,
-    plot_nmi,
-    procedure,
-)
+from .qlae.infomec import InfoMEC, ProcedureName, active_latents, compactness, infomec, modularity
+from .qlae.infomec import plot_nmi, procedure
 from .scores.dci import dci, drawn_rows
 from .scores.importance import completeness, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score

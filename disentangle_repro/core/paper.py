@@ -16,7 +16,7 @@ from .run_spec import RunSpec
 from .scale import Scale
 
 # %% auto #0
-__all__ = ['AGGREGATED', 'Record', 'Scoring', 'Entry', 'Setup', 'Table', 'Model', 'Score', 'Measurement', 'Paper']
+__all__ = []
 
 # %% ../../nbs/core/11_paper.ipynb #d24112a6
 AGGREGATED = "aggregated"

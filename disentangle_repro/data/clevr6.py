@@ -15,30 +15,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from disentangle_repro.data.raycast import (
-    Bodies,
-    Hit,
-    Rays,
-    box,
-    camera_rays,
-    cylinder,
-    first_met,
-    floor,
-    highlight,
-    lambert,
-    mirrored,
-    openness,
-    shrunk,
-    sphere,
-    unit,
-)
+from .raycast import Bodies, Hit, Rays, box, camera_rays, cylinder, first_met, floor, highlight
+from .raycast import lambert, mirrored, openness, shrunk, sphere, unit
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['SHAPES', 'SIZES', 'MATERIALS', 'COLOURS', 'FEATURES', 'RANGES', 'CATEGORIES', 'OBJECTS', 'STUDIO', 'GAP', 'MARGIN',
-           'CLEVR6', 'Studio', 'smallest_gap', 'in_view', 'fits', 'redrawn', 'in_blocks', 'clevr6_block',
-           'sample_clevr6', 'StillLife', 'category', 'still_life', 'lamp_points', 'light_of_lamp', 'light_around',
-           'seen', 'groups', 'still_lifes', 'camera', 'draw_clevr6', 'mask_clevr6']
+__all__ = []
 
 # %% ../../nbs/data/08_clevr6.ipynb #cd265064
 SHAPES: dict[str, tuple[Callable[[Rays], Hit], float, float]] = {  # body of size 1, ball around it, half height

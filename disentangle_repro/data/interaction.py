@@ -14,7 +14,7 @@ from torch import Tensor
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['Draw', 'block', 'mixed_differences']
+__all__ = []
 
 # %% ../../nbs/data/15_interaction.ipynb #b2667d84
 Draw = Callable[[Float[Tensor, "n sources"]], Float[Tensor, "n height width channels"]]

@@ -31,9 +31,7 @@ from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from disentangle_repro.data.hdf5 import (
-    OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
-)
+from .hdf5 import OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
@@ -50,10 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'contents', 'describe', 'list_datasets', 'datasets_table',
-           'Dataset', 'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed',
-           'sized', 'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
-           'load_grid', 'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
+__all__ = []
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {

@@ -15,8 +15,7 @@ from .scenes import ObjectScene, to_bytes
 from .sprites import sprite_colours
 
 # %% auto #0
-__all__ = ['FEATURES', 'RANGES', 'FEWEST', 'MOST', 'MULTI_DSPRITES', 'sample_multi_dsprites', 'shares_of', 'compose',
-           'draw_multi_dsprites', 'image_multi_dsprites', 'mask_multi_dsprites']
+__all__ = []
 
 # %% ../../nbs/data/12_multi_dsprites.ipynb #af612ed1
 FEATURES = ("present", "x", "y", "shape", "angle", "scale", "hue", "saturation", "value")

@@ -23,25 +23,15 @@ from ..core.files import data_folder, written_whole
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
 from .hdf5 import Contents, create, opened, read_grid, read_objects
-from disentangle_repro.data.layouts import (
-    Reading,
-    not_drawn,
-    read_dsprites,
-    read_hdf5_objects,
-    read_npz_grid,
-    read_npz_objects,
-    read_png_grid,
-)
+from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
+from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
 from .scenes import Scene
 from .small_norb import SMALL_NORB, read_small_norb
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['Reader', 'DRIVE', 'BUCKET', 'NORB', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION',
-           'Published', 'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'connect_seconds',
-           'official_file', 'file_hash', 'checked_sum', 'import_published', 'imported_file', 'not_available',
-           'read_official']
+__all__ = []
 
 # %% ../../nbs/data/18_official.ipynb #e7fde07f
 Reader = Callable[..., AbstractContextManager[Reading]]

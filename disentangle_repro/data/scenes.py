@@ -22,8 +22,7 @@ if TYPE_CHECKING:  # slow to import, and only figures and tables need them
     from matplotlib.figure import Figure
 
 # %% auto #0
-__all__ = ['checked_images', 'Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet',
-           'changes', 'different']
+__all__ = []
 
 # %% ../../nbs/data/03_scenes.ipynb #4f3ba459
 def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Float[Tensor, "n height width 3"]:

@@ -13,8 +13,7 @@ from ..core.device import make_generator
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['PIECES', 'COLOURS', 'CELLS', 'BLOCKS', 'PROPOSALS', 'PER_SCENE', 'FEATURES', 'TETROMINOES', 'blocks_of', 'on_board',
-           'without_overlap', 'sample_tetrominoes', 'along', 'cover_pieces', 'draw_tetrominoes', 'mask_tetrominoes']
+__all__ = []
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #2ad2960a
 PIECES = {

@@ -37,10 +37,7 @@ from ..train.speed import keep_freed_memory
 from ..train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['NOTEBOOK', 'START', 'LOADED', 'CONTENTS', 'UNTUNED', 'image_bytes', 'files_needed', 'run_row', 'cost_row',
-           'asked_runs', 'trainings_left', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'size_text',
-           'from_to', 'summary_row', 'summary', 'memory_line', 'time_lines', 'disk_line', 'paper_text', 'run_lines',
-           'plan_text', 'plan_parser', 'rates_here', 'main']
+__all__ = []
 
 # %% ../../nbs/plan/04_cost.ipynb #bf831f79
 def image_bytes(dataset: str) -> int:

@@ -27,9 +27,7 @@ from ..train.loop import CudaGraphStep, Training, run_updates
 from ..train.speed import elapsed
 
 # %% auto #0
-__all__ = ['Works', 'REACHED', 'DEVICES', 'METRICS', 'image_size', 'step_key', 'noise', 'n_bytes', 'Counted', 'Work',
-           'count_work', 'Rates', 'estimated_seconds', 'update_seconds', 'measured_rates', 'Cost', 'count_kinds',
-           'data_bytes', 'estimated_costs']
+__all__ = []
 
 # %% ../../nbs/plan/03_probe.ipynb #a938987f
 def image_size(spec: RunSpec) -> int | str:

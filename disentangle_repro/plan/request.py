@@ -23,8 +23,7 @@ from ..runs.assemble import check_values, settable
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['Request', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit', 'parser',
-           'asked_request', 'asked_limit', 'check_tables', 'asked_papers']
+__all__ = []
 
 # %% ../../nbs/plan/01_request.ipynb #a8f25f2f
 @dataclass(frozen=True)

@@ -22,9 +22,7 @@ from ..train.shortened import compensated
 from ..train.store import Store, is_diverged
 
 # %% auto #0
-__all__ = ['Entry', 'revision', 'with_set', 'study_options', 'run_spec', 'around', 'is_tuned', 'tried', 'tuning_specs', 'passing',
-           'best_entry', 'best_values', 'table_specs', 'once', 'rounds', 'is_older', 'measurement_specs',
-           'is_measurement', 'is_alone', 'paper_tables', 'breadth_first', 'Wanted', 'wanted', 'after_tuning']
+__all__ = []
 
 # %% ../../nbs/plan/02_specs.ipynb #7698bf71
 def revision(paper: str, model: str) -> int:
