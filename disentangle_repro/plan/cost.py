@@ -68,29 +68,6 @@ NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
 START = 10.0  # seconds until a kernel has started and imported, and a run's figures
 LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by one thread, 31 s for Shapes3D
 
-# %% ../../nbs/plan/04_cost.ipynb #441f636e
-def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
-    "The properties of a run that need no measurement."
-    trains = not is_measurement(spec)
-    updates = spec.part("training")["steps"] if trains else 0
-    return {
-        "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
-        "id": spec.id,
-        "image_size": image_size(spec) if trains else 0, "key": step_key(spec) if trains else "",
-        "loading": 0.0 if done or not trains else (START + data_bytes(spec) / LOADED) / 3600,  # hours
-        "done": done, "updates": updates, "left": 0 if done else updates - made(spec, store).updates,
-    }  # fmt: skip
-
-# %% ../../nbs/plan/04_cost.ipynb #e69e0fbd
-def cost_row(row: dict[str, Any], cost: Cost | None) -> dict[str, Any]:
-    "The cost of an unfinished run, if it is known."
-    if cost is None or row["done"]:
-        return {"seconds": math.nan, "training": 0.0, "scoring": 0.0, "bytes": 0, "memory": 0}
-    return {
-        "seconds": cost.update, "training": row["left"] * cost.update / 3600, "scoring": cost.scoring / 3600,
-        "bytes": 2 * cost.checkpoint + NOTEBOOK, "memory": cost.memory,
-    }  # fmt: skip
-
 # %% ../../nbs/plan/04_cost.ipynb #0b131a92
 def asked_runs(
     papers: Sequence[str], request: Request, store: Store, models: Sequence[str] = (), datasets: Sequence[str] = ()
@@ -113,10 +90,24 @@ def runs_and_costs(
     store: Store,
     costs: Mapping[str, Cost] = {},  # by `step_key`
 ) -> pd.DataFrame:  # hours in `training`, `scoring` and `loading`, seconds of an update in `seconds`
-    "A row for each run that tables need."
-    done = {record["id"] for record in store.everything()[0]}
-    rows = [run_row(stage, spec, spec.id in done, store) for stage, spec in stages]
-    return pd.DataFrame([row | cost_row(row, costs.get(row["key"])) for row in rows])
+    "A row for each run that tables need; without hours where it is done, trains nothing, or its cost is not known."
+    finished, rows = {record["id"] for record in store.everything()[0]}, []
+    for stage, spec in stages:
+        done, trains = spec.id in finished, not is_measurement(spec)
+        updates, key = (spec.part("training")["steps"], step_key(spec)) if trains else (0, "")
+        left, cost = 0 if done else updates - made(spec, store).updates, None if done else costs.get(key)
+        rows.append({
+            "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
+            "id": spec.id, "key": key, "image_size": image_size(spec) if trains else 0,
+            "done": done, "updates": updates, "left": left,
+            "loading": 0.0 if done or not trains else (START + data_bytes(spec) / LOADED) / 3600,
+            "seconds": cost.update if cost else math.nan,
+            "training": left * cost.update / 3600 if cost else 0.0,
+            "scoring": cost.scoring / 3600 if cost else 0.0,
+            "bytes": 2 * cost.checkpoint + NOTEBOOK if cost else 0,
+            "memory": cost.memory if cost else 0,
+        })
+    return pd.DataFrame(rows)
 
 # %% ../../nbs/plan/04_cost.ipynb #664c9165
 def makespan(hours: Iterable[float], workers: int) -> float:
@@ -142,32 +133,24 @@ def size_text(size: float) -> str:
     "Bytes, in the unit that suits them."
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
 
-# %% ../../nbs/plan/04_cost.ipynb #dc0df49a
-def from_to(numbers: Iterable[int]) -> str:
-    "A number, or the smallest and the largest of several."
-    return " to ".join(f"{n:,}" for n in sorted({min(numbers), max(numbers)}))
-
 # %% ../../nbs/plan/04_cost.ipynb #0550aa63
-def summary_row(runs: pd.DataFrame) -> dict[str, Any]:
-    "What a row of the table states about the runs of a model."
-    left, training, timed = runs.left.sum(), runs.training.sum(), runs.seconds.notna().any()
-    return {
-        "model": runs.model.iloc[0],
-        "data sets": ", ".join(dict.fromkeys(runs.dataset)),
-        "runs": len(runs),
-        "done": int(runs.done.sum()),
-        "updates a run": from_to(runs.updates) if runs.key.iloc[0] else "",
-        "s/update": f"{3600 * training / left:.3g}" if timed and left else "",
-        "training, h": hours_text(training) if timed else "",
-        "scoring, h": hours_text(runs.scoring.sum()) if timed else "",
-    }
-
-# %% ../../nbs/plan/04_cost.ipynb #7dfa4f31
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     "A row for each model and size of images, and one for all of them."
-    rows = [summary_row(some) for _, some in runs.groupby(["model", "image_size"], sort=False)]
+    columns = ["model", "data sets", "runs", "done", "updates a run", "s/update", "training, h", "scoring, h"]
+    rows = []
+    for (model, image_size), group in runs.groupby(["model", "image_size"], sort=False):
+        row = {"model": model, "data sets": ", ".join(dict.fromkeys(group.dataset)), "runs": len(group)}
+        row["done"] = int(group.done.sum())
+        if image_size:
+            row["updates a run"] = " to ".join(f"{n:,}" for n in sorted({group.updates.min(), group.updates.max()}))
+        if group.seconds.notna().any():
+            hours, left = group.training.sum(), group.left.sum()
+            row |= {"training, h": hours_text(hours), "scoring, h": hours_text(group.scoring.sum())}
+            row["s/update"] = f"{3600 * hours / left:.3g}" if left else ""
+        rows.append(row)
     hours = {f"{part}, h": hours_text(runs[part].sum()) for part in ("training", "scoring")}
-    return pd.DataFrame([*rows, {"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours}]).fillna("")
+    rows.append({"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours})
+    return pd.DataFrame(rows, columns=columns).fillna("")
 
 # %% ../../nbs/plan/04_cost.ipynb #17512320
 CONTENTS = """\
@@ -210,14 +193,6 @@ def disk_line(frame: pd.DataFrame, store: Store, files: Mapping[Path, int]) -> s
     return f"disk: runs {size_text(runs)}, data sets to draw {size_text(data)} at most; free {size_text(free)}{more}"
 
 # %% ../../nbs/plan/04_cost.ipynb #36b508c1
-def paper_text(paper: str, runs: pd.DataFrame, request: Request) -> str:
-    "The table of a paper, below a line that states how its runs are made."
-    head = f"{paper}, scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
-    align = (*["left"] * 2, *["right"] * 6)
-    table = summary(runs).to_markdown(index=False, tablefmt="simple", disable_numparse=True, colalign=align)
-    return f"{head}\n\n{table}\n"
-
-
 def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
     "How many runs of each stage are left, which come first, and which published files are missing."
     stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
@@ -239,8 +214,12 @@ def plan_text(
     rates: Rates,
     workers: Iterable[int],
 ) -> str:
-    "Everything that `make plan` prints."
-    parts = [paper_text(paper, runs, request) for paper, runs in frame.groupby("paper", sort=False)]
+    "Everything that `make plan` prints: a table for each paper, and what its runs take."
+    parts, align = [], (*["left"] * 2, *["right"] * 6)
+    for paper, runs in frame.groupby("paper", sort=False):
+        table = summary(runs).to_markdown(index=False, tablefmt="simple", disable_numparse=True, colalign=align)
+        settings = f"scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
+        parts.append(f"{paper}, {settings}\n\n{table}\n")
     lines = [*run_lines(frame, request), *time_lines(frame, rates, workers), disk_line(frame, store, files)]
     return "\n".join([*parts, *lines])
 

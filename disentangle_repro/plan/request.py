@@ -38,12 +38,7 @@ class Request:
     set: Mapping[str, Any] = field(default_factory=dict)  # such as `{"training.batch_size": 32}`, for runs that have it
 
     def __post_init__(self):
-        check_set(self.set)
-
-# %% ../../nbs/plan/01_request.ipynb #54459d8f
-def check_set(values: Mapping[str, Any]) -> None:
-    "`ValueError` as `check_values`."
-    check_values("set", values)
+        check_values("set", self.set)
 
 # %% ../../nbs/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
@@ -109,9 +104,9 @@ def parser() -> argparse.ArgumentParser:
 # %% ../../nbs/plan/01_request.ipynb #e291d4df
 def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser) -> Request:
     "How the options of a command ask for runs to be made."
-    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
+    given = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
     try:
-        return Request(pick_scale(options.scale), **how, set=dict(options.set))
+        return Request(pick_scale(options.scale), **given, set=dict(options.set))
     except ValueError as error:  # of `--set`
         command.error(str(error))
 
@@ -126,14 +121,15 @@ def asked_limit(
 
 def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequence[str]) -> None:
     "`ValueError` where no paper has one of the models, or one of the data sets, in its tables."
-    of = [PAPERS[paper] for paper in papers]
-    own_models = {name for paper in of for model in trained(paper) for name in (model, paper.run_as(model))}
-    own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
+    asked_for = [PAPERS[paper] for paper in papers]
+    own_models = {name for paper in asked_for for model in trained(paper) for name in (model, paper.run_as(model))}
+    own_datasets = {dataset for paper in asked_for for table in paper.every_table() for dataset in table.run_on}
     for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
         if asked and not own.intersection(asked):
-            how = " A model of yours gets a row by add_row." if option == "models" else ""
-            of_papers = f"tables of {', '.join(papers)} have none of these"
-            raise ValueError(f"{option} is {', '.join(asked)} but {of_papers}.{how}")
+            hint = " A model of yours gets a row by add_row." if option == "models" else ""
+            raise ValueError(
+                f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.{hint}"
+            )
 
 
 def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) -> list[str]:

@@ -53,10 +53,10 @@ def run_spec(
     tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
 ) -> RunSpec:
     "One run of a paper's model."
-    of, scale, protocol = PAPERS[paper], request.scale, request.protocol
-    model = of.run_as(model)
+    scale, protocol = request.scale, request.protocol
+    model = PAPERS[paper].run_as(model)
     size = study_options(paper, model, dataset).get("image_size") if scale.study else None
-    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
+    at_full_scale = PAPERS[paper].hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
         hyperparameters = compensated(at_full_scale, hyperparameters)
@@ -96,11 +96,10 @@ def is_tuned(setting: Setting, scale: Scale) -> bool:
 
 def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
     "The entries of a grid that a scale tries: all, or those around the paper's choice."
-    of, n = PAPERS[paper], request.scale.tuning_values
-    setting = of.setting(model)
+    setting, n = PAPERS[paper].setting(model), request.scale.tuning_values
     if n is None:
         return setting.entries()
-    return around(setting.grid, setting.chosen(of.lent(dataset)), n)
+    return around(setting.grid, setting.chosen(PAPERS[paper].lent(dataset)), n)
 
 # %% ../../nbs/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
@@ -110,20 +109,20 @@ def tuning_specs(
     table: Table, request: Request
 ) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:  # for each model and data set: the runs of each entry
     "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
-    scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
+    scale, paper = request.scale, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
     if request.updates:
         shorter = replace(request, updates=max(1, request.updates // scale.tuning_divisor))
     return {
         (model, dataset): {
             tuple(tuned.values()): [
-                run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)
+                run_spec(table.paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)
             ]
-            for tuned in tried(paper, model, dataset, request)
+            for tuned in tried(table.paper, model, dataset, request)
         }
-        for model in dict.fromkeys(map(of.run_as, table.models))
+        for model in dict.fromkeys(map(paper.run_as, table.models))
         for dataset in table.run_on
-        if not table.needs and is_tuned(of.setting(model), scale)
+        if not table.needs and is_tuned(paper.setting(model), scale)
     }
 
 # %% ../../nbs/plan/02_specs.ipynb #1a19660b
@@ -191,8 +190,8 @@ def once(specs: Iterable[RunSpec]) -> list[RunSpec]:
 # %% ../../nbs/plan/02_specs.ipynb #0a2c391b
 def rounds(spec: RunSpec) -> int:
     "How many rounds of a model's steps a run takes; 0 for a measurement."
-    how = spec.part("training")
-    return how.get("steps", 0) // how["steps_per_round"]
+    training = spec.part("training")
+    return training.get("steps", 0) // training["steps_per_round"]
 
 # %% ../../nbs/plan/02_specs.ipynb #de9d54dc
 def is_older(spec: RunSpec) -> bool:
@@ -202,7 +201,7 @@ def is_older(spec: RunSpec) -> bool:
 # %% ../../nbs/plan/02_specs.ipynb #f2703f25
 def measurement_specs(paper: str, scale: Scale, trainings: Sequence[RunSpec]) -> list[RunSpec]:
     "The measurements of a paper, in full at every scale, and the comparisons of its trainings."
-    return [spec for of in PAPERS[paper].measurements for spec in of.specs(scale, trainings)]
+    return [spec for measurement in PAPERS[paper].measurements for spec in measurement.specs(scale, trainings)]
 
 
 def is_measurement(spec: RunSpec) -> bool:
@@ -264,8 +263,11 @@ def wanted(
     tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
     tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
-    of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
-    measurements = [spec for paper in papers for spec in measurement_specs(paper, request.scale, of[paper])]
+    measurements = [
+        measurement
+        for paper in papers
+        for measurement in measurement_specs(paper, request.scale, [spec for spec in trainings if spec.paper == paper])
+    ]
     return Wanted(tuning, breadth_first(trainings, tables), [] if models or datasets else measurements)
 
 # %% ../../nbs/plan/02_specs.ipynb #997edddc
@@ -280,7 +282,7 @@ def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -
     }
 
     def waits(spec: RunSpec) -> bool:
-        of = PAPERS[spec.paper].setting(spec.model).tuned_as or spec.model
-        return (spec.paper, of, spec.dataset) in incomplete
+        tuned_as = PAPERS[spec.paper].setting(spec.model).tuned_as or spec.model
+        return (spec.paper, tuned_as, spec.dataset) in incomplete
 
     return [spec for spec in trainings if not waits(spec)]

@@ -20,13 +20,6 @@ def test_imports_point_upwards():
     assert len(found) > 150 and {path: below for path, below in found.items() if below} == {}
 
 
-def test_a_downward_import_would_be_found(tmp_path, monkeypatch):
-    wrong = PACKAGE / "core" / "wrong.py"
-    monkeypatch.setattr(Path, "read_text", lambda self: "from ..train.loop import fit\n")
-    assert imported_rooms(wrong) == {"train"}
-    assert downward(wrong) == ["train"]
-
-
 def test_the_figure_is_drawn_from_the_imports():
     arrows = {(room(path), other) for path in MODULES for other in imported_rooms(path)}
     known = {frm: {other for one, other in arrows if one == frm and other != frm} for frm in ROOMS}
