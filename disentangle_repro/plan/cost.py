@@ -138,10 +138,10 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     "A row for each model and size of images, and one for all of them."
     columns = ["model", "data sets", "runs", "done", "updates a run", "s/update", "training, h", "scoring, h"]
     rows = []
-    for (model, image_size), group in runs.groupby(["model", "image_size"], sort=False):
+    for (model, size), group in runs.groupby(["model", "image_size"], sort=False):
         row = {"model": model, "data sets": ", ".join(dict.fromkeys(group.dataset)), "runs": len(group)}
         row["done"] = int(group.done.sum())
-        if image_size:
+        if size:
             row["updates a run"] = " to ".join(f"{n:,}" for n in sorted({group.updates.min(), group.updates.max()}))
         if group.seconds.notna().any():
             hours, left = group.training.sum(), group.left.sum()
