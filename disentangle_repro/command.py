@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int, Num, Shaped
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from disentangle_repro.metrics import Scored
 
 # %% auto #0
-__all__ = []
+__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
+           'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
+           'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
+           'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
+           'verify_tables', 'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser',
+           'as_json', 'printed_below', 'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):
@@ -139,9 +144,9 @@ def read_parquet(path: Path) -> pd.DataFrame:
 def by_prefix(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     "Columns whose names begin with `latent` and `source`, and each other column; all as one array if none does."
     begins = np.array([str(name).lower()[:6] for name in table])
-    named = {f"{kind}s": table.loc[:, begins == kind] for kind in ("latent", "source") if (begins == kind).any()}
+    found = {f"{kind}s": table.loc[:, begins == kind] for kind in ("latent", "source") if (begins == kind).any()}
     others = {str(name): table[[name]] for name in table.columns[~np.isin(begins, ["latent", "source"])]}
-    return named | others if named else {"": table}
+    return found | others if found else {"": table}
 
 
 def numbered(path: Path, name: str, words: Shaped[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
@@ -166,8 +171,8 @@ def as_numbers(
     for name, column in columns.items():
         if column.dtype.kind not in "biuf":
             if not words:
-                contents = f"{name} holds {column[0]!r}" if len(column) else f"{name} is empty"
-                raise DataError(path, f"{contents}: needed are numbers. Words are taken for sources only.")
+                found = f"{name} holds {column[0]!r}" if len(column) else f"{name} is empty"
+                raise DataError(path, f"{found}: needed are numbers. Words are taken for sources only.")
             columns[name] = numbered(path, name, column)
     return np.column_stack(list(columns.values()))
 
@@ -221,17 +226,17 @@ def pick(
 ) -> Num[np.ndarray, "rows columns"]:
     "Latents or sources of a file; `DataError` if it has none, or if they are not numeric."
     arrays = read_arrays(path)
-    part = arrays.get(name or kind, arrays.get("") if alone and not name else None)
-    if part is None and name:
-        part = columns_named(arrays, name)
-    if part is not None:
-        return as_numbers(path, part, words=kind == "sources")
-    contents = shorten(", ".join(repr(key) if key else unnamed(arrays[key]) for key in arrays), 300) or "nothing"
+    found = arrays.get(name or kind, arrays.get("") if alone and not name else None)
+    if found is None and name:
+        found = columns_named(arrays, name)
+    if found is not None:
+        return as_numbers(path, found, words=kind == "sources")
+    there = shorten(", ".join(repr(key) if key else unnamed(arrays[key]) for key in arrays), 300) or "nothing"
     if name:
-        raise DataError(path, f"holds {contents}: needed is {name!r}, which --{kind} names, or columns that begin so.")
+        raise DataError(path, f"holds {there}: needed is {name!r}, which --{kind} names, or columns that begin so.")
     in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
     elsewhere = "" if alone else f", or --{kind} NAME, or latents alone and --sources FILE"
-    raise DataError(path, f"holds {contents}: needed are {in_tables}{elsewhere}.")
+    raise DataError(path, f"holds {there}: needed are {in_tables}{elsewhere}.")
 
 
 def place(asked: str | None, latents: Path) -> tuple[Path | None, str]:  # the file, if another, and a name in it
@@ -258,9 +263,9 @@ def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
     from disentangle_repro.metrics import METRICS
 
     return [
-        (score.title, score.meaning, f"{scored.scores[name]:.3f}", f"{n:,}" if (n := scored.samples[metric]) else "")
+        (of.title, of.meaning, f"{scored.scores[name]:.3f}", f"{n:,}" if (n := scored.samples[metric]) else "")
         for metric in scored.results
-        for name, score in METRICS[metric].scores.items()
+        for name, of in METRICS[metric].scores.items()
     ]
 
 
@@ -308,16 +313,30 @@ def models_table() -> pd.DataFrame:
     from disentangle_repro.models import MODELS, SLOT_MODELS, list_models
     from disentangle_repro.saved_models import list_pretrained
 
-    kinds, saved = {"one object": MODELS, "several objects": SLOT_MODELS}, list_pretrained()
+    kinds, kept = {"one object": MODELS, "several objects": SLOT_MODELS}, list_pretrained()
     rows = [
         (
             name,
             ", ".join(kind for kind, known in kinds.items() if name in known),
-            ", ".join(dict.fromkeys(weights.dataset for weights in saved if weights.name == name)),
+            ", ".join(dict.fromkeys(of.dataset for of in kept if of.name == name)),
         )
         for name in list_models()
     ]
     return pd.DataFrame(rows, columns=["model", "for scenes of", "trained weights"])
+
+
+def datasets_table() -> pd.DataFrame:
+    "Names for `load_dataset`."
+    from disentangle_repro.data.load import datasets_table as table
+
+    return table().reset_index(names="data set")
+
+
+def metrics_table() -> pd.DataFrame:
+    "Scores, what they mean, their range and value by chance, and what their metrics take."
+    from disentangle_repro.metrics import list_metrics
+
+    return list_metrics().reset_index()
 
 
 def tables_table() -> pd.DataFrame:
@@ -326,22 +345,27 @@ def tables_table() -> pd.DataFrame:
 
     from disentangle_repro.papers import PAPERS
 
-    tables = [table for paper in PAPERS.values() for table in paper.tables]
-    rows = [(t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets)) for t in tables]
+    rows = [
+        (t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets))
+        for paper in PAPERS.values()
+        for t in paper.tables
+    ]
     return pd.DataFrame(rows, columns=["paper", "table", "title", "models", "data sets"])
 
 
-def later(module: str, name: str) -> Callable[[], pd.DataFrame]:
-    "A function of a module, which is imported when the function is called."
-    return lambda: getattr(import_module(f"disentangle_repro.{module}"), name)()
+def proofs_table() -> pd.DataFrame:
+    "The propositions that are checked; `ImportError` without the requirements of development."
+    from disentangle_repro.core.proofs import proof_checks
+
+    return proof_checks()
 
 
 LISTINGS = {
     "models": models_table,
-    "datasets": lambda: later("data", "datasets_table")().rename_axis("data set"),
-    "metrics": later("metrics", "list_metrics"),
+    "datasets": datasets_table,
+    "metrics": metrics_table,
     "tables": tables_table,
-    "proofs": later("core.proofs", "proof_checks"),
+    "proofs": proofs_table,
 }
 
 # %% ../nbs/command.ipynb #1fc2b9d0
@@ -362,19 +386,20 @@ def run_proofs(given: argparse.Namespace) -> int:  # the exit status
 # %% ../nbs/command.ipynb #780831ba
 def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
     "Print recomputed scores next to the records'; 1 if one differs by more than its tolerance."
-    from disentangle_repro.runs.rescore import as_table, rescore
+    from disentangle_repro.lab.runs.rescore import as_table, rescore
     from disentangle_repro.train.store import readable_store
 
-    rescored = rescore(given.runs, readable_store(), given.latents)
-    print(as_table(rescored))
-    return 0 if all(score.same for scores in rescored.values() for score in scores) else 1
+    found = rescore(given.runs, readable_store(), given.latents)
+    print(as_table(found))
+    return 0 if all(of.same for scores in found.values() for of in scores) else 1
 
 
 def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     "Print the differences between the published tables and those of the records; 1 if there are any."
+    from disentangle_repro.core.errors import check_choice
     from disentangle_repro.core.files import need_checkout
     from disentangle_repro.papers import PAPERS
-    from disentangle_repro.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
+    from disentangle_repro.lab.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
     from disentangle_repro.train.store import project_store
 
     need_checkout("disentangle-repro verify")
@@ -388,7 +413,7 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
 
 def describe_results(given: argparse.Namespace) -> int:  # the exit status
     "Write the description of the kept results, and print its path."
-    from disentangle_repro.runs.crate import write_crate
+    from disentangle_repro.lab.runs.crate import write_crate
     from disentangle_repro.train.store import project_store
 
     print(write_crate(project_store()))
@@ -397,8 +422,8 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
 # %% ../nbs/command.ipynb #ca2a715a
 def measure_claims(given: argparse.Namespace) -> int:  # the exit status
     "Measure and store the evidence for claims that need no training, and print their verdicts."
-    from disentangle_repro.study.measure_claims import measure
-    from disentangle_repro.tables.without_training import without_training_verdicts
+    from disentangle_repro.lab.study.measure_claims import measure
+    from disentangle_repro.lab.tables.without_training import without_training_verdicts
     from disentangle_repro.train.store import project_store
 
     for claim, verdict in without_training_verdicts(kept=measure(given.claims, project_store())).items():
@@ -408,21 +433,28 @@ def measure_claims(given: argparse.Namespace) -> int:  # the exit status
 
 def measure_limits(given: argparse.Namespace) -> int:  # the exit status
     "Measure chance and ceiling of the scores in the tables of some papers, unless they are stored."
-    from disentangle_repro.core.scale import pick_scale
-    from disentangle_repro.plan.request import Request
-    from disentangle_repro.tables.references import measure_references, planned
+    from disentangle_repro.experiment.scale import pick_scale
+    from disentangle_repro.lab.plan.request import Request
+    from disentangle_repro.lab.tables.references import measure_references, planned
 
     specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
     print(f"{measure_references(specs)} conditions measured")
     return 0
 
 # %% ../nbs/command.ipynb #c0a17e5b
-CHAPTERS = {  # the line in the help, and the module with the `main` of the subcommand
-    "tables": ("make the runs for the papers' tables, and write the tables", "tables.make"),
-    "plan": ("show the runs that tables would make, and their cost", "plan.cost"),
-    "report": ("make web pages of all runs", "report.site"),
-    "study": ("make the runs of the study", "study.design"),
-    "data": ("render data sets to files", "data.load"),
+class Chapter(NamedTuple):
+    "A subcommand of another chapter: its line in the help, and the module with its `main`."
+
+    help: str
+    module: str
+
+
+CHAPTERS = {
+    "tables": Chapter("make the runs for the papers' tables, and write the tables", "lab.tables.make"),
+    "plan": Chapter("show the runs that tables would make, and their cost", "lab.plan.cost"),
+    "report": Chapter("make web pages of all runs", "lab.report.site"),
+    "study": Chapter("make the runs of the study", "lab.study.design"),
+    "data": Chapter("render data sets to files", "data.load"),
 }
 
 # %% ../nbs/command.ipynb #5ba983ee
@@ -446,54 +478,54 @@ def parser() -> argparse.ArgumentParser:
     ))
     command.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    for name, (summary, _) in CHAPTERS.items():
-        subcommands.add_parser(name, help=summary)
-    sub = subcommands.add_parser("score", help="every score that latents in a file allow")
-    sub.add_argument("file", type=Path, metavar="LATENTS", help=(
+    for name, of in CHAPTERS.items():
+        subcommands.add_parser(name, help=of.help)
+    of = subcommands.add_parser("score", help="every score that latents in a file allow")
+    of.add_argument("file", type=Path, metavar="LATENTS", help=(
         "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or"
         " columns whose names begin with latent and source"
     ))
-    sub.add_argument("--latents", default="", metavar="NAME", help=(
+    of.add_argument("--latents", default="", metavar="NAME", help=(
         "the latents' name in the file: of an array, or the beginning of the columns' names"
     ))
-    sub.add_argument("--sources", metavar="WHERE", help=(
+    of.add_argument("--sources", metavar="WHERE", help=(
         "the sources' name in the file, or another FILE, or FILE:NAME; strings are numbered alphabetically"
     ))
-    sub.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
-    sub.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
-    sub.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
+    of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
+    of.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
+    of.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
         " text, where they score about a half; code: its released code (%(default)s)"
     ))
-    sub.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
+    of.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
         "only these, such as infomec or dci; `disentangle-repro list metrics` has them as functions and scores"
     ))
-    sub.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
+    of.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
         "samples for DCI and other forests and regressions, at least 10, or 0 for all (%(default)s)"
     ))
-    sub.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: one per core")
-    sub.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
+    of.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: one per core")
+    of.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
         "latents of other trained models, of the same images in the same order, for UDR"
     ))
-    sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--json", action="store_true", help="print only one JSON object")
-    sub.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
-    sub = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
-    sub.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
-    sub = subcommands.add_parser("rescore", help="recompute scores from kept weights, and compare with the records")
-    sub.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; by default all kept runs")
-    sub.add_argument("--latents", action="store_true", help="recompute InfoMEC and DCI from kept latents instead")
-    sub = subcommands.add_parser("verify", help="recreate the published tables from records, and compare")
-    sub.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the tables of these")
-    sub = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
-    sub.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
+    of.add_argument("--seed", type=int, default=0)
+    of.add_argument("--json", action="store_true", help="print only one JSON object")
+    of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
+    of = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
+    of.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
+    of = subcommands.add_parser("rescore", help="recompute scores from kept weights, and compare with the records")
+    of.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; by default all kept runs")
+    of.add_argument("--latents", action="store_true", help="recompute InfoMEC and DCI from kept latents instead")
+    of = subcommands.add_parser("verify", help="recreate the published tables from records, and compare")
+    of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the tables of these")
+    of = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
+    of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
     subcommands.add_parser("crate", help="describe the kept results as an RO-Crate, for an archive")
-    sub = subcommands.add_parser("without-training", help="measure and store evidence for claims that need no training")
-    sub.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
-    sub = subcommands.add_parser("references", help="measure and store chance and ceiling of the scores in tables")
-    sub.add_argument("papers", nargs="+", metavar="PAPER")
-    sub.add_argument("--scale", help="of the runs in the tables; by default the scale for this machine")
-    sub.add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
+    of = subcommands.add_parser("without-training", help="measure and store evidence for claims that need no training")
+    of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
+    of = subcommands.add_parser("references", help="measure and store chance and ceiling of the scores in tables")
+    of.add_argument("papers", nargs="+", metavar="PAPER")
+    of.add_argument("--scale", help="of the runs in the tables; by default the scale for this machine")
+    of.add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
     return command
 
 # %% ../nbs/command.ipynb #d15b5cd9
@@ -544,28 +576,28 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
             warnings.simplefilter("always", InputWarning)
             scored = score(sources, latents, **choices, models=models, n_jobs=given.jobs)
     except ValueError as error:
-        sources_file = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
-        raise DataError(sources_file or given.file, str(error)) from error
+        of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
+        raise DataError(of_sources or given.file, str(error)) from error
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
     infomec = scored.results.get("infomec")
     active = active_latents(latents, given.discrete) if infomec is None else infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
-    remarks = [*dict.fromkeys(input_warnings(sources, latents, given.discrete, active) + printed_below(caught))]
+    remarks = input_warnings(sources, latents, given.discrete, active) + printed_below(caught)
+    remarks = list(dict.fromkeys(remarks))
     if given.html:
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.file.name, summary), encoding="utf-8")
     if given.json:
-        counted = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1]}
-        return as_json(scored, **counted, protocol=given.protocol, remarks=remarks)
+        of_latents = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1]}
+        return as_json(scored, **of_latents, protocol=given.protocol, remarks=remarks)
     return "\n".join([tabulate(score_rows(scored), HEADERS, disable_numparse=True), "", summary, *remarks])
 
 
 def listed(table: pd.DataFrame) -> str:
-    "A table as text, its columns aligned on the left; an index that has a name is a column."
+    "A table as text, its columns aligned on the left."
     from tabulate import tabulate
 
-    table = table.reset_index() if table.index.name else table
     return tabulate(table, headers="keys", showindex=False, disable_numparse=True, tablefmt="plain")
 
 
@@ -583,9 +615,8 @@ CHECKS = {
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro`."
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments and arguments[0] in CHAPTERS:
-        _, module = CHAPTERS[arguments[0]]
-        return import_module(f"disentangle_repro.{module}").main(arguments[1:])
+    if (of := CHAPTERS.get(arguments[0] if arguments else "")) is not None:
+        return import_module(f"disentangle_repro.{of.module}").main(arguments[1:])
     command = parser()
     try:
         if arguments and not arguments[0].startswith("-"):

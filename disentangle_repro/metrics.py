@@ -22,12 +22,20 @@ from .asymmetry.cross_attention import interaction_loss
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
 from .core.errors import check_choice
 from .core.extensions import check_new
-from .core.paper import Score
+from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
 from .qlae.choices import choices
-from .qlae.infomec import InfoMEC, ProcedureName, active_latents, compactness, infomec, modularity
-from .qlae.infomec import plot_nmi, procedure
+from disentangle_repro.qlae.infomec import (
+    InfoMEC,
+    ProcedureName,
+    active_latents,
+    compactness,
+    infomec,
+    modularity,
+    plot_nmi,
+    procedure,
+)
 from .scores.dci import dci, drawn_rows
 from .scores.importance import completeness, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
@@ -96,17 +104,17 @@ class Metric:
         "The function's result, with the given choices that it has."
         if self.protocols and asked.get("protocol") not in self.protocols:
             asked["protocol"] = self.protocols[0]
-        return self.function(*given, **{name: x for name, x in asked.items() if name in self.choices})
+        return self.function(*given, **{name: of for name, of in asked.items() if name in self.choices})
 
-    def numbers(self, result: Any) -> dict[str, float]:  # the function's result; of several models, the first
+    def numbers(self, found: Any) -> dict[str, float]:  # the function's result; of several models, the first
         """The scores by name: the attribute's, or metric and attribute if that is taken (`dci_es_e`).
 
         Warns of a score outside the range that its entry states."""
-        if hasattr(result, "to_dict"):
-            named = result.to_dict()
+        if hasattr(found, "to_dict"):
+            named = found.to_dict()
             values = {name: named[name.removeprefix(f"{self.name}_")] for name in self.scores}
         else:
-            numbers = np.ravel(result)
+            numbers = np.ravel(found)
             if len(numbers) != 1 and self.takes != MODELS:
                 raise ValueError(f"{self.name} gave {len(numbers)} numbers: needed is one, or a result with to_dict.")
             values = {name: float(numbers[0]) for name in self.scores}
@@ -348,13 +356,12 @@ def score(
     for an unknown metric, and where none of `metrics` can be computed.
     """
     check_choice("protocol", protocol, TREES)
-    check_sources_latents(sources, latents)  # errors come before the first score
-    drawn_rows(10, dci_samples, seed)
+    check_sources_latents(sources, latents), drawn_rows(10, dci_samples, seed)  # errors come before the first score
     sources, latents, models = to_numpy(sources), to_numpy(latents), [to_numpy(each) for each in models]
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"
     asked = {"discrete": discrete or categorical, "categorical": categorical, "protocol": protocol, "seed": seed}
     asked |= {"max_samples": 0, "n_jobs": n_jobs}
-    against = {name: reason_against(m, kind, 1 + len(models)) for name, m in asked_metrics(metrics).items()}
+    against = {name: reason_against(of, kind, 1 + len(models)) for name, of in asked_metrics(metrics).items()}
     tried = {name: METRICS[name] for name, why in against.items() if why is None}
     refused = {name: why or not_given(METRICS[name]) for name, why in against.items() if why or (metrics and why == "")}
     results, samples = {}, {}
@@ -369,7 +376,7 @@ def score(
             refused[name] = str(error)
     if metrics and not results:
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
-    scores = {name: x for key, result in results.items() for name, x in METRICS[key].numbers(result).items()}
+    scores = {name: value for key, found in results.items() for name, value in METRICS[key].numbers(found).items()}
     return Scored(scores, results, samples, refused)
 
 # %% ../nbs/metrics.ipynb #c4ec0002

@@ -18,7 +18,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 # %% auto #0
-__all__ = []
+__all__ = ['extra']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):

@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import joblib
 import numpy as np
 import psutil
 import torch
@@ -22,8 +24,7 @@ from jaxtyping import Bool, Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
-from ..core.engine import joblib_on
-from ..core.errors import check_choice
+from ..core.errors import check_choice, extra
 from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
 from .averaging import averaged, averaged_file, majority
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = []
+__all__ = ['drawn_on', 'main']
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
@@ -452,6 +453,21 @@ def add_dataset(
     NAMES.append(name)
 
 # %% ../../nbs/data/19_load.ipynb #741a25a5
+@contextmanager
+def drawn_on(engine: str) -> Iterator[None]:
+    "Inside, `joblib.Parallel` uses the workers of the Dask scheduler at this address, or this machine for `local`."
+    if engine == "local":
+        yield
+        return
+    if "://" not in engine:
+        raise ValueError(f"engine is {engine!r} but must be 'local', with --workers N for N processes, or the"
+                         " address of a Dask scheduler, such as 'tcp://host:8786'.")  # fmt: skip
+    with extra("dask"):
+        from distributed import Client
+    with Client(engine, timeout=10), joblib.parallel_config(backend="dask"):
+        yield
+
+
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro data`: draws data sets to files."
     about = {"prog": "disentangle-repro data", "description": "Draw data sets to files in the data folder."}
@@ -460,15 +476,15 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     parser.add_argument("--n", type=int, help="images of each; all when left out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="processes; as many as there are cores when left out")
-    parser.add_argument("--engine", default="local", help="local, local:N or tcp://HOST:PORT: where they are drawn")
+    parser.add_argument("--engine", default="local", help="local or tcp://HOST:PORT: where they are drawn")
     given = parser.parse_args(arguments)
     try:
         load_extensions()
         for name in given.names:
             check_choice("NAME", name, SCENES)
-        with joblib_on(given.engine):
+        with drawn_on(given.engine):
             for name in given.names or SCENES:
                 rendered_file(SCENES[name], given.n, given.seed, given.workers)
-    except (ValueError, ConnectionError, ImportError) as error:
+    except (ValueError, OSError, ImportError) as error:
         parser.error(str(error))
     return 0

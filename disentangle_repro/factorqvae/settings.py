@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..baselines.autoencoder import PIXEL_VALUES
-from ..core.hyperparameters import Setting, merged
+from ..experiment.hyperparameters import Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0

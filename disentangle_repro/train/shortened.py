@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..core.hyperparameters import Hyperparameters, merged, with_defaults
+from ..experiment.hyperparameters import Hyperparameters, merged, with_defaults
 from .optimizer import SCHEDULES, warmed_up
 
 # %% auto #0

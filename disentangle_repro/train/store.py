@@ -30,9 +30,10 @@ from PIL import Image
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
-from ..core.files import held, is_checkout, kept_results, project_root, remove_unfinished, set_aside
-from ..core.files import write_text, written_whole
-from ..core.run_spec import RunSpec, fingerprint
+from disentangle_repro.core.files import (
+    held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
+)
+from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.models import list_models
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.probe import noise
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.qlae import LatentQuantizer
-from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import Training, make_optimizer
 from disentangle_repro.train.loop import CudaGraphStep
 from disentangle_repro.train.optimizer import SCHEDULES

@@ -20,6 +20,13 @@ def test_imports_point_upwards():
     assert len(found) > 150 and {path: below for path, below in found.items() if below} == {}
 
 
+def test_the_library_imports_nothing_of_the_lab():
+    "Nor as text, which `import_module` would take; only the command passes on to it."
+    library = [path for path in PACKAGE.rglob("*.py") if "lab" not in path.relative_to(PACKAGE).parts]
+    naming = {path.stem for path in library if "lab." in path.read_text() and path.stem != "_modidx"}
+    assert len(library) > 100 and naming == {"command"}
+
+
 def test_the_figure_is_drawn_from_the_imports():
     arrows = {(room(path), other) for path in MODULES for other in imported_rooms(path)}
     known = {frm: {other for one, other in arrows if one == frm and other != frm} for frm in ROOMS}
