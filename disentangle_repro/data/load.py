@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['drawn_on', 'main']
+__all__ = []
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {

@@ -15,7 +15,7 @@ from ...papers import PAPERS
 from ...train.store import DESCRIPTION, OtherVersion, Store, read_record
 
 # %% auto #0
-__all__ = ['Entity', 'LICENCE', 'PUBLISHED', 'SETTINGS', 'FORMATS', 'ROOT', 'refer', 'run_entities', 'crate', 'write_crate']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/08_crate.ipynb #a818cf61
 Entity = dict[str, Any]

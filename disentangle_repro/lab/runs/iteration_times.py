@@ -19,7 +19,7 @@ from ...train.loop import CudaGraphStep, Training
 from ...train.speed import elapsed, step_operations
 
 # %% auto #0
-__all__ = ['timed_training', 'iteration_seconds', 'iteration_operations']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #55459247
 def timed_training(
