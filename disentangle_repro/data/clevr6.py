@@ -315,15 +315,12 @@ def mask_clevr6(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Ten
 # %% ../../nbs/data/08_clevr6.ipynb #ea20d827
 CLEVR6 = ObjectScene(
     name="clevr6",
-    backdrop=(),
     features=FEATURES,
     ranges=RANGES,
     categories=CATEGORIES,
     objects=OBJECTS,
-    segments=1,
     splits={"train": 49_483, "validation": 2_000, "test": 2_000},
     image_size=128,
-    version=1,
     sample=sample_clevr6,
     draw=draw_clevr6,
     mask=mask_clevr6,

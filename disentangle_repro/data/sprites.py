@@ -284,15 +284,11 @@ def mask_sprites(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Te
 # %% ../../nbs/data/10_sprites.ipynb #4172c8fd
 SPRITES = ObjectScene(
     name="sprites",
-    backdrop=(),
     features=FEATURES,
     ranges=RANGES,
     categories={"present": ("no", "yes"), "shape": tuple(SHAPES)},
     objects=(FEWEST, MOST),
-    segments=1,
-    splits={"train": 90_000, "validation": 5_000, "test": 5_000},
     image_size=64,
-    version=1,
     sample=sample_sprites,
     draw=draw_sprites,
     mask=mask_sprites,
