@@ -21,8 +21,7 @@ from cloudpickle import register_pickle_by_value
 from .files import data_folder, project_root
 
 # %% auto #0
-__all__ = ['VARIABLE', 'LOADED', 'COPIED', 'extension_names', 'import_file', 'import_extension', 'load_extensions', 'check_new',
-           'rehearse', 'into', 'remember']
+__all__ = []
 
 # %% ../../nbs/core/05_extensions.ipynb #18e6600d
 VARIABLE = "DISENTANGLE_EXTENSIONS"

@@ -19,8 +19,7 @@ from typing import Any
 from .errors import DataError
 
 # %% auto #0
-__all__ = ['GRACE_SECONDS', 'Main', 'noted_signals', 'Interrupted', 'stoppable_kernel', 'end_kernels', 'stop_kernels',
-           'ends_in_one_line']
+__all__ = []
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0005
 @contextmanager

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 # %% auto #0
-__all__ = ['static', 'environment', 'render', 'source', 'shown']
+__all__ = []
 
 # %% ../../nbs/core/06_pages.ipynb #9e0dc9a8
 def static(name: str) -> Markup:

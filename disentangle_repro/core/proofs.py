@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['PROOF_CHECKS', 'PACKAGE', 'ProofCheck', 'proof_check', 'Proven', 'prove', 'import_proofs', 'notebook_of',
-           'proof_checks', 'CheckRecord', 'run_check', 'run_checks', 'read_checks', 'write_checks']
+__all__ = []
 
 # %% ../../nbs/core/04_proofs.ipynb #acc33ed0
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from .errors import DataError
 from .files import written_whole
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'CARD', 'FIELDS', 'OPTIONAL', 'restored', 'check_hyperparameters', 'differences', 'held_values', 'Outline',
-           'outline', 'other_values', 'save_files', 'read_card', 'read_weights', 'ConfiguredModule']
+__all__ = []
 
 # %% ../../nbs/core/07_saved.ipynb #0b338b36
 WEIGHTS, CARD = "model.safetensors", "card.json"

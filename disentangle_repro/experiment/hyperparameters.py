@@ -13,8 +13,7 @@ from typing import Any
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['Hyperparameters', 'PARTS', 'DEFAULTS', 'Pieces', 'check_parts', 'merged', 'flat', 'nested', 'with_defaults',
-           'without_defaults', 'on', 'Setting']
+__all__ = []
 
 # %% ../../nbs/experiment/01_hyperparameters.ipynb #02e802f7
 Hyperparameters = dict[str, dict[str, Any]]  # by part, then by name

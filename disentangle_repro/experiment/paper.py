@@ -16,7 +16,7 @@ from .run_spec import RunSpec
 from .scale import Scale
 
 # %% auto #0
-__all__ = ['AGGREGATED', 'Record', 'Scoring', 'Entry', 'Setup', 'Table', 'Model', 'Score', 'Measurement', 'Paper']
+__all__ = []
 
 # %% ../../nbs/experiment/04_paper.ipynb #d24112a6
 AGGREGATED = "aggregated"
@@ -139,14 +139,15 @@ class Paper:
         image_size: int | None = None,  # pixels per side after averaging; left out: the data set's
     ) -> Hyperparameters:
         "Hyperparameters of a run; `ValueError` for a name that is not the paper's."
-        check_choice("dataset", self.lent(dataset), self.datasets), check_choice("protocol", protocol, self.protocols)
-        how = self.setting(model).hyperparameters(self.lent(dataset), protocol, tuned, image_size)
-        return merged(how, self.models[model].own)
+        check_choice("dataset", self.lent(dataset), self.datasets)
+        check_choice("protocol", protocol, self.protocols)
+        setting = self.setting(model).hyperparameters(self.lent(dataset), protocol, tuned, image_size)
+        return merged(setting, self.models[model].own)
 
     def measurement(self, name: str) -> Measurement | None:
         "The paper's measurement of that name."
-        return next((of for of in self.measurements if of.name == name), None)
+        return next((m for m in self.measurements if m.name == name), None)
 
     def every_table(self) -> tuple[Table, ...]:
         "Its tables, and those that measurements fill."
-        return (*self.tables, *(of.table for of in self.measurements if of.table))
+        return (*self.tables, *(m.table for m in self.measurements if m.table))

@@ -14,7 +14,7 @@ from typing import Any
 from .hyperparameters import Hyperparameters, check_parts, with_defaults, without_defaults
 
 # %% auto #0
-__all__ = ['fingerprint', 'RunSpec']
+__all__ = []
 
 # %% ../../nbs/experiment/02_run_spec.ipynb #fe3d3ead
 def fingerprint(content: Any) -> str:

@@ -15,7 +15,7 @@ from ..core.errors import check_choice
 from .hyperparameters import merged, nested
 
 # %% auto #0
-__all__ = ['SCALES', 'Scale', 'at_scale', 'pick_scale']
+__all__ = []
 
 # %% ../../nbs/experiment/03_scale.ipynb #b918cb4f
 @dataclass(frozen=True)

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
-           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'in_half_precision', 'copy_kept',
-           'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
+__all__ = []
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:

@@ -188,12 +188,6 @@ def test_correlated_rows_follow_the_stated_distribution(sigma, alpha):
     assert differs(frequencies(factors, (0, 2), (10, 10)), np.outer(np.ones(10), table.sum(1))) > 1e-3
 
 
-def test_another_formula_would_be_noticed(monkeypatch):
-    monkeypatch.setattr(joint.Correlation, "weight", lambda self, a, b: (-(a - b).square() / self.sigma**2).exp())
-    factors = sources_to_draw(SHAPES3D.under(CORRELATED), 20_000, seed=1).numpy()
-    assert differs(frequencies(factors, (2, 3), (10, 8)), stated(0.2, 1, 10, 8)) < 1e-6
-
-
 def test_objects_follow_the_stated_distribution_and_keep_their_number():
     "3,000 scenes of Multi-dSprites, hue and scale in 6 x 6 squares."
     correlation = {"sources": ["hue", "scale"], "sigma": 0.4}

@@ -37,10 +37,7 @@ from ...train.speed import keep_freed_memory
 from ...train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['NOTEBOOK', 'START', 'LOADED', 'CONTENTS', 'UNTUNED', 'image_bytes', 'files_needed', 'run_row', 'cost_row',
-           'asked_runs', 'trainings_left', 'runs_and_costs', 'makespan', 'hours_with', 'hours_text', 'size_text',
-           'from_to', 'summary_row', 'summary', 'memory_line', 'time_lines', 'disk_line', 'paper_text', 'run_lines',
-           'plan_text', 'plan_parser', 'rates_here', 'main']
+__all__ = ['run_row', 'cost_row', 'asked_runs', 'trainings_left', 'runs_and_costs', 'paper_text', 'run_lines', 'plan_text']
 
 # %% ../../../nbs/lab/plan/04_cost.ipynb #bf831f79
 def image_bytes(dataset: str) -> int:
@@ -145,32 +142,24 @@ def size_text(size: float) -> str:
     "Bytes, in the unit that suits them."
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
 
-# %% ../../../nbs/lab/plan/04_cost.ipynb #dc0df49a
-def from_to(numbers: Iterable[int]) -> str:
-    "A number, or the smallest and the largest of several."
-    return " to ".join(f"{n:,}" for n in sorted({min(numbers), max(numbers)}))
-
 # %% ../../../nbs/lab/plan/04_cost.ipynb #0550aa63
-def summary_row(runs: pd.DataFrame) -> dict[str, Any]:
-    "What a row of the table states about the runs of a model."
-    left, training, timed = runs.left.sum(), runs.training.sum(), runs.seconds.notna().any()
-    return {
-        "model": runs.model.iloc[0],
-        "data sets": ", ".join(dict.fromkeys(runs.dataset)),
-        "runs": len(runs),
-        "done": int(runs.done.sum()),
-        "updates a run": from_to(runs.updates) if runs.key.iloc[0] else "",
-        "s/update": f"{3600 * training / left:.3g}" if timed and left else "",
-        "training, h": hours_text(training) if timed else "",
-        "scoring, h": hours_text(runs.scoring.sum()) if timed else "",
-    }
-
-# %% ../../../nbs/lab/plan/04_cost.ipynb #7dfa4f31
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
     "A row for each model and size of images, and one for all of them."
-    rows = [summary_row(some) for _, some in runs.groupby(["model", "image_size"], sort=False)]
+    columns = ["model", "data sets", "runs", "done", "updates a run", "s/update", "training, h", "scoring, h"]
+    rows = []
+    for (model, size), group in runs.groupby(["model", "image_size"], sort=False):
+        row = {"model": model, "data sets": ", ".join(dict.fromkeys(group.dataset)), "runs": len(group)}
+        row["done"] = int(group.done.sum())
+        if size:
+            row["updates a run"] = " to ".join(f"{n:,}" for n in sorted({group.updates.min(), group.updates.max()}))
+        if group.seconds.notna().any():
+            hours, left = group.training.sum(), group.left.sum()
+            row |= {"training, h": hours_text(hours), "scoring, h": hours_text(group.scoring.sum())}
+            row["s/update"] = f"{3600 * hours / left:.3g}" if left else ""
+        rows.append(row)
     hours = {f"{part}, h": hours_text(runs[part].sum()) for part in ("training", "scoring")}
-    return pd.DataFrame([*rows, {"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours}]).fillna("")
+    rows.append({"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours})
+    return pd.DataFrame(rows, columns=columns).fillna("")
 
 # %% ../../../nbs/lab/plan/04_cost.ipynb #17512320
 CONTENTS = """\

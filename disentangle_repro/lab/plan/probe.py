@@ -27,9 +27,7 @@ from ...train.loop import CudaGraphStep, Training, run_updates
 from ...train.speed import elapsed
 
 # %% auto #0
-__all__ = ['Works', 'REACHED', 'DEVICES', 'METRICS', 'image_size', 'step_key', 'noise', 'n_bytes', 'Counted', 'Work',
-           'count_work', 'Rates', 'estimated_seconds', 'update_seconds', 'measured_rates', 'Cost', 'count_kinds',
-           'data_bytes', 'estimated_costs']
+__all__ = []
 
 # %% ../../../nbs/lab/plan/03_probe.ipynb #a938987f
 def image_size(spec: RunSpec) -> int | str:
@@ -39,11 +37,8 @@ def image_size(spec: RunSpec) -> int | str:
 
 def step_key(spec: RunSpec) -> str:
     "The same for two runs whose updates take equally long."
-    def shortened(name: str, value: Any) -> Any:
-        return bool(value) if isinstance(value, float) and name != "width" else value
-
-    how = {name: spec.part("training")[name] for name in ("batch_size", "clip", "precision")}
-    sizes = {name: shortened(name, value) for name, value in {**how, **spec.part("model")}.items()}
+    values = {name: spec.part("training")[name] for name in ("batch_size", "clip", "precision")} | spec.part("model")
+    sizes = {name: bool(x) if isinstance(x, float) and name != "width" else x for name, x in values.items()}
     return json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
 
 # %% ../../../nbs/lab/plan/03_probe.ipynb #8ec317d6
@@ -95,9 +90,9 @@ Works = dict[str, tuple[RunSpec, Work]]  # of kinds of runs, by `step_key`
 
 def count_work(spec: RunSpec) -> Work:
     "What an update of a run does, counted without values; `ValueError` for a model that reads them."
-    size, how = image_size(spec), spec.part("training")
-    images = torch.empty(how["batch_size"], size, size, 3, dtype=torch.uint8, device="meta")
-    training = assemble(spec, images, noise(spec, how["batch_size"]).sources)
+    size, batch = image_size(spec), spec.part("training")["batch_size"]
+    images = torch.empty(batch, size, size, 3, dtype=torch.uint8, device="meta")
+    training = assemble(spec, images, noise(spec, batch).sources)
     weights, alike = n_bytes(list(training.model.parameters())), Counter(step.loss for step in training.steps)
     operations, moved, results = 0, 0, []
     try:
@@ -140,24 +135,17 @@ def estimated_seconds(work: Work, rates: Rates, precision: str) -> float:
     return work.operations / (rates.bf16 if lower else rates.fp32) + work.moved * (0.5 if lower else 1) / rates.moved
 
 # %% ../../../nbs/lab/plan/03_probe.ipynb #e654302f
-def update_seconds(training: Training) -> float:
-    "The median time of an update, over rounds of the model's steps."
-    step, device, n = CudaGraphStep(training), training.images.device, len(training.steps)
-    run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if device.type == "cuda" else 1))
-    return median(elapsed(lambda: run_updates(training, step, n), device) for _ in range(9)) / n
-
-
 def measured_rates(works: Works, device: torch.device) -> Rates:
     "The rate of a device, from a few updates of the kind that computes least."
     spec, work = min(works.values(), key=lambda pair: pair[1].operations)
     data, on_gpu = noise(spec, 256, device), device.type == "cuda"
     training = assemble(spec, data.images, data.sources)
     training.total, batch = max(1_000, spec.part("training")["steps"]), training.batch_size
-    for training.batch_size in (batch,) if on_gpu else (min(batch, max(2, batch // 8)), batch):
-        seconds = update_seconds(training) * batch / training.batch_size
-        if seconds > 20:
-            break
-    rate = work.operations / seconds
+    training.batch_size = batch if on_gpu else min(batch, 16)
+    step, n = CudaGraphStep(training), len(training.steps)
+    run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if on_gpu else 1))
+    seconds = median(elapsed(lambda: run_updates(training, step, n), device) for _ in range(9)) / n
+    rate = work.operations * training.batch_size / batch / seconds
     memory = torch.cuda.mem_get_info(device)[1] if on_gpu else psutil.virtual_memory().total
     return Rates(device_name(device), rate, rate, math.inf, memory)
 

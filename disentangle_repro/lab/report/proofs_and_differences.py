@@ -18,8 +18,7 @@ from .page import write_page
 from ..tables.claims import read_yaml
 
 # %% auto #0
-__all__ = ['PASSED', 'FAILED', 'NOT_RUN', 'STATES', 'TINTS', 'DIFFERENCE', 'outcome', 'proof_rows', 'proofs_summary',
-           'links_to_book', 'write_proofs', 'read_differences', 'id_order', 'write_differences']
+__all__ = []
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #30b62583
 PASSED, FAILED, NOT_RUN = STATES = ("passed", "failed", "not run yet")

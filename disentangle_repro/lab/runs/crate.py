@@ -15,13 +15,13 @@ from ...papers import PAPERS
 from ...train.store import DESCRIPTION, OtherVersion, Store, read_record
 
 # %% auto #0
-__all__ = ['Entity', 'LICENCE', 'PUBLISHED', 'FORMATS', 'ROOT', 'refer', 'file_entity', 'paper_entity', 'settings', 'software',
-           'run_entities', 'crate', 'write_crate']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/08_crate.ipynb #a818cf61
 Entity = dict[str, Any]
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 PUBLISHED = "2026-11-21"  # the date that the format asks for
+SETTINGS = {"model": "model", "dataset": "data set", "source": "source of the data", "scale": "scale", "seed": "seed"}
 FORMATS = {
     ".json": "application/json", ".npz": "application/x-npz", ".ipynb": "application/x-ipynb+json",
     ".jpg": "image/jpeg", ".safetensors": "application/x-safetensors",
@@ -32,52 +32,39 @@ def refer(entities: list[Entity]) -> list[Entity]:
     "References to some entities."
     return [{"@id": entity["@id"]} for entity in entities]
 
-
-def file_entity(path: Path, results: Path, about: str) -> Entity:
-    "A file of the folder."
-    place = path.relative_to(results).as_posix()
-    kind = {"encodingFormat": FORMATS.get(path.suffix, "application/octet-stream")}
-    size = {"contentSize": str(path.stat().st_size)}
-    return {"@id": place, "@type": "File", "name": about, **kind, **size, "license": {"@id": LICENCE}}
-
 # %% ../../../nbs/lab/runs/08_crate.ipynb #04907132
-def paper_entity(key: str) -> Entity:
-    "A paper; a paper that an extension added may have no arXiv number."
-    of = PAPERS.get(key)
-    if of is None or not of.arxiv:
-        return {"@id": f"#paper-{key}", "@type": "ScholarlyArticle", "name": of.title if of else key}
-    return {"@id": f"https://arxiv.org/abs/{of.arxiv}", "@type": "ScholarlyArticle", "name": of.title}
-
-
-def settings(spec: dict[str, Any]) -> list[Entity]:
-    "The settings of a run, as properties and values."
-    names = {"model": "model", "dataset": "data set", "source": "source of the data", "scale": "scale", "seed": "seed"}
-    return [
-        {"@id": f"#{key}-{spec[key]}", "@type": "PropertyValue", "name": name, "value": spec[key]}
-        for key, name in names.items()
-    ]
-
-
-def software(commit: str | None) -> Entity:
-    "This package at the commit that made a record."
-    version = commit or "unknown"
-    return {
-        "@id": f"#commit-{version}", "@type": "SoftwareApplication", "name": "disentangle_repro", "version": version
-    }  # fmt: skip
-
-
-def run_entities(record: dict[str, Any], store: Store) -> tuple[list[Entity], list[Entity]]:  # files, and the others
-    "A run: its files; and the run itself with its paper, settings and software."
+def run_entities(record: dict[str, Any], store: Store) -> list[Entity]:
+    "A run: its files, the run itself, and its paper, software and settings."
     run, spec = record["id"], record["spec"]
     title = f"{spec['model']} on {spec['dataset']}, seed {spec['seed']} ({spec['paper']}, scale {spec['scale']})"
-    kept = sorted(store.results.glob(f"*/{run}.*"))
-    files = [file_entity(store.kept(run), store.results, f"record: {title}")]
-    files += [file_entity(path, store.results, f"{path.parent.name}: {title}") for path in kept]
-    paper, given = paper_entity(spec["paper"]), settings(spec)
-    code = software(record.get("environment", {}).get("commit"))
-    files = [{**file, "citation": {"@id": paper["@id"]}} for file in files]
-    made = {"@id": f"#{run}", "@type": "CreateAction", "name": title, "instrument": {"@id": code["@id"]}}
-    return files, [made | {"object": refer(given), "result": refer(files)}, paper, code, *given]
+    paper, version = PAPERS.get(spec["paper"]), record.get("environment", {}).get("commit") or "unknown"
+    has_number = paper is not None and paper.arxiv  # which a paper that an extension added may lack
+    article = {"@id": f"https://arxiv.org/abs/{paper.arxiv}" if has_number else f"#paper-{spec['paper']}"}
+    software = {"@id": f"#commit-{version}"}
+    settings = [
+        {"@id": f"#{key}-{spec[key]}", "@type": "PropertyValue", "name": name, "value": spec[key]}
+        for key, name in SETTINGS.items()
+    ]
+    files = [
+        {
+            "@id": path.relative_to(store.results).as_posix(),
+            "@type": "File",
+            "name": f"{'record' if path.parent == store.results else path.parent.name}: {title}",
+            "encodingFormat": FORMATS.get(path.suffix, "application/octet-stream"),
+            "contentSize": str(path.stat().st_size),
+            "license": {"@id": LICENCE},
+            "citation": article,
+        }
+        for path in [store.kept(run), *sorted(store.results.glob(f"*/{run}.*"))]
+    ]
+    action = {"@id": f"#{run}", "@type": "CreateAction", "name": title, "instrument": software}
+    return [
+        *files,
+        action | {"object": refer(settings), "result": refer(files)},
+        article | {"@type": "ScholarlyArticle", "name": paper.title if paper else spec["paper"]},
+        software | {"@type": "SoftwareApplication", "name": "disentangle_repro", "version": version},
+        *settings,
+    ]
 
 # %% ../../../nbs/lab/runs/08_crate.ipynb #87630059
 ROOT = {
@@ -96,14 +83,13 @@ def crate(store: Store) -> dict[str, Any]:
     "The description of a store's folder of results; `DataError` for a damaged record in it."
     about = {"@id": DESCRIPTION, "@type": "CreativeWork", "about": {"@id": "./"}}
     about |= {"conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"}}
-    licence = {"@id": LICENCE, "@type": "CreativeWork", "name": "Apache License 2.0"}
-    files, others = [], {LICENCE: licence}
+    entities = {LICENCE: {"@id": LICENCE, "@type": "CreativeWork", "name": "Apache License 2.0"}}
     for path in store.all_kept():
         with suppress(OtherVersion):
-            of_run, more = run_entities(read_record(path, path.stem), store)
-            files += of_run
-            others |= {entity["@id"]: entity for entity in more}
-    graph = [about, ROOT | {"hasPart": refer(files)}, *files, *others.values()]
+            entities |= {entity["@id"]: entity for entity in run_entities(read_record(path, path.stem), store)}
+    files = [entity for entity in entities.values() if entity["@type"] == "File"]
+    others = [entity for entity in entities.values() if entity["@type"] != "File"]
+    graph = [about, ROOT | {"hasPart": refer(files)}, *files, *others]
     return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}
 
 
@@ -112,4 +98,3 @@ def write_crate(store: Store) -> Path:
     text = json.dumps(crate(store), indent=1, ensure_ascii=False) + "\n"
     write_text(path := store.results / DESCRIPTION, text)
     return path
-

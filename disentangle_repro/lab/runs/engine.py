@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from distributed import Client, SpecCluster
 
 # %% auto #0
-__all__ = ['LIVES', 'IGNORE_SIGNALS', 'ANSWER_SECONDS', 'check_engine', 'n_workers', 'threads_per_worker', 'bar_line',
-           'thread_pool', 'visible_gpus', 'worker_options', 'own_cluster', 'allow_failures', 'client', 'resources',
-           'stop_work', 'executor']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #4b3a892a
 def check_engine(engine: str) -> str:  # `engine`, when it is one

@@ -5,7 +5,7 @@
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #b62a054e
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from ...train.loop import CudaGraphStep, Training
 from ...train.speed import elapsed, step_operations
 
 # %% auto #0
-__all__ = ['timed_training', 'side_by_side', 'iteration_seconds', 'iteration_operations']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #55459247
 def timed_training(
@@ -34,21 +34,11 @@ def timed_training(
 ) -> Training:
     "A model with one object per image in training on noise, as on the paper's first data set."
     own = {"training": {"batch_size": batch_size}, "model": {"width": width, "family": family}}
-    how = merged(paper.hyperparameters(model, paper.datasets[0], protocol), own)
-    how.pop("scaling", None)  # belongs to a scale, not to a run
+    hyperparameters = merged(paper.hyperparameters(model, paper.datasets[0], protocol), own)
+    hyperparameters.pop("scaling", None)  # belongs to a scale, not to a run
     noise = torch.randint(256, (256, 64, 64, 3), dtype=torch.uint8, generator=make_generator(0)).to(device)
     where = (paper.key, model, paper.datasets[0], "rendered", "paper", 0, protocol)
-    return assemble(RunSpec(*where, how), noise)
-
-# %% ../../../nbs/lab/runs/06_iteration_times.ipynb #11da027e
-def side_by_side(
-    calls: Mapping[str, Callable[[], object]],
-    rounds: int,
-    device: torch.device,
-) -> dict[str, list[float]]:  # seconds, one per round
-    "The times of calls, timed alternately and synchronously, after a first round that is not counted."
-    turns = [{name: elapsed(call, device) for name, call in calls.items()} for _ in range(rounds + 1)]
-    return {name: [turn[name] for turn in turns[1:]] for name in calls}
+    return assemble(RunSpec(*where, hyperparameters), noise)
 
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #5a639c16
 def iteration_seconds(
@@ -57,16 +47,17 @@ def iteration_seconds(
     device: torch.device,
     *,
     rounds: int = 5,
-    **how: Any,  # as `timed_training` takes it
+    **options: Any,  # as `timed_training` takes them
 ) -> dict[str, list[float]]:  # by model, one per round
-    "Seconds of an update of each of a paper's models, timed alternately."
-    steps = {model: CudaGraphStep(timed_training(paper, model, device, **how)) for model in models}
+    "Seconds of an update of each of a paper's models, timed alternately, after a first round that is not counted."
+    steps = {model: CudaGraphStep(timed_training(paper, model, device, **options)) for model in models}
     for step in steps.values():
         for _ in range(CudaGraphStep.WARM_UP if device.type == "cuda" else 0):
             step()
-    return side_by_side(steps, rounds, device)
+    turns = [{model: elapsed(step, device) for model, step in steps.items()} for _ in range(rounds + 1)]
+    return {model: [turn[model] for turn in turns[1:]] for model in steps}
 
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #4a565e44
-def iteration_operations(paper: Paper, models: Sequence[str], device: torch.device, **how: Any) -> dict[str, int]:
+def iteration_operations(paper: Paper, models: Sequence[str], device: torch.device, **options: Any) -> dict[str, int]:
     "Floating-point operations of an update of each model, in convolutions and dense layers."
-    return {model: step_operations(timed_training(paper, model, device, **how)) for model in models}
+    return {model: step_operations(timed_training(paper, model, device, **options)) for model in models}

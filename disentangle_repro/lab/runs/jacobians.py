@@ -17,7 +17,7 @@ from ...metrics import interaction_loss, j_ari, jis, slot_jacobian
 from .slots import SlotEvaluation, reconstruction_scores
 
 # %% auto #0
-__all__ = ['jacobians_of', 'jacobian_scores', 'interaction_score', 'evaluate_objects', 'jacobian_probe', 'most_disentangled']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #e621e951
 def jacobians_of(

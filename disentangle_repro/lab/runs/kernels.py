@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 # %% auto #0
-__all__ = ['kernel_manager', 'how_kernels_start']
+__all__ = []
 
 # %% ../../../nbs/lab/runs/09_kernels.ipynb #347295c2
 def kernel_manager() -> type:

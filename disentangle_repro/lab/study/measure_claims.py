@@ -25,36 +25,17 @@ from ...core.errors import check_choice
 from ...core.files import project_root, write_text
 from ...data.gmm2d import sample_sets
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
-from disentangle_repro.psa.mixture_experiment import (
-    aggregate_ratios,
-    by_chance,
-    released_agreement,
-    run_experiment,
-    slots_of,
-    train,
-    untrained_affine,
-)
+from ...psa.mixture_experiment import aggregate_ratios, by_chance, released_agreement, run_experiment
+from ...psa.mixture_experiment import slots_of, train, untrained_affine
 from ..runs.iteration_times import timed_training
 from ..tables.claims import metric_name
-from disentangle_repro.lab.tables.without_training import (
-    RECORD,
-    Number,
-    claim_of,
-    exactly,
-    mean_over,
-    measurement,
-    number_of,
-    without_training,
-    words,
-)
+from ..tables.without_training import RECORD, Number, claim_of, exactly, mean_over, measurement
+from ..tables.without_training import number_of, without_training, words
 from ...train.store import Store, git_commit
 from ...tripod.time_ratios import TIMED
 
 # %% auto #0
-__all__ = ['PAIRS', 'SLOPE', 'ROUNDS', 'BATCH', 'MEASURED', 'first_study', 'rank_correlation', 'correlations_drawn',
-           'rank_numbers', 'measure_ranks', 'range_numbers', 'measure_sweeps', 'of_iterations', 'measure_operations',
-           'processor_seconds', 'timed_rounds', 'measure_times', 'mean_and_deviation', 'measure_chance',
-           'measure_construction', 'measure']
+__all__ = []
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #dc4fa8e3
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))

@@ -32,14 +32,7 @@ from disentangle_repro.lab.tables.verdicts import (
 )  # fmt: skip
 
 # %% auto #0
-__all__ = ['COMPARING', 'CELL', 'Where', 'FEWEST_SEEDS', 'FEWEST_UPDATES', 'RECONSTRUCTION', 'CANNOT', 'SPREAD', 'SHARES',
-           'read_yaml', 'read_claims', 'names', 'compared', 'compares', 'primary_of', 'reported_scores',
-           'reported_difference', 'Trained', 'images_seen', 'images_of_paper', 'planned_runs', 'trained_models',
-           'seeds_of', 'add_run', 'measured_runs', 'add_measured', 'Views', 'views', 'in_step', 'first', 'level_of',
-           'scores_at', 'Comparison', 'metric_name', 'at_hand', 'comparisons', 'compare', 'Verdict', 'needed',
-           'p_in_views', 'p_of_settings', 'evidence_of', 'judge', 'part_of', 'size_of', 'as_reported', 'judge_reported',
-           'exact_scores', 'fed_with_reported', 'psnr_reported', 'how_far', 'judge_primaries', 'needs_more_seeds',
-           'difference_text']
+__all__ = []
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #450ba385
 def read_yaml(path: Path) -> Any:

@@ -26,9 +26,7 @@ from .without_training import without_training_verdicts
 from ...train.store import Store
 
 # %% auto #0
-__all__ = ['COLUMNS', 'TRAINED', 'MEASURED', 'NOTE', 'shown_comparison', 'trained_text', 'claim_row', 'runs_of', 'measured_row',
-           'claims_table', 'value_and_half', 'contrast_row', 'contrasts_table', 'verdict_text', 'counted', 'readable',
-           'write_claims', 'main_claims']
+__all__ = []
 
 # %% ../../../nbs/lab/tables/05_claims_table.ipynb #05823f20
 def shown_comparison(claim: dict[str, Any], trained: Mapping[Where, Trained]) -> Comparison | None:

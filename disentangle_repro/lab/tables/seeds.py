@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # %% auto #0
-__all__ = ['in_words', 'plot_seeds']
+__all__ = []
 
 # %% ../../../nbs/lab/tables/14_seeds.ipynb #0ad4864b
 def in_words(

@@ -15,11 +15,7 @@ from scipy import stats
 from sklearn.isotonic import isotonic_regression
 
 # %% auto #0
-__all__ = ['ROUNDING', 'TINY', 'MARGIN_DB', 'LEAST_DB', 'Curve', 'LEVEL', 'ONE_VIEW', 'SUPPORTED', 'REVERSED', 'UNDECIDED',
-           'DEPENDS', 'AT_UPDATES', 'AT_QUALITY', 'NOT_RUN', 'DIVERGED', 'DIRECTED', 'SMALLER', 'LARGER', 'SEEDS',
-           'MORE_SEEDS', 'NEAR', 'Difference', 'welch_difference', 'seed_difference', 'reported_error', 'interval',
-           'p_greater', 'p_less', 'p_within', 'Level', 'monotone_psnr', 'quality_level', 'score_at', 'p_at_least',
-           'Evidence', 'evidence', 'verdicts', 'p_values', 'size_word', 'ends_near_zero', 'holm', 'together']
+__all__ = []
 
 # %% ../../../nbs/lab/tables/03_verdicts.ipynb #5cc1ea5f
 class Difference(NamedTuple):

@@ -21,9 +21,7 @@ from .verdicts import SUPPORTED, UNDECIDED
 from ...train.store import Store
 
 # %% auto #0
-__all__ = ['CONTRADICTED', 'ELSEWHERE', 'Interval', 'RECORD', 'Number', 'number_of', 'word_of', 'mean_over', 'exactly', 'words',
-           'claim_of', 'measurement', 'without_training', 'limit_in_words', 'in_words', 'measured_verdict',
-           'without_training_verdicts', 'spread_in_words', 'named', 'chance_note']
+__all__ = []
 
 # %% ../../../nbs/lab/tables/13_without_training.ipynb #2c894d6e
 CONTRADICTED, ELSEWHERE = "contradicted", "measured elsewhere"  # besides the words of claims about trained models
