@@ -57,7 +57,6 @@ class Block:
 BASELINES, ABLATIONS = ("beta_vae", "beta_tcvae", "bioae", "vqvae"), ("qlae_global_codebook", "vqvae_weight_decay")
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae", "qlae_no_weight_decay"), 3.5),
-    Block("psa", "clevr6", ("psa_noa", "sa_noa", "psa_proj", "sa"), 11),
     Block("factorqvae", "shapes3d", ("factorqvae", "qvae"), 4),
     *(Block("qlae", dataset, ("qlae", "ae"), 2.4) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 5.5),
@@ -68,6 +67,7 @@ BLOCKS = (
         for dataset in ("isaac3d", "mpi3d", "falcor3d")
     ),
     *(Block("qlae", dataset, BASELINES, 5) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
+    Block("psa", "clevr6", ("psa_noa", "sa_noa", "psa_proj", "sa"), 11),  # last, until PSA-NoA learns
 )
 
 # %% ../../../nbs/lab/study/01_design.ipynb #ceeceedb
