@@ -113,7 +113,7 @@ def inception_weights() -> Path | None:
 def frechet_distance(
     images: UInt8[Tensor, "n height width channels"],
     others: UInt8[Tensor, "m height width channels"],
-    features: nn.Module | Path,  # from bytes (batch, channels, height, width) to (batch, features), or Inception's weights
+    features: nn.Module | Path,  # bytes (batch, channels, height, width) to (batch, features), or Inception's weights
     batch_size: int = 50,
 ) -> float:  # 0 for sets with the same mean and covariance of features; no upper bound
     """Fréchet distance between the features of two sets of images (Heusel et al., 2017), by torchmetrics.
