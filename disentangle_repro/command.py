@@ -340,15 +340,15 @@ def metrics_table() -> pd.DataFrame:
 
 
 def tables_table() -> pd.DataFrame:
-    "The papers' tables that `make tables` fills."
+    "The papers' tables that `make tables` fills, with the names that TABLE, MODELS and DATASETS take."
     import pandas as pd
 
     from disentangle_repro.papers import PAPERS
 
     rows = [
-        (t.paper, t.number, t.title, len(t.models), ", ".join(t.datasets))
+        (t.paper, t.number, f"{t.title}{' (on request)' * t.on_request}", ", ".join(t.models), ", ".join(t.datasets))
         for paper in PAPERS.values()
-        for t in paper.tables
+        for t in paper.every_table()
     ]
     return pd.DataFrame(rows, columns=["paper", "table", "title", "models", "data sets"])
 

@@ -106,6 +106,7 @@ class Setting:
     text: Pieces  # the paper's values
     code: Pieces = field(default_factory=dict)  # those of the released code that are different; None: has none
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # such as `model.beta`: values to try
+    released: tuple[str, ...] = ()  # data sets where the grid's chosen values are those of the released code
     fixed: Pieces = field(default_factory=dict)  # what stays the same whatever is tuned
     tuned_as: str = ""  # the model whose tuned values it takes, where that is another
     per_pixel: Mapping[str, int] = field(default_factory=dict)  # 1: grows with the number of pixels, -1: falls with it

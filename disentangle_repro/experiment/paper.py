@@ -34,8 +34,11 @@ class Table:
     metrics: tuple[str, ...]
     reported_in: tuple[str, ...]  # numbers of the printed tables, the first that has a cell counts
     needs: str = ""  # why its runs cannot be made, if so; then none are
+    needs_of: Mapping[str, str] = field(default_factory=dict)  # metric -> what it needs and a checkout lacks
     fewest_seeds: int = 1  # that make sense, whatever the scale
     compares: str = ""  # the measurement of its trainings whose numbers it has, where they are not the trainings' own
+    on_request: bool = False  # are its runs made only where it, or one of its models, is asked for by name?
+    note: str = ""  # what a reader of its numbers should know
 
     @property
     def run_on(self) -> tuple[str, ...]:

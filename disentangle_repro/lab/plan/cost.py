@@ -23,9 +23,11 @@ from ..runs.engine import n_workers
 from ...core.errors import option_of
 from ...core.extensions import load_extensions
 from ...core.files import need_checkout
+from ...experiment.hyperparameters import flat
 from ...experiment.run_spec import RunSpec
 from ...data.hdf5 import holds, size_of
 from ...data.load import GRIDS, SCENES, describe, rendered_path
+from ...papers import PAPERS
 from .probe import DEVICES, Cost, Rates, Works, count_kinds, data_bytes, estimated_costs
 from .probe import image_size, measured_rates, step_key
 from .request import Request, asked_papers, asked_request, parser, positive
@@ -72,10 +74,12 @@ LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
     "The properties of a run that need no measurement."
     trains = not is_measurement(spec)
+    grid = PAPERS[spec.paper].setting(spec.model).grid if stage == "tuning" else ()
+    tries = "".join(f", {name.partition('.')[2]} {flat(spec.hyperparameters)[name]:g}" for name in grid)
     updates = spec.part("training")["steps"] if trains else 0
     return {
         "stage": stage, "paper": spec.paper, "model": spec.model, "dataset": spec.dataset, "seed": spec.seed,
-        "id": spec.id,
+        "id": spec.id, "tries": tries,
         "image_size": image_size(spec) if trains else 0, "key": step_key(spec) if trains else "",
         "loading": 0.0 if done or not trains else (START + data_bytes(spec) / LOADED) / 3600,  # hours
         "done": done, "updates": updates, "left": 0 if done else updates - made(spec, store).updates,
@@ -93,12 +97,18 @@ def cost_row(row: dict[str, Any], cost: Cost | None) -> dict[str, Any]:
 
 # %% ../../../nbs/lab/plan/04_cost.ipynb #0b131a92
 def asked_runs(
-    papers: Sequence[str], request: Request, store: Store, models: Sequence[str] = (), datasets: Sequence[str] = ()
+    papers: Sequence[str],
+    request: Request,
+    store: Store,
+    models: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    numbers: Sequence[str] = (),  # of tables
 ) -> list[tuple[str, RunSpec]]:
     "Stages and runs that tables need; `ValueError` for a paper without tables, or where no run is asked for."
-    todo = wanted(papers, request, store, models, datasets)
+    todo = wanted(papers, request, store, models, datasets, numbers)
     if not any(todo):
-        raise ValueError(f"models {[*models]}, datasets {[*datasets]}: no run among those of {', '.join(papers)}.")
+        asked = f"models {[*models]}, datasets {[*datasets]}, tables {[*numbers]}"
+        raise ValueError(f"{asked}: no run among those of {', '.join(papers)}.")
     return [(stage, spec) for stage, specs in todo._asdict().items() for spec in specs]
 
 
@@ -213,7 +223,8 @@ def paper_text(paper: str, runs: pd.DataFrame, request: Request) -> str:
 def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
     "How many runs of each stage are left, which come first, and which published files are missing."
     stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
-    runs = [f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in frame[~frame.done][:n].itertuples()]
+    first = frame[~frame.done][:n].itertuples()
+    runs = [f"{run.paper} {run.model} on {run.dataset}{run.tries}, seed {run.seed}" for run in first]
     needed = dict.fromkeys(frame.dataset[frame.key != ""]) if request.source == "official" else ()
     missing = [name for name in needed if not describe(name)["is there"]]
     return [
@@ -270,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     request, store = asked_request(options, plan_parser()), project_store()
     try:
         papers = asked_papers(options, plan_parser())
-        stages = asked_runs(papers, request, store, options.models or (), options.datasets or ())
+        stages = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
         works, problems = count_kinds(trainings_left(stages, store))
     except ValueError as error:  # `DataError` among them
         tqdm.write(f"make plan: {error}")

@@ -23,10 +23,13 @@ from ..runs.assemble import check_values, settable
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
-__all__ = ['Request', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit', 'parser',
+__all__ = ['TUNED', 'Request', 'check_set', 'with_protocol', 'positive', 'known_engine', 'name_and_value', 'add_limit', 'parser',
            'asked_request', 'asked_limit', 'check_tables', 'asked_papers']
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #a8f25f2f
+TUNED = ("grid", "reported")
+
+
 @dataclass(frozen=True)
 class Request:
     "How tables are to be made."
@@ -37,9 +40,10 @@ class Request:
     seeds: int | None = None  # how many; the scale's number when left out
     updates: int | None = None  # of each run; the scale's number when left out
     set: Mapping[str, Any] = field(default_factory=dict)  # such as `{"training.batch_size": 32}`, for runs that have it
+    tuned: str = "grid"  # what a paper tunes: over its grid, or "reported", with the values of its settings
 
     def __post_init__(self):
-        check_set(self.set)
+        check_set(self.set), check_choice("tuned", self.tuned, TUNED)
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #54459d8f
 def check_set(values: Mapping[str, Any]) -> None:
@@ -91,6 +95,9 @@ def parser() -> argparse.ArgumentParser:
         "Do the runs that tables need, and write the tables."
     ))
     options.add_argument("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
+    options.add_argument("--table", nargs="*", default=[], metavar="TABLE", help=(
+        "only these, by their numbers in `disentangle-repro list tables`; left out: all but those made on request"
+    ))
     of_a_table, known = {"nargs": "*", "help": "left out: all of a table"}, dict.fromkeys([*SCENES, *GRIDS])
     options.add_argument("--models", type=option_of(list_models()), metavar="MODEL", **of_a_table)
     options.add_argument("--datasets", type=option_of(known), metavar="DATASET", **of_a_table)
@@ -103,6 +110,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",
                          help="hyperparameters, such as training.batch_size=32")  # fmt: skip
+    options.add_argument("--tuned", default="grid", choices=TUNED, help=(
+        "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
+    ))
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     add_limit(options)
     return options
@@ -110,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
 # %% ../../../nbs/lab/plan/01_request.ipynb #e291d4df
 def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser) -> Request:
     "How the options of a command ask for runs to be made."
-    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates")}
+    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates", "tuned")}
     try:
         return Request(pick_scale(options.scale), **how, set=dict(options.set))
     except ValueError as error:  # of `--set`
@@ -125,11 +135,15 @@ def asked_limit(
     return limit_of(options.minutes, reserved, options.whole_runs) if options.minutes else None
 
 
-def check_tables(papers: Sequence[str], models: Sequence[str], datasets: Sequence[str]) -> None:
-    "`ValueError` where no paper has one of the models, or one of the data sets, in its tables."
+def check_tables(
+    papers: Sequence[str], models: Sequence[str], datasets: Sequence[str], tables: Sequence[str] = ()
+) -> None:
+    "`ValueError` where no paper has one of the models, one of the data sets in its tables, or one of the tables."
     of = [PAPERS[paper] for paper in papers]
     own_models = {name for paper in of for model in trained(paper) for name in (model, paper.run_as(model))}
     own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
+    for number in tables:
+        check_choice("table", number, dict.fromkeys(table.number for paper in of for table in paper.every_table()))
     for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
         if asked and not own.intersection(asked):
             how = " A model of yours gets a row by add_row." if option == "models" else ""
@@ -141,7 +155,7 @@ def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) 
     "The papers that the options of a command ask for; those without the protocol are reported and skipped."
     papers = options.papers or list(PAPERS)
     try:
-        check_tables(papers, options.models or (), options.datasets or ())
+        check_tables(papers, options.models or (), options.datasets or (), options.table)
     except ValueError as error:
         command.error(str(error))
     having = with_protocol(papers, options.protocol)

@@ -88,9 +88,12 @@ def around(
     return [{name: column[at] for (name, column), at in zip(columns.items(), p, strict=True)} for p in nearest]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #54b3f73b
-def is_tuned(setting: Setting, scale: Scale) -> bool:
-    "Whether hyperparameters of a model are tuned at a scale."
-    if not (scale.tuning_seeds and setting.grid):
+def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
+    "Whether hyperparameters of a model are tuned on a data set."
+    scale = request.scale
+    if not (scale.tuning_seeds and setting.grid) or request.tuned == "reported":
+        return False
+    if request.protocol == "code" and dataset in setting.released:
         return False
     printed = list(setting.grid) == ["optimizer.weight_decay"] or not setting.text.get("scaling", {}).get("tuned", True)
     return not (scale.study and printed)
@@ -116,17 +119,22 @@ def tuning_specs(
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
     if request.updates:
         shorter = replace(request, updates=max(1, request.updates // scale.tuning_divisor))
-    return {
-        (model, dataset): {
-            tuple(tuned.values()): [
-                run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)
-            ]
-            for tuned in tried(paper, model, dataset, request)
-        }
-        for model in dict.fromkeys(map(of.run_as, table.models))
+
+    def grid(model: str, dataset: str) -> dict[Entry, list[RunSpec]]:  # entries that a request makes equal are one
+        different: dict[str, tuple[Entry, list[RunSpec]]] = {}
+        for tuned in tried(paper, model, dataset, request):
+            specs = [run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)]
+            different.setdefault(str(specs[0].hyperparameters), (tuple(tuned.values()), specs))
+        return dict(different.values()) if len(different) > 1 else {}
+
+    runs = () if table.needs else map(of.run_as, table.models)
+    grids = {
+        (model, dataset): grid(model, dataset)
+        for model in dict.fromkeys(of.setting(model).tuned_as or model for model in runs)
         for dataset in table.run_on
-        if not table.needs and is_tuned(of.setting(model), scale)
+        if is_tuned(of.setting(model), of.lent(dataset), request)
     }
+    return {where: entries for where, entries in grids.items() if entries}
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #1a19660b
 def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: float = 1.0) -> list[Hashable]:
@@ -217,9 +225,15 @@ def is_alone(spec: RunSpec) -> bool:
     return is_measurement(spec) and PAPERS[spec.paper].measurement(spec.model).alone
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #0a9fc1f9
-def paper_tables(papers: Sequence[str]) -> list[Table]:
-    "The tables of some papers; `ValueError` for a paper without tables."
-    return [table for paper in papers for table in PAPERS[check_choice("papers", paper, PAPERS)].tables]
+def paper_tables(papers: Sequence[str], models: Sequence[str] = (), numbers: Sequence[str] = ()) -> list[Table]:
+    """The tables of some papers: those of some numbers, or else all but those on request that have none of the models.
+
+    `ValueError` for a paper without tables.
+    """
+    tables = [table for paper in papers for table in PAPERS[check_choice("papers", paper, PAPERS)].tables]
+    if numbers:
+        return [table for table in tables if table.number in numbers]
+    return [table for table in tables if not table.on_request or {*models} & {*table.models}]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #9ed73072
 def breadth_first(trainings: Iterable[RunSpec], tables: Sequence[Table]) -> list[RunSpec]:
@@ -254,6 +268,7 @@ def wanted(
     store: Store,  # which tuning is complete
     models: Sequence[str] = (),  # only these; all when left out
     datasets: Sequence[str] = (),  # only on these; on all when left out
+    numbers: Sequence[str] = (),  # of tables, only these; all that are not made on request when left out
 ) -> Wanted:
     "The runs for the tables of some papers; `ValueError` for a paper without tables."
 
@@ -261,19 +276,28 @@ def wanted(
         asked = {*models, *others} if models else ()
         return [s for s in once(specs) if s.model in (asked or [s.model]) and s.dataset in (datasets or [s.dataset])]
 
-    tables = paper_tables(papers)
+    tables = paper_tables(papers, models, numbers)
     grids = [grid for table in tables for grid in tuning_specs(table, request).values()]
     tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
     tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
     of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
-    measurements = [spec for paper in papers for spec in measurement_specs(paper, request.scale, of[paper])]
+    compared = {(table.paper, table.compares) for table in tables}
+    measurements = [
+        spec
+        for paper in papers
+        for measurement in PAPERS[paper].measurements
+        if not numbers
+        or (paper, measurement.name) in compared
+        or (measurement.table and measurement.table.number in numbers)
+        for spec in measurement.specs(request.scale, of[paper])
+    ]
     return Wanted(tuning, breadth_first(trainings, tables), [] if models or datasets else measurements)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #997edddc
 def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -> list[RunSpec]:
     "Those of some trainings whose hyperparameters are tuned, or need no tuning."
-    tables = paper_tables(list(dict.fromkeys(spec.paper for spec in trainings)))
+    tables = [table for paper in dict.fromkeys(spec.paper for spec in trainings) for table in PAPERS[paper].tables]
     incomplete = {
         (table.paper, *where)
         for table in tables

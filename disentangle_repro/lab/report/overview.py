@@ -109,8 +109,8 @@ def links_to_tables(found: Survey) -> dict[str, list[tuple[str, str, bool]]]:
     name = "{0}: {1.title}".format
     ran = {(paper, table) for (paper, table), of in found.cells.groupby(["paper", "table"]) if of.ours.notna().any()}
     return {
-        key: [(table_path(t), name(table_name(t), t), (key, t.number) in ran) for t in of.every_table()]
-        for key, of in PAPERS.items()
+        key: [(table_path(t), name(table_name(t), t), (key, t.number) in ran) for t in found.tables if t.paper == key]
+        for key in PAPERS
     }
 
 

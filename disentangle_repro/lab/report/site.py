@@ -91,7 +91,7 @@ def take_over(
 def shown_in(found: Survey) -> dict[str, list[tuple[str, str]]]:
     "For each run, the pages that show it (tables and the explorer), and their names."
     pages: dict[str, dict[str, str]] = {}
-    for table in (table for paper in PAPERS.values() for table in paper.every_table()):
+    for table in found.tables:
         cells = found.table(table)
         for run in dict.fromkeys(spec.id for runs in cells.runs[cells.basis.notna()] for spec in runs):
             pages.setdefault(run, {})[table_path(table)] = f"{table.paper}, {table_name(table)}"

@@ -94,7 +94,8 @@ def halves(
     both = {"printed": printed, "printed_order": order(cell.reported), "order": order(cell.ours), "smoke": cell.smoke}
     if math.isnan(cell.ours):
         tint = TINTS.get(state, "")
-        text = "not measured" if state == "done" else state
+        needs = getattr(cell, "needs", "")
+        text = f"needs {needs}" if needs else "not measured" if state == "done" else state
         return both | {"text": text, "tint": tint, "run": cell.run if tint == "bad" else ""}
     comparable = not cell.smoke and cell.metric != "s"  # seconds depend on the device
     how = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if comparable else ""
@@ -221,11 +222,12 @@ def write_table_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
         table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=rows,
         signs=SIGNS, choices=choices(rows.run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
-        in_full=in_full(table), note=by.note if by else "", rendered="rendered" in sources and not in_full(table),
+        in_full=in_full(table), note=f"{by.note if by else ''} {table.note}".strip(),
+        rendered="rendered" in sources and not in_full(table),
         limited="ceiling" in cells and cells.ceiling.notna().any(),
     )  # fmt: skip
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #ba5384b0
 def write_table_pages(found: Survey, site: Path) -> list[Path]:
     "Write a page for each table of each paper."
-    return [write_table_page(table, found, site) for paper in PAPERS.values() for table in paper.every_table()]
+    return [write_table_page(table, found, site) for table in found.tables]

@@ -25,6 +25,7 @@ from ...papers import PAPERS, trained
 from .evaluate import Evaluation, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
+from ...scores.reconstruction import inception_weights
 from ...train.fit_images import images_for
 from ...train.loop import Training, most_modular, reconstructs
 from ...train.optimizer import SCHEDULES, make_optimizer, warmed_up
@@ -33,8 +34,8 @@ from ...experiment.run_spec import RunSpec
 # %% auto #0
 __all__ = ['COUNTS', 'NEEDED', 'N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCORING_SECONDS', 'SCORING', 'new_model', 'assemble',
            'settable', 'check_values', 'checked', 'joint_given', 'probe_steps', 'images_needed', 'Scoring',
-           'probe_latents', 'latent_scoring', 'column_scores', 'score_latents', 'score_slots', 'scoring', 'make_probe',
-           'make_criterion', 'score']
+           'probe_latents', 'latent_scoring', 'column_scores', 'score_latents', 'metrics_asked', 'score_slots',
+           'scoring', 'make_probe', 'make_criterion', 'score']
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #05d6f048
 def new_model(spec: RunSpec) -> Autoencoder:
@@ -183,9 +184,20 @@ def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluatio
     return replace(found, scores=found.scores | column_scores(spec, model, data.sources[found.rows], found))
 
 
+def metrics_asked(spec: RunSpec) -> set[str]:
+    "The metrics in tables of the run's paper that have its model and data set."
+    tables = [t for t in PAPERS[spec.paper].every_table() if spec.model in t.models and spec.dataset in t.run_on]
+    return {name for table in tables for name in table.metrics}
+
+
 def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:
-    "The scores of slots; at scale smoke the contrast, the slowest of them, uses few images."
-    return evaluate_slots(model, data, spec.seed, n_contrast=2 if spec.scale == "smoke" else 64)
+    """The scores of slots; at scale smoke the contrast, the slowest of them, uses few images.
+
+    Fréchet distances of images are those by Inception's features, or left out where its weights are missing.
+    """
+    asked, few = metrics_asked(spec), spec.scale == "smoke"
+    how = {"n_contrast": 2 if few else 64, "n_evaluations": 10 if "sis_spread" in asked else 1}
+    return evaluate_slots(model, data, spec.seed, features=inception_weights() if "rfid" in asked else None, **how)
 
 
 SCORING = {  # as papers name it

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ...baselines.autoencoder import Autoencoder, decode_all, encode_all
@@ -21,13 +23,14 @@ from ...nets.slots import SpatialBroadcastDecoder
 from ...nets.style import to_network
 from ...metrics import active, compositional_contrast, sis, slot_agreement
 from .evaluate import finite_psnr
-from ...scores.reconstruction import mse
+from ...psa.slot_metrics import recombined
+from ...scores.reconstruction import frechet_distance, mse
 from ...scores.segmentation import fg_ari
 
 # %% auto #0
 __all__ = ['HELD_OUT_SEEDS', 'THRESHOLD', 'held_out_scenes', 'training_scenes', 'start_of', 'segment_all',
-           'reconstruction_scores', 'slot_probe', 'truth_scores', 'contrast_score', 'operations', 'relevance_scores',
-           'SlotEvaluation', 'evaluate_slots', 'slot_sheet']
+           'reconstruction_scores', 'slot_probe', 'truth_scores', 'repeated_scores', 'image_distances',
+           'contrast_score', 'operations', 'relevance_scores', 'SlotEvaluation', 'evaluate_slots', 'slot_sheet']
 
 # %% ../../../nbs/lab/runs/02_slots.ipynb #a47d2050
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
@@ -126,6 +129,29 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
     agreement = slot_agreement(slots[full], objects, matching="alternating", seed=seed)
     return {"smcc": agreement.smcc, "r2": agreement.r2, "sis": sis(slots[full], objects, seed=seed)}
 
+# %% ../../../nbs/lab/runs/02_slots.ipynb #478db9fe
+def repeated_scores(
+    data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0, n: int = 10
+) -> dict[str, float]:
+    "Means over `n` evaluations, in percent, and their standard deviations, for `sis` and `smcc` (psa, appendix F)."
+    evaluations = [truth_scores(data, slots, seed + k) for k in range(n)]
+    of_each = {name: [100 * scores[name] for scores in evaluations] for name in ("sis", "smcc")}
+    means = {f"{name}_percent": mean(values) for name, values in of_each.items()}
+    return evaluations[0] | means | {f"{name}_spread": stdev(values) for name, values in of_each.items()}
+
+
+def image_distances(
+    model: Autoencoder,
+    data: Dataset,
+    slots: Float[Tensor, "n slots dim"],
+    features: nn.Module | Path,  # as of `frechet_distance`
+    seed: int = 0,
+) -> dict[str, float]:
+    "`rfid` of reconstructions, and `cfid` of images composed from slots of different scenes (psa, table 4)."
+    decoded = {"rfid": slots, "cfid": recombined(slots, make_generator(seed))}
+    images = {name: decode_all(model, of_each, batch_size=50) for name, of_each in decoded.items()}
+    return {name: frechet_distance(data.images, others, features) for name, others in images.items()}
+
 # %% ../../../nbs/lab/runs/02_slots.ipynb #ec898096
 def contrast_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"], n: int = 64) -> dict[str, float]:
     "`contrast`: the decoder's compositional contrast, a mean over the first `n` images."
@@ -185,14 +211,20 @@ def evaluate_slots(
     data: Dataset,  # from `held_out_scenes`
     seed: int = 0,  # of the initial slots, and of divisions into halves
     n_contrast: int = 64,  # images that the contrast is a mean over
+    n_evaluations: int = 1,  # of the slots against the objects; several have a mean and a spread
+    features: nn.Module | Path | None = None,  # of `frechet_distance`; without it no distance is measured
 ) -> SlotEvaluation:
-    "All scores of a model of slots (psa, section 6 and appendix H)."
+    "All scores of a model of slots (psa, section 6 and appendices F and H)."
     in_training = model.training
     model.eval()  # slots are means of their posteriors
     slots = encode_all(model, data.images, batch_size=50, **start_of(model, seed))
     scores = reconstruction_scores(model, data, slots, seed) | relevance_scores(model, data, seed=seed)
     if data.name == "sprites":
-        scores |= truth_scores(data, slots, seed) | contrast_score(model, slots, n_contrast)
+        scores |= contrast_score(model, slots, n_contrast)
+        several = n_evaluations > 1
+        scores |= repeated_scores(data, slots, seed, n_evaluations) if several else truth_scores(data, slots, seed)
+    if features is not None:
+        scores |= image_distances(model, data, slots, features, seed)
     model.train(in_training)
     return SlotEvaluation(scores, slots)
 

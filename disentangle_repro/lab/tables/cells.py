@@ -28,7 +28,8 @@ from ...train.store import OtherVersion, Store, is_diverged, read_record
 # %% auto #0
 __all__ = ['Needs', 'STATES', 'Run', 'spec_in', 'find_run', 'Snapshot', 'snapshot', 'Basis', 'basis_of', 'is_in_full', 'bases',
            'measured_by', 'in_full', 'table_name', 'trainings', 'needs', 'model_of', 'worst', 'trainings_of',
-           'own_cells', 'numbers', 'leading', 'cells_on', 'Survey', 'survey', 'every_run', 'progress', 'orphans']
+           'own_cells', 'numbers', 'leading', 'cells_on', 'Survey', 'shown_tables', 'survey', 'every_run', 'progress',
+           'orphans']
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #67e10bde
 @dataclass(frozen=True)
@@ -236,6 +237,7 @@ def own_cells(table: Table, request: Request, specs: Iterable[RunSpec], store: S
     printed = reported_numbers(table.paper).query("table in @table.reported_in").set_index("model").value
     where = {"paper": table.paper, "table": table.number, "dataset": table.run_on[0], "reported_ci95": math.nan}
     where |= {"ours_ci95": math.nan, "diverged": 0, "updates": 0, "scale": request.scale.name, "source": request.source}
+    where |= {"needs": "", "reported_on": ""}
     cells = measured_by(table).cells([(spec, store.record(spec)) for spec in specs], printed)
     return pd.DataFrame([where | cell for cell in cells])
 
@@ -301,9 +303,22 @@ class Survey:
         "The cells of one table."
         return self.cells[(self.cells.paper == table.paper) & (self.cells.table == table.number)]
 
+    @property
+    def tables(self) -> list[Table]:
+        "Every table with cells: all but those made on request that have no run."
+        having = {*zip(self.cells.paper, self.cells.table, strict=True)}
+        every = (table for paper in PAPERS.values() for table in paper.every_table())
+        return [table for table in every if (table.paper, table.number) in having]
+
     def on(self, basis: Basis) -> pd.DataFrame:
         "The cells on one basis."
         return self.cells[self.cells.basis == basis]
+
+
+def shown_tables(paper: str, seen: Snapshot) -> list[Table]:
+    "The tables of a paper, without those made on request that have no run."
+    trained = {run.spec.model for run in seen.found.values() if run.spec and run.spec.paper == paper}
+    return [table for table in PAPERS[paper].every_table() if not table.on_request or trained & {*table.models}]
 
 
 def survey(store: Store) -> Survey:
@@ -311,8 +326,8 @@ def survey(store: Store) -> Survey:
     seen = snapshot(store)
     found = bases(seen)
     bare = [Basis(paper, "smoke", "rendered", "paper") for paper in PAPERS if paper not in {b.paper for b in found}]
-    cells = [cells_on(table, basis, seen) for basis in found for table in PAPERS[basis.paper].every_table()]
-    cells += [cells_on(table, b, seen).assign(basis=None) for b in bare for table in PAPERS[b.paper].every_table()]
+    cells = [cells_on(table, basis, seen) for basis in found for table in shown_tables(basis.paper, seen)]
+    cells += [cells_on(table, b, seen).assign(basis=None) for b in bare for table in shown_tables(b.paper, seen)]
     return Survey(seen, pd.concat(cells, ignore_index=True))
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #555734b0

@@ -116,6 +116,8 @@ def table_cells(
             how = {"updates": updates_behind(tried, made), "scale": request.scale.name, "source": request.source}
             how["protocol"] = request.protocol
             how |= {"set": set_text(request.set)} if request.set else {}
+            how |= {"tuned": request.tuned} if request.tuned != "grid" else {}
+            reported_on = printed_as(table.paper).get(dataset, "")
             between = reference_behind(runs, known) if len(datasets) == 1 else None
             for metric in table.metrics:
                 by_seed = scores_by_seed(runs, datasets, metric)
@@ -125,6 +127,8 @@ def table_cells(
                 behind = {"seeds": trainings_behind(runs, scores), "diverged": diverged if scores or not runs else 0}
                 behind |= {**how, "device": devices(tried)}
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
+                behind["reported_on"] = "" if math.isnan(numbers[0]) else reported_on
+                behind["needs"] = "" if scores else table.needs or table.needs_of.get(metric, "")
                 rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
     return pd.DataFrame(rows)
 
@@ -217,6 +221,10 @@ def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cell
 def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
     "Cells as a readable table: a row per data set and model, and per metric the paper's number and ours."
     rows, bold = {}, {who: set(cells.index[not_told_from_best(cells, who)]) for who in ("reported", "ours")}
+    if "reported_on" in cells:
+        others = cells[cells.reported_on != ""]
+        named = dict(zip(others.dataset, others.dataset + " (reported: " + others.reported_on + ")", strict=True))
+        cells = cells.assign(dataset=cells.dataset.replace(named))
     between = limit_rows(cells)
     for (dataset, model), row in cells.groupby(["dataset", "model"], sort=False):
         most = row.seeds.max()
@@ -256,7 +264,8 @@ def our_cell(cell: Any, most: int) -> str:
 
     Marked where its seeds come from several kinds of device, or some have diverged.
     """
-    text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), "not run")
+    needs = getattr(cell, "needs", "")
+    text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), f"needs {needs}" if needs else "not run")
     text += MIXED * (not math.isnan(cell.ours) and len(device_kinds(cell.device)) > 1)
     if n := getattr(cell, "diverged", 0):
         lost = f"diverged ({n} of {cell.seeds + n})"
@@ -308,6 +317,8 @@ def footnote(cells: pd.DataFrame) -> str:
     marks = f"{MIXED}: seeds from several kinds of device, which round differently. " if mixed else ""
     if "diverged" in cells and cells.diverged.any():
         marks += "Diverged: a loss became NaN or infinite; the mean is over the other seeds, and not in bold. "
+    if "tuned" in run:
+        protocol += "; tuned hyperparameters have the values of the settings: the papers' choices where known, or ours"
     if "set" in run:
         protocol += f"; set where a model has it: {cell.set}"
     where = f"data: {data}; device: {used or 'none yet'}"
@@ -358,7 +369,8 @@ def write_table(
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
-    rows = cells if cells.get("diverged", pd.Series(0)).any() else cells.drop(columns="diverged", errors="ignore")
+    empty = [name for name in ("diverged", "needs", "reported_on") if not cells.get(name, pd.Series(0)).any()]
+    rows = cells.drop(columns=empty, errors="ignore")
     return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), rows)
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #caafcba2

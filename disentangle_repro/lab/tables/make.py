@@ -37,7 +37,8 @@ def tables_folder(request: Request) -> Path:
     "Where the tables of a request are written."
     of_protocol = "" if request.protocol == "paper" else f"_{request.protocol}"
     of_set = "".join(f"_{name}={value}" for name, value in request.set.items())  # never in the scale's own folder
-    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}{of_set}"
+    of_tuned = "" if request.tuned == "grid" else f"_{request.tuned}"
+    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}{of_tuned}{of_set}"
 
 
 def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
@@ -75,6 +76,7 @@ def make_tables(
     request: Request,
     models: Sequence[str] = (),  # only these; default: all
     datasets: Sequence[str] = (),  # only on these; default: all
+    numbers: Sequence[str] = (),  # of tables, only these; default: all that are not made on request
     engine: str = "local",  # where runs are executed
     limit: Limit | None = None,  # deadline of the runs
     missing: Collection[str] = (),  # data sets whose runs are left out
@@ -82,7 +84,7 @@ def make_tables(
     "Do all runs that the tables of some papers need, then write the tables."
 
     def asked() -> Wanted:
-        todo = wanted(papers, request, store, models, datasets)
+        todo = wanted(papers, request, store, models, datasets, numbers)
         return Wanted(*([spec for spec in part if spec.dataset not in missing] for part in todo))
 
     store = project_store()
@@ -110,8 +112,9 @@ def make_tables(
 # %% ../../../nbs/lab/tables/09_make.ipynb #c33b8f4d
 def is_study(options: argparse.Namespace) -> bool:
     "Whether the stored records suffice: no scale given, no GPU, and no other option that changes a run."
-    changed = (options.scale, options.seeds, options.updates, options.models, options.datasets, options.set)
-    plain = options.source == "rendered" and options.protocol == "paper" and not any(changed)
+    asked = ("scale", "seeds", "updates", "models", "datasets", "table", "set")
+    usual = {"source": "rendered", "protocol": "paper", "tuned": "grid"} | dict.fromkeys(asked)
+    plain = all((getattr(options, name) or None) == value for name, value in usual.items())
     return plain and pick_scale().name == "study"
 
 
@@ -131,12 +134,12 @@ def lay_out_study(papers: Sequence[str], request: Request) -> None:
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #d0514fad
 def without_data(
-    papers: Sequence[str], request: Request, models: Sequence[str], datasets: Sequence[str], engine: str
+    papers: Sequence[str], request: Request, which: Sequence[Sequence[str]], engine: str
 ) -> tuple[dict[str, str], bool]:  # reasons by name, and whether no training has its data
     "The published data sets of some runs that are not there and cannot be downloaded; other machines are not asked."
     if request.source != "official" or not engine.startswith("local"):
         return {}, False
-    names = dict.fromkeys(s.dataset for s in wanted(papers, request, project_store(), models, datasets).trainings)
+    names = dict.fromkeys(s.dataset for s in wanted(papers, request, project_store(), *which).trainings)
     missing = not_available(names)
     return missing, missing.keys() == names.keys()
 
@@ -161,8 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if torch.cuda.is_available():
         print_plan(sys.argv[1:] if arguments is None else arguments)
-    which = options.models or (), options.datasets or ()
-    missing, all_are = without_data(papers, request, *which, options.engine)
+    which = options.models or (), options.datasets or (), options.table
+    missing, all_are = without_data(papers, request, which, options.engine)
     tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
     if all_are:
         return 2

@@ -49,8 +49,10 @@ def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
         if (by := measured_by(table)) and by.cells:
             continue
         cells = numbers(table, request, store)
+        if table.on_request and cells.ours.isna().all():
+            continue
         note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
-        found.append(LaidOut(table, cells, note, in_full(table)))
+        found.append(LaidOut(table, cells, f"{note} {table.note}".strip(), in_full(table)))
     return found
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #93d1ea6f
