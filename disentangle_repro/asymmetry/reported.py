@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
-from ..core.paper import Measurement, Model, Paper, Score, Table
+from ..core.paper import Measurement, Model, Paper, PaperFigure, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 
 # %% auto #0
-__all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name',
-           'truth_specs']
+__all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'FIGURES', 'PAPER',
+           'printed_name', 'truth_specs']
 
 # %% ../../nbs/asymmetry/10_reported.ipynb #129e5ef3
 TRANSFORMER = "transformer-transformer-"
@@ -52,6 +52,15 @@ TABLES = (
     Table("asymmetry", "1", "Objects in slots, by Jacobians", MODELS, DATASETS, BY_JACOBIAN, ("1",)),
     Table("asymmetry", "figure_5", "Interaction of slots", WITH_ATTENTION, DATASETS, ("interaction",), ()),
 )
+FIGURES = (
+    PaperFigure("1", "Interaction within and across concepts", where="asymmetry/01_interaction.ipynb"),
+    PaperFigure("2", "Compositional generalisation", where="asymmetry/04_composition.ipynb"),
+    PaperFigure("3, 6", "Jacobians of slots, normalised, on objects only", ("jacobians.png",), MODELS, DATASETS),
+    PaperFigure("4", "Code of the interaction loss", where="asymmetry/05_cross_attention.ipynb"),
+    PaperFigure("5", "Interaction loss in training, VAE and autoencoder: mean and standard deviation over seeds",
+                ("interaction",), (f"{TRANSFORMER}rec", f"{TRANSFORMER}rec_kl"), DATASETS),
+    PaperFigure("7", "Attention of pixels to slots, mean over layers", ("attention.png",), WITH_ATTENTION, DATASETS),
+)  # fmt: skip
 PAPER = Paper(
     key="asymmetry",
     title="Interaction Asymmetry: A General Principle for Learning Composable Abstractions",
@@ -64,4 +73,5 @@ PAPER = Paper(
     measurements=(TRUTH,),
     metrics={"interaction": Score("interaction loss", 1, True)},
     layout="asymmetry/tables.ipynb",
+    figures=FIGURES,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.paper import Measurement, Model, Paper, Record, Score, Table
+from ..core.paper import Measurement, Model, Paper, PaperFigure, Record, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 from .agreement import pair_records
@@ -15,8 +15,8 @@ from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'TABLES', 'ON_POINTS',
-           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'SCORES', 'PAPER', 'mixture_specs', 'agreement_specs',
-           'agreement_verdict', 'distance_verdict']
+           'MIXTURE_TABLE', 'BY_PAIRS', 'MIXTURE', 'AGREEMENT', 'SCORES', 'NOT_IN_TEXT', 'FIGURES', 'PAPER',
+           'mixture_specs', 'agreement_specs', 'agreement_verdict', 'distance_verdict']
 
 # %% ../../nbs/psa/12_reported.ipynb #9bdf04eb
 TITLES = {
@@ -119,6 +119,16 @@ def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]
     return "undecided", "", "", text + more
 
 
+NOT_IN_TEXT = "not in the text that we have"
+FIGURES = (
+    PaperFigure("1 to 3", "", where=NOT_IN_TEXT),
+    PaperFigure("4", "Aggregate posteriors of a mixture", where="psa/07_mixture_experiment.ipynb"),
+    PaperFigure("5, 8", "SMCC and SIS against the truth, by compositional contrast and reconstruction error",
+                ("contrast",), MODELS, ("sprites",)),
+    PaperFigure("6, 7, 9", "", where=NOT_IN_TEXT),
+    PaperFigure("10", "Mixture weights of slots", ("weights.png",), WITH_WEIGHTS, SCENES),
+    PaperFigure("11, 12", "Slots that no scene had together, decoded", ("compositions.png",), WITH_WEIGHTS, SCENES),
+)  # fmt: skip
 PAPER = Paper(
     key="psa",
     title="Identifiable Object-Centric Representation Learning via Probabilistic Slot Attention",
@@ -134,4 +144,5 @@ PAPER = Paper(
     metrics=SCORES,
     printed_as=PRINTED_AS,
     layout="psa/tables.ipynb",
+    figures=FIGURES,
 )
