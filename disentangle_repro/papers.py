@@ -106,6 +106,9 @@ def add_paper(paper: Paper) -> None:
     for of in paper.measurements:
         if of.table:
             check_table(paper, of.table)
+    for models in (models for figure in paper.figures for models in figure.models):
+        for model in [models] if isinstance(models, str) else models:
+            check_choice("figures", model, paper.models)
     PAPERS[paper.key] = whole
     for model, row in paper.models.items():
         MODEL_NAMES.setdefault(model, row.title)

@@ -13,14 +13,14 @@ from torch import nn
 
 from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
 from .transformer_vae import TABLE_1
-from ..experiment.paper import Entry, Measurement, Model, Paper, Score, Setup, Table
+from ..experiment.paper import Entry, Measurement, Model, Paper, PaperFigure, Score, Setup, Table
 from ..experiment.run_spec import RunSpec
 from ..experiment.scale import Scale
 from ..data.load import SCENES
 
 # %% auto #0
 __all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'FULL', 'PRINTED_DATASETS', 'BY_JACOBIAN', 'TABLES',
-           'PAPER', 'printed_name', 'truth_specs', 'dense_sizes', 'network_entries', 'our_setup']
+           'FIGURES', 'PAPER', 'printed_name', 'truth_specs', 'dense_sizes', 'network_entries', 'our_setup']
 
 # %% ../../nbs/asymmetry/10_reported.ipynb #129e5ef3
 TRANSFORMER = "transformer-transformer-"
@@ -121,6 +121,15 @@ TABLES = (
     Table("asymmetry", "1", "Objects in slots, by Jacobians", MODELS, DATASETS, BY_JACOBIAN, ("1",)),
     Table("asymmetry", "figure_5", "Interaction of slots", WITH_ATTENTION, DATASETS, ("interaction",), ()),
 )
+FIGURES = (
+    PaperFigure("1", "Interaction within and across concepts", where="asymmetry/01_interaction.ipynb"),
+    PaperFigure("2", "Compositional generalisation", where="asymmetry/04_composition.ipynb"),
+    PaperFigure("3, 6", "Jacobians of slots, normalised, on objects only", ("jacobians.png",), MODELS, DATASETS),
+    PaperFigure("4", "Code of the interaction loss", where="asymmetry/05_cross_attention.ipynb"),
+    PaperFigure("5", "Interaction loss in training, VAE and autoencoder: mean and standard deviation over seeds",
+                ("interaction",), (f"{TRANSFORMER}rec", f"{TRANSFORMER}rec_kl"), DATASETS),
+    PaperFigure("7", "Attention of pixels to slots, mean over layers", ("attention.png",), WITH_ATTENTION, DATASETS),
+)  # fmt: skip
 PAPER = Paper(
     key="asymmetry",
     title="Interaction Asymmetry: A General Principle for Learning Composable Abstractions",
@@ -135,4 +144,5 @@ PAPER = Paper(
     layout="asymmetry/tables.ipynb",
     setup={"appendix_I": "Data, models and training"},
     our_setup=our_setup,
+    figures=FIGURES,
 )

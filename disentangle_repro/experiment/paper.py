@@ -16,7 +16,7 @@ from .run_spec import RunSpec
 from .scale import Scale
 
 # %% auto #0
-__all__ = []
+__all__ = ['PaperFigure']
 
 # %% ../../nbs/experiment/04_paper.ipynb #d24112a6
 AGGREGATED = "aggregated"
@@ -86,6 +86,20 @@ class Measurement:
     cells: Callable[..., list[dict[str, Any]]] | None = None  # of that table, if not means of these
     note: str = ""  # what a reader of its numbers should know
 
+# %% ../../nbs/experiment/04_paper.ipynb #0a05a62b
+@dataclass(frozen=True)
+class PaperFigure:
+    "A figure of a paper: which parts of runs it shows, or where it is drawn without runs."
+
+    number: str  # or several, such as "3, 6"
+    caption: str
+    shows: tuple[str, ...] = ()  # parts of runs, each a key of `tables.figures.DRAWINGS`
+    models: tuple[str | tuple[str, ...], ...] = ()
+    datasets: tuple[str, ...] = ()
+    images: int = 1  # samples whose latents are moved
+    inactive: bool = True  # whether inactive latents are moved, too
+    where: str = ""  # the chapter that draws it, a path in nbs/, or why none does
+
 # %% ../../nbs/experiment/04_paper.ipynb #0f1a8a80
 Scoring = Literal["latents", "slots", "jacobians"]
 Entry = float | int | str | tuple[float, ...]
@@ -119,6 +133,7 @@ class Paper:
     setup: Mapping[str, str] = field(default_factory=dict)  # titles of its tables of data and settings, by number
     our_setup: Callable[[Any], Setup] | None = None  # our entries of these, asked for by `tables.setup_tables`
     like: Mapping[str, str] = field(default_factory=dict)  # a data set that was added -> the paper's that it is like
+    figures: tuple[PaperFigure, ...] = ()
 
     def run_as(self, model: str) -> str:
         "The model whose runs fill the row of a model: itself, but for some."

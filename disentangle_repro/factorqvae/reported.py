@@ -11,14 +11,15 @@ from typing import Any
 from torch import nn
 
 from ..baselines.autoencoder import FAMILIES
-from ..experiment.paper import Model, Paper, Score, Setup, Table
+from ..experiment.paper import Model, Paper, PaperFigure, Score, Setup, Table
 from .settings import DATASETS, SEEDS, SETTINGS
 from ..qlae.reported import PRINTED_DATASETS
 from ..qlae.reported import TITLES as OF_QLAE
 
 # %% auto #0
 __all__ = ['MODELS', 'CODEBOOKS', 'ABLATIONS', 'RUN_AS', 'OWN_TITLES', 'TITLES', 'BY_TREES', 'TABLES', 'FORESTS', 'BOOSTED',
-           'TERMS', 'SETUP', 'BESIDE', 'SCORES', 'PAPER', 'strengths_table', 'kernels', 'layers_table', 'our_setup']
+           'TERMS', 'SETUP', 'BESIDE', 'SCORES', 'FOUR', 'MOVES', 'FIGURES', 'PAPER', 'strengths_table', 'kernels',
+           'layers_table', 'our_setup']
 
 # %% ../../nbs/factorqvae/09_reported.ipynb #51426795
 MODELS = ("ae", "beta_vae", "factorvae", "bioae", "qlae", "dvae", "qvae", "factordvae", "factorqvae")
@@ -120,6 +121,18 @@ SCORES = {
     **{forest: Score(f"{score.upper()} (forest)") for score, forest in FORESTS.items()},
     "mse_e4": Score("MSE (1e-4)", 1, True),
 }
+FOUR, MOVES = ("beta_vae", "factorvae", "qlae", "factorqvae"), "Latent traversals on {}"
+FIGURES = (
+    PaperFigure("1", "The model", where="factorqvae/03_factorqvae.ipynb"),
+    PaperFigure("2", MOVES.format("Shapes3D"), ("traversals.jpg",), ("qlae", "factorqvae"), ("shapes3d",)),
+    PaperFigure("3", MOVES.format("Isaac3D"), ("traversals.jpg",), ("factorvae", "factorqvae"), ("isaac3d",)),
+    PaperFigure("4", MOVES.format("MPI3D"), ("traversals.jpg",), ("beta_vae", "factorqvae"), ("mpi3d",)),
+    PaperFigure("5", "NMI on Shapes3D", ("nmi",), ("qlae", "factorvae", "factorqvae"), ("shapes3d",)),
+    PaperFigure("6", "Importances on Isaac3D", ("importance",), FOUR, ("isaac3d",)),
+    PaperFigure("7", "Importances on MPI3D", ("importance",), FOUR, ("mpi3d",)),
+    PaperFigure("8", "One latent exchanged between two images", ("swaps.png",), ("factorqvae", "qlae"), ("shapes3d",)),
+    PaperFigure("9", "Codes that each latent takes", ("counts",), ("factorqvae",), ("isaac3d",)),
+)
 PAPER = Paper(
     key="factorqvae",
     title="Disentanglement with Factor Quantized Variational Autoencoders",
@@ -134,4 +147,5 @@ PAPER = Paper(
     metrics=SCORES,
     elsewhere=FORESTS | BOOSTED,
     beside=BESIDE,
+    figures=FIGURES,
 )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
-from ..experiment.paper import Measurement, Model, Paper, Record, Score, Setup, Table
+from ..experiment.paper import Measurement, Model, Paper, PaperFigure, Record, Score, Setup, Table
 from ..experiment.run_spec import RunSpec
 from ..experiment.scale import Scale
 from ..data.gmm2d import CHOSEN, MIXTURE, POINTS
@@ -20,8 +20,8 @@ from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'EVALUATED', 'SLATE',
            'INCEPTION', 'DISTANCES', 'SPREADS', 'TABLES', 'ON_POINTS', 'MIXTURE_TABLE', 'BY_PAIRS', 'ON_MIXTURE',
-           'AGREEMENT', 'SCORES', 'PAPER', 'mixture_specs', 'our_setup', 'agreement_specs', 'agreement_verdict',
-           'distance_verdict']
+           'AGREEMENT', 'SCORES', 'NOT_IN_TEXT', 'FIGURES', 'PAPER', 'mixture_specs', 'our_setup', 'agreement_specs',
+           'agreement_verdict', 'distance_verdict']
 
 # %% ../../nbs/psa/12_reported.ipynb #9bdf04eb
 TITLES = {
@@ -160,6 +160,16 @@ def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]
     return "undecided", "", "", text + more
 
 
+NOT_IN_TEXT = "not in the text that we have"
+FIGURES = (
+    PaperFigure("1 to 3", "", where=NOT_IN_TEXT),
+    PaperFigure("4", "Aggregate posteriors of a mixture", where="psa/07_mixture_experiment.ipynb"),
+    PaperFigure("5, 8", "SMCC and SIS against the truth, by compositional contrast and reconstruction error",
+                ("contrast",), MODELS, ("sprites",)),
+    PaperFigure("6, 7, 9", "", where=NOT_IN_TEXT),
+    PaperFigure("10", "Mixture weights of slots", ("weights.png",), WITH_WEIGHTS, SCENES),
+    PaperFigure("11, 12", "Slots that no scene had together, decoded", ("compositions.png",), WITH_WEIGHTS, SCENES),
+)  # fmt: skip
 PAPER = Paper(
     key="psa",
     title="Identifiable Object-Centric Representation Learning via Probabilistic Slot Attention",
@@ -177,4 +187,5 @@ PAPER = Paper(
     layout="psa/tables.ipynb",
     setup={"section_6_data": "The mixture in two dimensions"},
     our_setup=our_setup,
+    figures=FIGURES,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..core.device import make_generator
-from ..experiment.paper import AGGREGATED, Measurement, Model, Paper, Score, Setup, Table
+from ..experiment.paper import AGGREGATED, Measurement, Model, Paper, PaperFigure, Score, Setup, Table
 from ..qlae.reported import PRINTED_DATASETS, numbered_sources, sizes
 from ..qlae.reported import TERMS as QLAE_TERMS
 from ..qlae.reported import TITLES as OF_QLAE
@@ -18,8 +18,8 @@ from .time_ratios import TIMED, time_cells, time_specs
 from .settings import DATASETS, SEEDS, SETTINGS
 
 # %% auto #0
-__all__ = ['MODELS', 'TITLES', 'MCE', 'TABLE_1', 'TIMES', 'TERMS', 'NAIVE_TERMS', 'METHODS', 'SETUP', 'PAPER', 'data_tables',
-           'fixed_table', 'depends_on_spread', 'tuned', 'tuning_table', 'our_setup']
+__all__ = ['MODELS', 'TITLES', 'MCE', 'TABLE_1', 'TIMES', 'TERMS', 'NAIVE_TERMS', 'METHODS', 'SETUP', 'PAIR', 'MOVES', 'FIGURES',
+           'PAPER', 'data_tables', 'fixed_table', 'depends_on_spread', 'tuned', 'tuning_table', 'our_setup']
 
 # %% ../../nbs/tripod/10_reported.ipynb #51771fd3
 MODELS = ("beta_tcvae", "qlae", "tripod_naive", "tripod", "tripod_no_nhp", "tripod_no_klm", "tripod_finer_quantization")
@@ -116,6 +116,19 @@ SETUP = {
 }
 
 # %% ../../nbs/tripod/10_reported.ipynb #d34b0c7d
+PAIR, MOVES = ("tripod", "tripod_naive"), "Decoded interventions and NMI on {}"
+FIGURES = (
+    PaperFigure("1", "Three inductive biases", where="tripod/06_tripod.ipynb"),
+    PaperFigure("2", "Learned and fixed values of latents", where="tripod/01_finite_scalar_quantization.ipynb"),
+    PaperFigure("3", "Descent on the multiinformation", where="tripod/02_kernel_multiinformation.ipynb"),
+    PaperFigure("4", "What the Hessian penalty prefers", where="tripod/03_hessian_penalty.ipynb"),
+    PaperFigure("5", "NMI of sources and latents on Isaac3D", ("nmi",), PAIR, ("isaac3d",)),
+    PaperFigure("6", "Samples of the data sets", where="data/index.ipynb"),
+    *(
+        PaperFigure(str(number), MOVES.format(name), ("moves.jpg", "nmi"), PAIR, (d,), images=3, inactive=False)
+        for number, (d, name) in enumerate(PRINTED_DATASETS.items(), 7)
+    ),
+)
 PAPER = Paper(
     key="tripod",
     title="Tripod: Three Complementary Inductive Biases for Disentangled Representation Learning",
@@ -129,4 +142,5 @@ PAPER = Paper(
     layout="tripod/tables.ipynb",
     setup=SETUP,
     our_setup=our_setup,
+    figures=FIGURES,
 )

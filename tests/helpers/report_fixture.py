@@ -60,7 +60,7 @@ def notebook(spec: RunSpec, rng: random.Random, error: str = "") -> str:
         drawn(rng, "plot_curve(curve, sorted(terms), left)"),
         drawn(rng, "shown = torch.stack([data.images[rows], evaluation.reconstructions[:10]])"),
         drawn(rng, "plot_nmi(evaluation.infomec.nmi, data.names, evaluation.infomec.active, axis)"),
-        drawn(rng, 'figure.savefig(store.folder(spec) / "interventions.png", dpi=100)'),
+        drawn(rng, "plot_interventions(images, evaluation.infomec.nmi, data.names, active, axis)"),
         new_code_cell("scores", outputs=[new_output("execute_result", table, execution_count=1)]),
         new_code_cell("print(1)", outputs=[new_output("stream", name="stdout", text=printed)]),
     ]
@@ -115,7 +115,6 @@ def small_store(folder) -> Store:
     for spec in (spec for spec in runs if spec.id != failing.id):
         store.finish(spec, record(spec, rng))
         (store.folder(spec) / "run.ipynb").write_text(notebook(spec, rng), encoding="utf-8")
-        (store.folder(spec) / "interventions.png").write_bytes(random_image(rng))
     error = "loss is nan at update 7: reconstruction nan, <kl> 0.1"
     store.fail(failing, error)
     (store.folder(failing) / "run.ipynb").write_text(notebook(failing, rng, error), encoding="utf-8")

@@ -73,7 +73,7 @@ def site(tmp_path_factory):
     of_slots(store, BROADCAST, with_sheet=False)
     write_assets(folder / "site")
     write_explorer(snapshot(store), folder / "site")
-    pages = {"proofs.html", "differences.html", "index.html"}
+    pages = {"proofs.html", "differences.html", "figures.html", "index.html"}
     for page in pages | {f"runs/{spec.id}/index.html" for spec in (AE, QLAE, PSA)}:
         write_page(folder / "site", page, "page.html", "elsewhere")
     return Site(folder / "site")

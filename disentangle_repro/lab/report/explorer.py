@@ -21,6 +21,7 @@ from ...papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_measurement
 from .page import run_path, write_page
 from .run_pages import is_smoke, source_names
+from ..runs.evaluate import MOVE_SHEETS
 from ..tables.cells import Run, Snapshot, basis_of
 
 # %% auto #0
@@ -84,7 +85,7 @@ def place(sheet: Sheet) -> tuple[Any, ...]:
     return scales.index(spec.scale), spec.dataset, sheet.setting, paper, model
 
 # %% ../../../nbs/lab/report/06_explorer.ipynb #618e049e
-STEPS = 10  # values per latent, the default of `move_sheet`
+STEPS = MOVE_SHEETS["moves.jpg"].steps  # values per latent
 
 
 def move_values(latents: Float[np.ndarray, "n latents"]) -> Float[np.ndarray, "steps latents"]:

@@ -44,6 +44,7 @@ NAVIGATION = {
     "index.html": "Overview",
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
+    "figures.html": "Figures",
     "explorer.html": "Explorer",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",

@@ -33,7 +33,9 @@ from ...metrics import plot_nmi
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.specs import is_older
 from .page import page_text, run_path, write_page
+from ..runs.evaluate import MOVE_SHEETS, plot_interventions
 from ..tables.cells import Run, Snapshot, basis_of, is_in_full
+from ..tables.figures import unfolded
 from ...train.loop import plot_curve
 
 if TYPE_CHECKING:
@@ -231,15 +233,10 @@ def draw_curve(probes: Sequence[Mapping[str, float]]) -> plt.Figure:
 def draw_moves(sheet: Path, record: Mapping[str, Any], dataset: str) -> plt.Figure:
     "Traversals of each latent of the first image on a sheet."
     import matplotlib.pyplot as plt
-    import torch
-
-    from disentangle_repro.lab.runs.evaluate import plot_interventions
 
     nmi = np.array(record["nmi"])
     with Image.open(sheet) as image:
-        size = image.width // nmi.shape[1]
-        shown = torch.from_numpy(np.array(image.convert("RGB"))[: 10 * size])
-    images = shown.unflatten(0, (-1, size)).unflatten(2, (nmi.shape[1], size)).movedim(2, 1)
+        images = unfolded(np.array(image.convert("RGB")), nmi.shape[1])[: MOVE_SHEETS["moves.jpg"].steps]
     margins = {"left": 0.03, "right": 0.99, "bottom": 0.01, "top": 0.8}
     figure, axis = plt.subplots(figsize=(9, 3.4), gridspec_kw=margins)
     plot_interventions(images[::3], nmi, source_names(dataset, len(nmi)), np.array(record["active"]), axis)

@@ -22,18 +22,19 @@ from ...core.proofs import read_checks
 from ...papers import PAPERS
 from ..plan.specs import is_measurement
 from .explorer import PAGE, explored, write_explorer
-from .overview import write_overview
-from .page import run_path, write_assets
+from .overview import claims_request, write_overview
+from .page import run_path, write_assets, write_page
 from .proofs_and_differences import proof_rows, read_differences
 from .proofs_and_differences import write_differences, write_proofs
-from .run_pages import write_run_pages
+from .run_pages import as_png, image_size, write_run_pages
 from .table_pages import table_path, write_table_pages
 from ..tables.cells import Snapshot, Survey, survey, table_name
+from ..tables.figures import drawn_figures
 from ...train.store import Store, project_store
 
 # %% auto #0
 __all__ = ['CHECKS', 'DIFFERENCES', 'beside', 'clear_up', 'in_place_of', 'link_or_copy', 'take_over', 'shown_in',
-           'checks_and_differences', 'write_pages', 'left_out', 'rows_left_out', 'make_report', 'main']
+           'checks_and_differences', 'write_figures', 'write_pages', 'left_out', 'rows_left_out', 'make_report', 'main']
 
 # %% ../../../nbs/lab/report/07_site.ipynb #9afc008c
 def beside(folder: Path, what: str) -> Path:
@@ -109,6 +110,22 @@ def checks_and_differences() -> tuple[pd.DataFrame, list[dict[str, object]]]:
     tables = project_root() / "paper_tables"
     return proof_rows(read_checks(tables / CHECKS)), read_differences(tables / DIFFERENCES)
 
+# %% ../../../nbs/lab/report/07_site.ipynb #8381feb6
+def write_figures(found: Survey, site: Path) -> Path:
+    "Write `figures.html`: the papers' figures that show runs, drawn from what runs have kept, and what they need."
+    request, papers = claims_request(found), {}
+    for paper in PAPERS:
+        papers[paper] = []
+        for drawn in (drawn for drawn in drawn_figures(paper, request, found.seen) if drawn.figure.shows):
+            files = []
+            for png in map(as_png, drawn.draw()):
+                file = f"figures/{paper}_{drawn.figure.number.replace(', ', '_')}_{len(files) + 1}.png"
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                (site / file).write_bytes(png)
+                files.append((file, *image_size(site / file)))
+            papers[paper].append((drawn, files))
+    return write_page(site, "figures.html", "figures.html", "Figures", papers=papers, scale=request.scale.name)
+
 # %% ../../../nbs/lab/report/07_site.ipynb #5254736e
 def write_pages(found: Survey, site: Path) -> Path:  # the overview
     "Write every page of the report."
@@ -117,6 +134,7 @@ def write_pages(found: Survey, site: Path) -> Path:  # the overview
         "assets": lambda: write_assets(site),
         "tables": lambda: write_table_pages(found, site),
         "runs": lambda: write_run_pages(found.seen, site, pages_of()),
+        "figures": lambda: write_figures(found, site),
         "explorer": lambda: write_explorer(found.seen, site, pages_of()),
         "proof checks": lambda: write_proofs(site, checks),
         "differences": lambda: write_differences(site, differences),

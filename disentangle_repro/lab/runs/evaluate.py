@@ -27,10 +27,10 @@ from ...scores.inputs import InputWarning
 from ...scores.reconstruction import mse, squared_errors
 
 # %% auto #0
-__all__ = ['PROBED', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr', 'mean_image_psnr',
-           'LatentScores', 'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents', 'made_up',
-           'ceiling_and_chance', 'info_probe', 'interventions', 'move_sheet', 'plot_interventions', 'swaps',
-           'value_counts']
+__all__ = ['PROBED', 'Ends', 'MOVE_SHEETS', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr',
+           'mean_image_psnr', 'LatentScores', 'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents',
+           'made_up', 'ceiling_and_chance', 'info_probe', 'data_range', 'codebook_range', 'interventions', 'Moves',
+           'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -235,29 +235,62 @@ def info_probe(
     return probe
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #88c0a18e
+Ends = tuple[Float[Tensor, " latents"], Float[Tensor, " latents"]]  # least and greatest value of each latent
+
+
+def data_range(model: Autoencoder, code: Float[Tensor, "1 latents"], latents: Float[Tensor, "n latents"]) -> Ends:
+    "The range of each latent on the data (qlae, figures 4 and 12 to 15)."
+    return latents.amin(0), latents.amax(0)
+
+
+def codebook_range(model: Autoencoder, code: Float[Tensor, "1 latents"], latents: Float[Tensor, "n latents"]) -> Ends:
+    "The range of a codebook of scalars, or 3 to either side of the image's own value (factorqvae, figures 2 to 4)."
+    codebooks = getattr(model.latent, "codebooks", None)
+    if model.categorical:  # latents are indices of vectors
+        return data_range(model, code, latents)
+    if codebooks is None:
+        return code[0] - 3, code[0] + 3
+    values = codebooks.detach().T if codebooks.shape[1] == 1 else codebooks.detach()  # a row for each latent, or one
+    return values.amin(1).expand(code.shape[1]), values.amax(1).expand(code.shape[1])
+
+
 def interventions(
     model: Autoencoder,
     image: UInt8[Tensor, "height width channels"],
     latents: Float[Tensor, "n latents"],  # of many samples, for the ranges
     steps: int = 7,
+    ends: Callable[..., Ends] = data_range,
 ) -> UInt8[Tensor, "steps latents height width channels"]:
     "Images in which latent j runs through its range, top to bottom, and the others stay (qlae, figure 4)."
-    low, high = latents.amin(0), latents.amax(0)
+    code = encode_all(model, image[None])
+    low, high = ends(model, code, latents)
     n_latents = len(low)
-    code = encode_all(model, image[None]).expand(steps, n_latents, n_latents).clone()
     values = low + torch.linspace(0, 1, steps, device=low.device)[:, None] * (high - low)
-    code.diagonal(dim1=1, dim2=2).copy_(values)
-    return decode_all(model, code.flatten(0, 1)).unflatten(0, (steps, n_latents))
+    moved = code.expand(steps, n_latents, n_latents).clone()
+    moved.diagonal(dim1=1, dim2=2).copy_(values)
+    return decode_all(model, moved.flatten(0, 1)).unflatten(0, (steps, n_latents))
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #4669ec86
+class Moves(NamedTuple):
+    "What a sheet of interventions has."
+
+    ends: Callable[..., Ends]
+    steps: int
+    images: int
+
+
+MOVE_SHEETS = {"moves.jpg": Moves(data_range, 10, 8), "traversals.jpg": Moves(codebook_range, 8, 1)}  # by file
+
+
 def move_sheet(
     model: Autoencoder,
-    images: UInt8[Tensor, "n height width channels"],
+    images: UInt8[Tensor, "n height width channels"],  # of which it takes as many as the sheet has
     latents: Float[Tensor, "many latents"],  # of many samples, for the ranges
-    steps: int = 10,
+    file: str = "moves.jpg",  # one of `MOVE_SHEETS`
 ) -> UInt8[Tensor, "rows columns channels"]:
     "Each latent of each image moved through its range: `n * steps` rows of images, one column for each latent."
-    moved = torch.cat([interventions(model, image, latents, steps) for image in images])
+    ends, steps, n = MOVE_SHEETS[file]
+    moved = torch.cat([interventions(model, image, latents, steps, ends) for image in images[:n]])
     rows, columns, height, width, channels = moved.shape
     return moved.movedim(2, 1).reshape(rows * height, columns * width, channels)
 

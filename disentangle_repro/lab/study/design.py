@@ -182,7 +182,8 @@ WEIGHTS_OF = (
     ("asymmetry", "transformer-transformer-rec_kl_interact"),
 )  # fmt: skip
 OF_EVERY = ("latents.npz", "slots.npz", "slots.jpg")
-OF_FIRST = ("run.ipynb", "moves.jpg", "swaps.png", "jacobians.png", "attention.png", "compositions.png")
+OF_FIRST = ("run.ipynb", "moves.jpg", "traversals.jpg", "swaps.png", "jacobians.png", "attention.png", "weights.png",
+            "compositions.png")  # fmt: skip
 WEIGHTS = ("model/model.safetensors", "model/card.json")
 SMALL, LARGEST = 150_000, 2_000_000  # bytes of a file: of every seed, of the first seed
 

@@ -20,11 +20,12 @@ from ..plan.specs import measurement_specs
 from .cells import in_full, measured_by, numbers, trainings_of
 from .layout import as_html, footnote, lay_out, write_table
 from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
+from .figures import drawn_figures
 from .setup_tables import write_setup
 from ...train.store import Store, project_store
 
 # %% auto #0
-__all__ = ['measured', 'LaidOut', 'laid_out', 'requested_tables', 'show', 'show_claims', 'write_paper']
+__all__ = ['measured', 'LaidOut', 'laid_out', 'requested_tables', 'show', 'show_claims', 'show_figures', 'write_paper']
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #d152897f
 def measured(paper: str, request: Request, store: Store) -> list[Record]:
@@ -79,6 +80,20 @@ def show_claims(paper: str, request: Request, store: Store) -> pd.DataFrame:  # 
     table = claims_table(store, request, [paper])
     display(Markdown(counted(table)), *(Markdown(part.to_markdown()) for part in readable(table) if len(part)))
     return table
+
+
+def show_figures(paper: str, request: Request, store: Store) -> None:
+    "Draw the figures of a paper that show runs, and display them in a notebook."
+    import matplotlib.pyplot as plt
+    from IPython.display import Markdown, display
+
+    for drawn in (drawn for drawn in drawn_figures(paper, request, store) if drawn.figure.shows):
+        display(Markdown(f"### Figure {drawn.figure.number}: {drawn.figure.caption}"))
+        for figure in drawn.draw():
+            display(figure)
+            plt.close(figure)
+        if drawn.missing:
+            display(Markdown(f"{drawn.state.capitalize()}: `{drawn.missing}`"))
 
 
 def write_paper(
