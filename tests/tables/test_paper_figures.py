@@ -52,7 +52,8 @@ def test_all_are_drawn_where_all_runs_are_there_and_none_where_none_is(tmp_path,
     full = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert {drawn.state for drawn in full} == {"drawn"}
     for drawn in full:
-        assert {len(panels) for panels in drawn.panels.values()} == {len(drawn.figure.models) * len(drawn.figure.datasets)}
+        n_cells = len(drawn.figure.models) * len(drawn.figure.datasets)
+        assert {len(panels) for panels in drawn.panels.values()} == {n_cells}
     assert len([*full[1].draw()]) == len(full[1].figure.shows)
 
 
