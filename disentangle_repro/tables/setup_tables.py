@@ -178,7 +178,7 @@ def setup_tables(paper: str) -> dict[str, pd.DataFrame]:  # by number; columns p
 def parameters_and_heads(
     paper: str, model: str, dataset: str, scale: str
 ) -> tuple[int, str]:  # a number, and the different dimensions, empty without attention
-    "How many parameters a model has at a scale, without a discriminator, and the dimensions of a head in its attention."
+    "How many parameters a model has at a scale, its discriminator left out, and the dimensions of an attention head."
     spec = run_spec(paper, model, dataset, Request(SCALES[scale]))
     how = {"net": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
     with torch.device("meta"):
