@@ -43,7 +43,7 @@ def _():
         ours.loss(batch)[0].backward()
         optimizer.step()
         losses = []
-        for x in batch.movedim(3, 1).double() / 255:  # lines 3 to 7
+        for x in (batch.movedim(3, 1) / 255).double():  # lines 3 to 7
             z_c = listed.encoder(x[None])[0]
             z = torch.stack([V[j][(V[j] - z_c[j]).abs().argmin()] for j in range(3)])
             p = listed.decoder((z_c + (z - z_c).detach())[None])[0].sigmoid()
