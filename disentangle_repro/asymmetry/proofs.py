@@ -22,7 +22,7 @@ from torch.func import jacfwd, vmap
 from torch.nn.functional import one_hot, pad
 
 from .cross_attention import interaction_loss, pair_products
-from .form import cross_constants, fit_form, form_columns, peel, recover_form
+from .form import cross_constants, fit_form, form_columns, peel, recover_form, sum_over_slots
 from disentangle_repro.asymmetry.interaction import (
     Generator,
     Points,
@@ -67,7 +67,7 @@ from ..tripod.hessian_penalty import smooth_decoder
 from ..tripod.proofs import random_latents
 
 # %% auto #0
-__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'one_sided_jacobian', 'sheared', 'unsheared', 'near_interior', 'turning_curve', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'permutations_on', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
+__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'one_sided_jacobian', 'sheared', 'unsheared', 'near_interior', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'permutations_on', 'turning_curve', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #d0cecde2
 SLOTS = ((0, 1), (2, 3), (4, 5))  # three slots of two latents, the chapter's example
@@ -297,13 +297,13 @@ def _():
 @proof_check("asymmetry", "Lemma C.5", "first order: gradients by a slot are its own, and their integrals add up to f")
 def _():
     anchor, *points = random_latents(6, 5)
-    nodes, weights = (torch.from_numpy(x) / 2 for x in scipy.special.roots_legendre(24))
+    nodes, weights = (torch.from_numpy(x) / 2 for x in scipy.special.roots_legendre(64))
     for order in (1, 2):
         f = equivalent(generator_of_order(order, RAGGED, 6), random_matrices(RAGGED), RAGGED)
         for z in points:
             integrated = f(anchor)
             for slot in map(list, RAGGED):
-                path, way = random_latents(24, 5, seed=7), (z - anchor)[slot]
+                path, way = random_latents(64, 5, seed=7), (z - anchor)[slot]
                 path[:, slot] = anchor[slot] + (nodes + 0.5)[:, None] * way
                 slopes = torch.vmap(lambda at, f=f: derivatives(f, at, 1))(path)[:, :, slot]
                 integrated = integrated + torch.einsum("n,nol,l->o", weights, slopes, way)
@@ -897,26 +897,6 @@ def _():
         assert with_segment(points).all() and near_interior(points, with_segment).eq(thick).all()
         assert near_interior(sheared(points), lambda y: with_segment(unsheared(y))).eq(thick).all()
 
-# %% ../../nbs/asymmetry/03_disentanglement.ipynb #91bf6aab
-def turning_curve(t: Float[Tensor, "*points"]) -> Float[Tensor, "*points 2"]:
-    "A C2 curve: to the right until t = 0, up from t = 1; its coordinates never fall, and their sum is t."
-    s = t.clamp(0, 1)
-    up = s**4 * (2.5 - 3 * s + s**2) + (t - 1).clamp(min=0)
-    return torch.stack([t - up, up], dim=-1)
-
-
-@proof_check("asymmetry", "Theorem 4.3", "on a curve, not regular closed, a model without interaction mixes slots")
-def _():
-    curve, mix = turning_curve(torch.linspace(-1, 2, 97).double()), torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()
-    latents, model = curve @ mix.T, lambda z: turning_curve(z[0])
-    torch.testing.assert_close(torch.vmap(model)(latents), curve, rtol=0, atol=1e-12)
-    assert (curve.diff(dim=0) >= 0).all(), "not aligned-connected"
-    assert satisfies_asymmetry(torch.clone, curve, PLANE, 0) and sufficient_independence(torch.clone, curve, PLANE, 0)
-    assert interaction_order(torch.clone, curve, PLANE) == interaction_order(model, latents, PLANE) == 0
-    assert (spreads(lambda z: mix @ z, curve, PLANE)[0] > 0.1).all(), "the model's first latent is a function of a slot"
-    around = curve + 0.1 * random_latents(97, 2)
-    assert (torch.vmap(model)(around @ mix.T) - around).abs().amax(1).median() > 0.01, "equal around the curve too"
-
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #519d7cb2
 def spreads(
     h: Generator,
@@ -984,6 +964,26 @@ def _():
         assert is_globally_disentangled(maps[name], sets[place], PLANE) == expected, f"{name} on {place}"
         image = torch.vmap(maps[name])(sets[place])
         assert len(image.unique(dim=0)) == len(image), "two points have become one"
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #91bf6aab
+def turning_curve(t: Float[Tensor, "*points"]) -> Float[Tensor, "*points 2"]:
+    "A C2 curve: to the right until t = 0, up from t = 1; its coordinates never fall, and their sum is t."
+    s = t.clamp(0, 1)
+    up = s**4 * (2.5 - 3 * s + s**2) + (t - 1).clamp(min=0)
+    return torch.stack([t - up, up], dim=-1)
+
+
+@proof_check("asymmetry", "Theorem 4.3", "on a curve, not regular closed, a model without interaction mixes slots")
+def _():
+    curve, mix = turning_curve(torch.linspace(-1, 2, 97).double()), torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()
+    latents, model = curve @ mix.T, lambda z: turning_curve(z[0])
+    torch.testing.assert_close(torch.vmap(model)(latents), curve, rtol=0, atol=1e-12)
+    assert (curve.diff(dim=0) >= 0).all(), "not aligned-connected"
+    assert satisfies_asymmetry(torch.clone, curve, PLANE, 0) and sufficient_independence(torch.clone, curve, PLANE, 0)
+    assert interaction_order(torch.clone, curve, PLANE) == interaction_order(model, latents, PLANE) == 0
+    assert (spreads(lambda z: mix @ z, curve, PLANE)[0] > 0.1).all(), "the model's first latent is a function of a slot"
+    around = curve + 0.1 * random_latents(97, 2)
+    assert (torch.vmap(model)(around @ mix.T) - around).abs().amax(1).median() > 0.01, "equal around the curve too"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #b51346d6
 def l_shape(size: int) -> Mask:

@@ -955,7 +955,7 @@ def count_preimages(knots: Float[Tensor, "knots 2"], x: Float[Tensor, "n"]) -> F
 
 @proof_check("psa", "Assumption 8", "zigzag and ReLU are weakly injective, the absolute value is not")
 def _():
-    x, z = torch.linspace(-4, 4, 1001).double(), torch.linspace(-5, 5, 5003).double()
+    x, z = torch.arange(-500, 501).double() / 125, torch.linspace(-5, 5, 5003).double()
     for name, knots in FUNCTIONS.items():
         counts = count_preimages(knots, x)
         signs = torch.from_numpy(np.interp(z, *knots.T)) > x[:, None]
