@@ -1,6 +1,6 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
-#               (PAPERS= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
-#               SET="training.batch_size=32": any hyperparameter, several separated by blanks,
+#               (PAPERS= TABLE= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
+#               SET="training.batch_size=32": any hyperparameter, several separated by blanks, TUNED=reported: tune nothing,
 #               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then;
 #               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above, and WORKERS=; DEVICE=h100
@@ -30,6 +30,8 @@ SEEDS ?=
 UPDATES ?=
 SET ?=
 MODELS ?=
+TABLE ?=
+TUNED ?= grid
 ENGINE ?= local
 DATASETS ?=
 WORKERS ?=
@@ -43,7 +45,7 @@ COMMA := ,
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
 
 # A mistyped variable would otherwise be a command for all papers.
-KNOWN := PYTHON PAPERS SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS ENGINE DATASETS WORKERS MINUTES WHOLE DEVICE N BOOK EXTENSIONS
+KNOWN := PYTHON PAPERS SCALE SOURCE PROTOCOL SEEDS UPDATES SET TUNED TABLE MODELS ENGINE DATASETS WORKERS MINUTES WHOLE DEVICE N BOOK EXTENSIONS
 UNKNOWN := $(filter-out $(KNOWN) MAKE%,$(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name))))
 $(if $(UNKNOWN),$(error $(UNKNOWN) is no variable of this Makefile, which has $(KNOWN)))
 
@@ -64,7 +66,8 @@ step = @printf '%s ... ' '$(1)'; start=$$(date +%s); \
 # What tables are asked for, in the words of the commands
 REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --source $(SOURCE) --protocol $(PROTOCOL) \
     $(if $(SEEDS),--seeds $(SEEDS)) $(if $(UPDATES),--updates $(UPDATES)) \
-    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS)) $(if $(SET),--set $(SET))
+    $(if $(MODELS),--models $(MODELS)) $(if $(DATASETS),--datasets $(DATASETS)) $(if $(SET),--set $(SET)) \
+    --tuned $(TUNED) $(if $(TABLE),--table $(TABLE))
 
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)

@@ -96,6 +96,7 @@ SLOT_MODELS: dict[str, Callable[..., Autoencoder]] = {
     "psa": psa_autoencoder,
     "psa_noa": partial(psa_autoencoder, projected=True, decoder="convolutional"),
     "psa_proj": partial(psa_autoencoder, projected=True),
+    "slate_psa": partial(psa_autoencoder, decoder="transformer"),
     **TABLE_1,  # of asymmetry
 }
 

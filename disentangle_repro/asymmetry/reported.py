@@ -6,15 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
 
 from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
-from ..core.paper import Measurement, Model, Paper, Score, Table
-from ..core.run_spec import RunSpec
-from ..core.scale import Scale
+from .transformer_vae import TABLE_1
+from ..experiment.paper import Entry, Measurement, Model, Paper, Score, Setup, Table
+from ..experiment.run_spec import RunSpec
+from ..experiment.scale import Scale
+from ..data.load import SCENES
 
 # %% auto #0
-__all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'PAPER', 'printed_name',
-           'truth_specs']
+__all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'FULL', 'PRINTED_DATASETS', 'BY_JACOBIAN', 'TABLES',
+           'PAPER', 'printed_name', 'truth_specs', 'dense_sizes', 'network_entries', 'our_setup']
 
 # %% ../../nbs/asymmetry/10_reported.ipynb #129e5ef3
 TRANSFORMER = "transformer-transformer-"
@@ -46,6 +52,69 @@ def truth_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec
 
 TRUTH = Measurement("truth", "The generator's own scores", "asymmetry/measure_truth.ipynb", truth_specs)
 
+# %% ../../nbs/asymmetry/10_reported.ipynb #db539b8a
+FULL = "transformer-transformer-rec_kl_interact"
+PRINTED_DATASETS = {"sprites": "Sprites", "clevr6": "CLEVR6"}
+
+
+def dense_sizes(network: nn.Module) -> list[int]:
+    "Inputs and outputs of consecutive dense layers."
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    return [layers[0].in_features, *(layer.out_features for layer in layers)]
+
+
+def network_entries() -> dict[str, Entry]:
+    "The networks of appendix I.1, from the model with a Transformer at both ends."
+    with torch.device("meta"):
+        model = TABLE_1[FULL](image_size=64, **SETTINGS[FULL].hyperparameters("sprites")["model"])
+    encoder, decoder = model.slots.slots.transformer, model.decoder
+    slots, positions, pixels = map(dense_sizes, (decoder.lift, decoder.query, decoder.colour))
+    return {
+        "Transformer encoder: layers": len(encoder.layers),
+        "Transformer encoder: attention heads": encoder.layers[0].across.heads,
+        "Transformer decoder: dimensions of an upscaled slot": slots[-1],
+        "Transformer decoder: layers of the MLP of slots": len(slots) - 1,
+        "Transformer decoder: hidden dimension of the MLP of slots": slots[1],
+        "Transformer decoder: layers": len(decoder.transformer.layers),
+        "Transformer decoder: attention heads": decoder.transformer.layers[0].across.heads,
+        "Transformer decoder: layers of the MLP of positions": len(positions) - 1,
+        "Transformer decoder: hidden dimension of the MLP of positions": positions[1],
+        "Transformer decoder: dimensions of a query": positions[-1],
+        "Transformer decoder: layers of the MLP of pixels": len(pixels) - 1,
+        "Transformer decoder: hidden dimension of the MLP of pixels": pixels[1],
+        "Transformer decoder: dimensions of a pixel": pixels[-1],
+    }
+
+
+def our_setup(read: Any) -> Setup:
+    "What this package has for the entries of appendix I.1."
+    entries, rises = network_entries() | {"random seeds": SEEDS}, {}
+    for dataset, printed in PRINTED_DATASETS.items():
+        splits = SCENES[dataset].splits
+        entries |= {f"{printed}: images": sum(splits.values())}
+        entries |= {f"{printed}: {split} images": splits[split] for split in ("validation", "test")}
+        entries[f"{printed}: batch size"] = read.hyperparameter("asymmetry", MODELS, "batch_size", [dataset])
+        entries[f"{printed}: iterations"] = read.hyperparameter("asymmetry", MODELS, "steps", [dataset])
+        for model in MODELS:
+            how = SETTINGS[model].hyperparameters(dataset)
+            for part in ("training", "model"):
+                steps = round(how[part]["warm_up"] * how["training"]["steps"])
+                rises.setdefault((part, how["training"]["schedule"]), []).append(steps)
+    regularised = [model for model in MODELS if SETTINGS[model].text["model"].get("kl") or "interact" in model]
+    entries |= {
+        "iterations in which the learning rate rises": read.one(rises["training", "tenfold"]),
+        "iterations before the learning rate drops, with KL or interaction": read.one(
+            rises["training", "dropped_tenfold"]
+        ),
+        "iterations in which the weight of the interaction loss rises": read.one(rises["model", "dropped_tenfold"]),
+        "weight of the KL divergence": SETTINGS[FULL].text["model"]["kl"],
+        "weight of the interaction loss": SETTINGS[FULL].text["model"]["interaction"],
+        "Sprites: weight of the reconstruction, with KL or interaction": read.hyperparameter(
+            "asymmetry", regularised, "reconstruction", ["sprites"]
+        ),
+    }
+    return {("appendix_I", row): entry for row, entry in entries.items()}
+
 # %% ../../nbs/asymmetry/10_reported.ipynb #7245adcf
 BY_JACOBIAN = ("j_ari", "jis", "fg_ari", "psnr")
 TABLES = (
@@ -64,4 +133,6 @@ PAPER = Paper(
     measurements=(TRUTH,),
     metrics={"interaction": Score("interaction loss", 1, True)},
     layout="asymmetry/tables.ipynb",
+    setup={"appendix_I": "Data, models and training"},
+    our_setup=our_setup,
 )

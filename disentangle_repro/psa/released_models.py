@@ -34,7 +34,7 @@ from ..nets.attention import dense
 from ..nets.slots import BROADCAST_MAP, PositionEmbedding, SlotImages, composed
 from ..nets.style import check_images, scaled
 from .mixture import LocalMixture, Statistics, log_responsibilities, statistics
-from .probabilistic_slot_attention import MixtureSlots
+from .probabilistic_slot_attention import MixtureSlots, psa_autoencoder
 
 # %% auto #0
 __all__ = ['CHANNELS', 'POOLING', 'SMALLEST', 'TAIL', 'LIKELIHOODS', 'EPSILON', 'SLOTS', 'RELEASED', 'stage_channels', 'block',
@@ -433,4 +433,5 @@ RELEASED: dict[str, Callable[..., Autoencoder]] = {
     "psa": released_autoencoder,
     "psa_noa": partial(released_autoencoder, additive=False),
     "psa_proj": partial(released_autoencoder, slots="projected_mixture", likelihood="squared_error"),
+    "slate_psa": partial(psa_autoencoder, decoder="transformer"),  # not in the released code
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.hyperparameters import Pieces, Setting, merged
+from ..experiment.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'NO_DEPARTURE', 'MONET',
@@ -17,7 +17,7 @@ __all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCO
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
-PRINTED_AS = {"clevr6": "clevr"}  # our data set: the one that the paper prints numbers for
+PRINTED_AS = {"clevr6": "clevr", "sprites": "spriteworld"}  # our data set: the one that the paper prints numbers for
 IMAGE_SIZES = {"clevr6": 128, "objects_room": 64, "sprites": 64}  # pixels per side
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 SEEDS = 3  # ours
@@ -100,4 +100,5 @@ SETTINGS = {
     "sa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     "sa_noa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     **dict.fromkeys(("psa", "psa_noa", "psa_proj"), PSA),
+    "slate_psa": with_slots(sources=READ, revision=1, iterations=3, **READING),  # not in the released code
 }

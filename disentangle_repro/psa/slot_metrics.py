@@ -44,7 +44,7 @@ from disentangle_repro.psa.slot_alignment import (
 # %% auto #0
 __all__ = ['MATCHINGS', 'PREDICTORS', 'Decoder', 'SlotAgreement', 'standardized', 'kernel_agreement', 'slot_agreement', 'smcc',
            'slot_r2', 'pseudo_values', 'interval_over_trainings', 'explained', 'own_over_other', 'sis',
-           'derivative_norms', 'pair_products', 'contrast', 'compositional_contrast']
+           'derivative_norms', 'pair_products', 'contrast', 'compositional_contrast', 'recombined']
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c7e93a62
 MATCHINGS = {"first": match_first, "alternating": match_alternating}
@@ -300,3 +300,15 @@ def compositional_contrast(
     slots = torch.as_tensor(slots)
     parts = [contrast(derivative_norms(decoder, part, chunk), protocol) for part in slots.split(batch)]
     return torch.cat(parts).mean().item()
+
+# %% ../../nbs/psa/06_slot_metrics.ipynb #ed2897c4
+def recombined(
+    slots: Float[Tensor, "n slots dim"], generator: torch.Generator | None = None
+) -> Float[Tensor, "n slots dim"]:
+    "Slots of as many new images, each from different scenes; `ValueError` for fewer scenes than slots (psa, cFID)."
+    n, n_slots, _ = slots.shape
+    if n < n_slots:
+        raise ValueError(f"slots has {n} images and {n_slots} slots: needed are at least as many images as slots.")
+    places = torch.arange(n_slots)
+    scenes = torch.randperm(n, generator=generator)[(torch.arange(n)[:, None] + places) % n]
+    return slots[scenes.to(slots.device), places.to(slots.device)]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +17,14 @@ from torch import Tensor
 from ..baselines.autoencoder import Autoencoder, Step, checked_weights
 from ..baselines.infogan import InfoGAN
 from ..core.errors import check_choice
+from ..experiment.hyperparameters import Setting
 from .latent_quantization import QLAE
 from .quantized_infogan import ql_infogan
+from .settings import QUANTISER, SETTINGS
 
 # %% auto #0
 __all__ = ['CHANGES', 'NEGATIVE_RESULTS', 'LateDecay', 'AnnealedWeights', 'ParameterNorm', 'VariedInfoGAN', 'VariedQLAE',
-           'varied_infogan']
+           'varied_infogan', 'varied_setting']
 
 # %% ../../nbs/qlae/08_negative_results.ipynb #a1c40005
 class LateDecay(Autoencoder):
@@ -119,3 +122,11 @@ NEGATIVE_RESULTS: dict[str, Callable[..., Autoencoder]] = {
     **{f"qlinfowgan_gp_{change}": partial(varied_infogan, **options) for change, options in CHANGES.items()},
     "qlinfowgan_gp_codebooks_with_encoder": partial(varied_infogan, codebooks_with_encoder=True),
 }
+
+# %% ../../nbs/qlae/08_negative_results.ipynb #2c3e3553
+def varied_setting(name: str) -> Setting:
+    "How a model of `NEGATIVE_RESULTS` is trained: as the model that it changes, whose tuned values it takes."
+    changed = next(model for model in ("qlinfowgan_gp", "qlae") if name.startswith(model))
+    options = CHANGES.get(name.removeprefix(f"{changed}_"), {})
+    weights = {option: value for option, value in options.items() if option in QUANTISER}
+    return replace(SETTINGS[changed], grid={}, fixed={"model": weights}, tuned_as=changed)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ..core.hyperparameters import Setting, merged
+from ..experiment.hyperparameters import Setting, merged
 from .infomec import PROCEDURES
 
 # %% auto #0
@@ -105,18 +105,21 @@ DECAYS = {"optimizer.weight_decay": (0.001, 0.01, 0.1, 1.0)}
 GAN_DECAYS = {"optimizer.weight_decay": (0.0001, 0.001, 0.01, 0.1)}
 QLAE_DECAY, QLGAN_DECAY = on_each(0.1, 0.001, 0.1, 0.1), on_each(0.001, 0.001, 0.0001, 0.001)
 SETTINGS = {
-    "ae": autoencoder({}, 0.001, grid={"optimizer.weight_decay": (0.0, 0.001, 0.01, 0.1)}),
-    "beta_vae": autoencoder({"beta": on_each(3.0, 0.1, 10.0, 0.3)}, grid={"model.beta": BETAS}),
-    "beta_tcvae": autoencoder({"beta": on_each(3.0, 0.3, 3.0, 1.0)}, grid={"model.beta": BETAS}),
+    "ae": autoencoder({}, 0.001, grid={"optimizer.weight_decay": (0.0, 0.001, 0.01, 0.1)}, released=DATASETS[:2]),
+    "beta_vae": autoencoder({"beta": on_each(3.0, 0.1, 10.0, 0.3)}, grid={"model.beta": BETAS}, released=DATASETS),
+    "beta_tcvae": autoencoder({"beta": on_each(3.0, 0.3, 3.0, 1.0)}, grid={"model.beta": BETAS}, released=DATASETS),
     "bioae": autoencoder(
-        {"nonnegative": 1.0, "activity": on_each(0.01, 0.01, 0.01, 0.1)}, 0.0001, grid={"model.activity": ACTIVITIES}
+        {"nonnegative": 1.0, "activity": on_each(0.01, 0.01, 0.01, 0.1)},
+        0.0001,
+        grid={"model.activity": ACTIVITIES},
+        released=DATASETS,
     ),
     "vqvae": autoencoder(VECTOR_QUANTISER, sources=OF_VECTORS, revision=2),
-    "qlae": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
+    "qlae": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, released=DATASETS, revision=2),
     "infowgan_gp": infogan({}, 0.001, grid=GAN_DECAYS, revision=2),
-    "qlinfowgan_gp": infogan(QUANTISER, QLGAN_DECAY, grid=GAN_DECAYS, revision=3),
+    "qlinfowgan_gp": infogan(QUANTISER, QLGAN_DECAY, grid=GAN_DECAYS, released=DATASETS[:3], revision=3),
     "qlae_global_codebook": autoencoder(QUANTISER, QLAE_DECAY, grid=DECAYS, revision=2),
     "qlae_no_weight_decay": autoencoder(QUANTISER, revision=2),
-    "vqvae_weight_decay": autoencoder(VECTOR_QUANTISER, 0.01, OF_VECTORS, grid=DECAYS, revision=2),
+    "vqvae_weight_decay": autoencoder(VECTOR_QUANTISER, 0.01, OF_VECTORS, grid=DECAYS, released=DATASETS, revision=2),
     "qlinfowgan_gp_no_weight_decay": infogan(QUANTISER, revision=3),
 }

@@ -5,17 +5,21 @@
 # %% ../../nbs/scores/03_reconstruction.ipynb #348022f9
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float, Shaped, UInt8
-from torch import Tensor
+from importlib.util import find_spec
+from pathlib import Path
 
-from ..core.errors import check_bytes
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped, UInt8
+from torch import Tensor, nn
+
+from ..core.errors import check_bytes, extra
 from .inputs import to_numpy
 
 Images = UInt8[np.ndarray | Tensor, "*batch a b c"] | Float[np.ndarray | Tensor, "*batch a b c"]
 
 # %% auto #0
-__all__ = ['Images', 'full_scale', 'check_images', 'squared_errors', 'mse', 'psnr']
+__all__ = ['Images', 'INCEPTION', 'inception_weights', 'frechet_distance']
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #b703032d
 def full_scale(
@@ -94,3 +98,39 @@ def psnr(
     """
     with np.errstate(divide="ignore"):
         return float(np.mean(-10 * np.log10(squared_errors(images, reconstructions))))
+
+# %% ../../nbs/scores/03_reconstruction.ipynb #48b69688
+INCEPTION = "weights-inception-2015-12-05-6726825d.pth"
+
+
+def inception_weights() -> Path | None:
+    "The weights of Inception, once torchmetrics has downloaded them; None without the file or without torch-fidelity."
+    path = Path(torch.hub.get_dir()) / "checkpoints" / INCEPTION
+    return path if path.is_file() and find_spec("torch_fidelity") else None
+
+
+def frechet_distance(
+    images: UInt8[Tensor, "n height width channels"],
+    others: UInt8[Tensor, "m height width channels"],
+    features: nn.Module | Path,  # bytes (batch, channels, height, width) to (batch, features), or Inception's weights
+    batch_size: int = 50,
+) -> float:  # 0 for sets with the same mean and covariance of features; no upper bound
+    """Fréchet distance between the features of two sets of images (Heusel et al., 2017), by torchmetrics.
+
+    `ValueError` for a set of fewer than two images; `ModuleNotFoundError` without torchmetrics.
+    """
+    if min(len(images), len(others)) < 2:
+        raise ValueError(f"images has {len(images)} and others {len(others)}: a covariance needs at least two of each.")
+    with extra("torchmetrics"):
+        from torchmetrics.image.fid import FrechetInceptionDistance
+
+    if isinstance(features, Path):
+        metric = FrechetInceptionDistance(feature_extractor_weights_path=str(features))
+    else:
+        size = images.shape[3], *images.shape[1:3]
+        metric = FrechetInceptionDistance(features.cpu(), input_img_size=size)  # which it tries on the CPU
+    metric.to(images.device)
+    for real, several in ((True, images), (False, others)):
+        for batch in several.split(batch_size):
+            metric.update(batch.permute(0, 3, 1, 2), real)
+    return float(metric.compute())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from ..core.hyperparameters import Pieces, Setting, merged
+from ..experiment.hyperparameters import Pieces, Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
@@ -70,7 +70,9 @@ KLM, NHP = (dict(zip(DATASETS, of, strict=True)) for of in ((1e-4, 1e-8, 1e-10, 
 FINITE = {"n_values": 12, "n_perturbations": 2, "epsilon": 0.1}
 LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}
 BETA = dict(zip(DATASETS, (3.0, 1.0, 3.0, 1.0), strict=True))
-TRIPOD = with_training({"model": {"multiinformation": KLM, "hessian": NHP, **FINITE}}, grid=PENALTIES)
+TRIPOD = with_training(
+    {"model": {"multiinformation": KLM, "hessian": NHP, **FINITE}}, grid=PENALTIES, released=DATASETS
+)
 
 
 def ablation(**changes: float) -> Setting:

@@ -4,16 +4,24 @@ import re
 
 import pytest
 
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.cost import asked_runs, run_lines, runs_and_costs
+from disentangle_repro.lab.plan.request import Request, asked_request, check_tables, parser
+from disentangle_repro.lab.plan.specs import run_spec, table_specs, wanted
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.layout import footnote, table_cells
+from disentangle_repro.lab.tables.make import is_study, tables_folder
 from disentangle_repro.papers import METRIC_NAMES, PAPERS, trained
-from disentangle_repro.plan.request import Request, asked_request, check_tables, parser
-from disentangle_repro.plan.specs import run_spec, table_specs
-from disentangle_repro.tables import make
-from disentangle_repro.tables.layout import footnote, table_cells
-from disentangle_repro.tables.make import is_study, tables_folder
+from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS
+from disentangle_repro.qlae.reported import ABLATIONS, ALL_MODELS
 from disentangle_repro.train.store import Store
 
 SMOKE = Request(SCALES["smoke"])
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "runs", tmp_path / "results")
 
 
 def asked(*options: str) -> Request:
@@ -101,3 +109,61 @@ def test_every_model_and_data_set_of_a_table_can_be_asked_for():
             for model in trained(paper):
                 check_tables([key], [model, paper.run_as(model)], ())
             check_tables([key], (), table.run_on)
+
+
+def planned(store, options: str):
+    "The request of a command at scale paper, and its runs."
+    given = parser().parse_args(f"--scale paper {options}".split())
+    request = asked_request(given, parser())
+    return request, asked_runs(given.papers, request, store, given.models, given.datasets, given.table)
+
+
+@pytest.mark.parametrize(("options", "tuning", "trainings"), [
+    ("tripod", 72, 3), ("tripod --tuned reported", 0, 3), ("tripod --protocol code", 0, 3),
+    ("tripod --set model.hessian=0.01", 12, 3), ("qlae", 8, 5), ("qlae --set optimizer.weight_decay=0.1", 0, 5),
+])  # fmt: skip
+def test_reported_values_tune_nothing_and_neither_does_a_grid_with_one_entry(options, tuning, trainings, store):
+    model = options.split()[0]
+    _, stages = planned(store, f"--papers {model} --models {options} --datasets shapes3d")
+    assert [stage for stage, _ in stages] == ["tuning"] * tuning + ["trainings"] * trainings
+
+
+def test_tuning_runs_are_named_by_the_values_they_try(store):
+    request, stages = planned(store, "--papers tripod --models tripod --datasets shapes3d")
+    (first,) = (line for line in run_lines(runs_and_costs(stages, store), request) if line.startswith("first:"))
+    runs = first.removeprefix("first: ").split("; ")
+    assert len(set(runs)) == 5 and runs[2] == "tripod tripod on shapes3d, multiinformation 0, hessian 1e-10, seed 0"
+
+
+@pytest.mark.parametrize(("options", "models"), [
+    ("--table appendix_C4", {*NEGATIVE_RESULTS}), ("--models qlae_l1", {"qlae_l1"}),
+    ("--table 2", {*ABLATIONS}), ("", {*ALL_MODELS}),
+])  # fmt: skip
+def test_tables_are_restricted_and_those_on_request_are_made_where_named(options, models, store):
+    given = parser().parse_args(f"--papers qlae --scale smoke {options}".split())
+    todo = wanted(["qlae"], SMOKE, store, given.models or (), (), given.table)
+    assert {spec.model for spec in todo.trainings} == models
+
+
+def test_a_table_has_the_measurements_that_it_needs(store):
+    of = {number: wanted(["psa"], SMOKE, store, (), (), [number]).measurements for number in ("2", "4", "section_6")}
+    assert {number: {spec.model for spec in specs} for number, specs in of.items()} == {
+        "2": {"agreement"}, "4": set(), "section_6": {"mixture"}
+    }  # fmt: skip
+
+
+def test_appendix_c4_takes_what_is_tuned_for_the_model_that_it_changes(store):
+    todo = wanted(["qlae"], Request(SCALES["paper"]), store, ["qlae_l1"], ["mpi3d"])
+    assert {spec.model for spec in todo.tuning} == {"qlae"} and len(todo.tuning) == 8 and len(todo.trainings) == 5
+
+
+def test_a_table_that_no_paper_has_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        make.main("--papers qlae --scale smoke --table 16".split())
+    assert "table is '16' but must be one of '1', '2', '12'" in capsys.readouterr().err
+
+
+def test_tables_of_reported_values_have_a_folder_and_a_note_of_their_own(store):
+    request = asked("--tuned", "reported")
+    assert tables_folder(request) != tables_folder(SMOKE) and not is_study(parser().parse_args(["--tuned", "reported"]))
+    assert "values of the settings" in footnote(table_cells(PAPERS["tripod"].tables[0], request, store))

@@ -16,20 +16,22 @@ from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.baselines.autoencoder import Autoencoder, encode_all
+from disentangle_repro.baselines.autoencoder import Autoencoder, decode_all, encode_all
 from disentangle_repro.baselines.variational import GaussianLatent
 from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.command import main
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.data.load import Dataset
+from disentangle_repro.data.load import Dataset, load_dataset
+from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs import assemble
+from disentangle_repro.lab.runs import evaluate as evaluation
+from disentangle_repro.lab.runs.evaluate import evaluate, info_probe
+from disentangle_repro.lab.runs.slots import evaluate_slots, start_of
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
+from disentangle_repro.psa.slot_metrics import recombined
 from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, normalized_v_information
-from disentangle_repro.runs import assemble
-from disentangle_repro.runs import evaluate as evaluation
-from disentangle_repro.runs.evaluate import evaluate, info_probe
 from disentangle_repro.scores.dci import DCI
 
 # ---- the released files, each in plain scikit-learn
@@ -332,3 +334,59 @@ def test_infoe_of_continuous_sources_is_r_squared(kind, protocol):
 def test_nothing_explains_nothing_of_a_continuous_source():
     measured = np.random.default_rng(0).normal(size=(50, 2))
     assert explicitness(measured, np.full((50, 3), 0.1), discrete=False, continuous_sources=True) == 0
+
+
+# ---- images of slots
+
+
+class Statistics(torch.nn.Module):
+    "A small random network: features of 8 by 8 bytes."
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.map = torch.nn.Linear(3 * 16, 5)
+
+    def forward(self, images):
+        return torch.tanh(self.map(torch.nn.functional.adaptive_avg_pool2d(images.float() / 255, 4).flatten(1)))
+
+
+def distance(a, b):
+    "The Fréchet distance of two sets of features, by its formula."
+    a, b = (of.double().numpy() for of in (a, b))
+    roots = np.linalg.eigvals(np.cov(a.T) @ np.cov(b.T)).real.clip(0) ** 0.5
+    return ((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(np.cov(a.T) + np.cov(b.T)) - 2 * roots.sum()
+
+
+def test_rfid_and_cfid_are_torchmetrics_distances_of_reconstructions_and_of_new_combinations():
+    from torchmetrics.image.fid import FrechetInceptionDistance
+
+    data, features = load_dataset("objects_room", n=12, image_size=32), Statistics()
+    model = create_model("psa", "objects_room", image_size=32, width=0.1)
+    scores = evaluate_slots(model, data, seed=3, features=features).scores
+    assert {"rfid", "cfid"} <= scores.keys() and "rfid" not in evaluate_slots(model, data, seed=3).scores
+    slots = encode_all(model.eval(), data.images, **start_of(model, 3))
+    rolled = recombined(slots, make_generator(3))
+    flat = slots.flatten(0, 1)
+    origin = torch.cdist(rolled, flat).argmin(-1) // slots.shape[1]  # the scene of each slot
+    assert all(len(set(scene.tolist())) == slots.shape[1] for scene in origin)
+    for name, decoded in (("rfid", decode_all(model, slots)), ("cfid", decode_all(model, rolled))):
+        theirs = FrechetInceptionDistance(features, input_img_size=(3, 32, 32))
+        images = [of.permute(0, 3, 1, 2) for of in (data.images, decoded)]
+        theirs.update(images[0], real=True), theirs.update(images[1], real=False)
+        assert scores[name] == pytest.approx(float(theirs.compute()), rel=1e-4, abs=1e-6)
+        by_hand = distance(*(features(of).detach() for of in images))
+        assert scores[name] == pytest.approx(by_hand, rel=1e-3, abs=1e-5)
+
+
+def test_runs_measure_these_distances_by_inception_or_not_at_all(monkeypatch):
+    seen = []
+
+    def evaluated(*given, features, n_evaluations, **how):
+        seen.append((features, n_evaluations))
+
+    monkeypatch.setattr(assemble, "evaluate_slots", evaluated)
+    monkeypatch.setattr(assemble, "inception_weights", lambda: "weights")
+    for model, dataset in (("sa", "clevr6"), ("psa", "sprites"), ("sa", "sprites")):
+        assemble.score_slots(run_spec("psa", model, dataset, Request(SCALES["smoke"])), None, None)
+    assert seen == [("weights", 1), (None, 10), (None, 1)]
