@@ -355,8 +355,10 @@ def tables_table() -> pd.DataFrame:
 
 def proofs_table() -> pd.DataFrame:
     "The propositions that are checked; `ImportError` without the requirements of development."
+    from disentangle_repro.core.files import need_checkout
     from disentangle_repro.core.proofs import proof_checks
 
+    need_checkout("disentangle-repro list proofs")
     return proof_checks()
 
 

@@ -5,7 +5,7 @@
 # %% ../../nbs/asymmetry/000_proofs.ipynb #353481d3
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, product
@@ -22,7 +22,7 @@ from torch.func import jacfwd, vmap
 from torch.nn.functional import one_hot, pad
 
 from .cross_attention import interaction_loss, pair_products
-from .form import cross_constants, fit_form, form_columns, peel, recover_form
+from .form import cross_constants, fit_form, form_columns, peel, recover_form, sum_over_slots
 from disentangle_repro.asymmetry.interaction import (
     Generator,
     Points,
@@ -67,7 +67,7 @@ from ..tripod.hessian_penalty import smooth_decoder
 from ..tripod.proofs import random_latents
 
 # %% auto #0
-__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
+__all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'one_sided_jacobian', 'sheared', 'unsheared', 'near_interior', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'permutations_on', 'turning_curve', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #d0cecde2
 SLOTS = ((0, 1), (2, 3), (4, 5))  # three slots of two latents, the chapter's example
@@ -292,6 +292,24 @@ def _():
         assert interaction_order(peel(f, points[0], RAGGED, n), points, RAGGED, maximum=n) == n - 1
         higher = peel(generator_of_order(n + 1, RAGGED, 6), points[0], RAGGED, n)
         assert interaction_order(higher, points, RAGGED, maximum=n + 1) == n + 1
+
+# %% ../../nbs/asymmetry/02_form.ipynb #464c8c90
+@proof_check("asymmetry", "Lemma C.5", "first order: gradients by a slot are its own, and their integrals add up to f")
+def _():
+    anchor, *points = random_latents(6, 5)
+    nodes, weights = (torch.from_numpy(x) / 2 for x in scipy.special.roots_legendre(64))
+    for order in (1, 2):
+        f = equivalent(generator_of_order(order, RAGGED, 6), random_matrices(RAGGED), RAGGED)
+        for z in points:
+            integrated = f(anchor)
+            for slot in map(list, RAGGED):
+                path, way = random_latents(64, 5, seed=7), (z - anchor)[slot]
+                path[:, slot] = anchor[slot] + (nodes + 0.5)[:, None] * way
+                slopes = torch.vmap(lambda at, f=f: derivatives(f, at, 1))(path)[:, :, slot]
+                integrated = integrated + torch.einsum("n,nol,l->o", weights, slopes, way)
+            for found in (integrated, sum_over_slots(f, anchor, RAGGED)(z)):
+                error = (found - f(z)).abs().max()
+                assert error < 1e-9 if order == 1 else error > 0.01, f"off by {error} at order {order}"
 
 # %% ../../nbs/asymmetry/02_form.ipynb #d5eed4fa
 @proof_check("asymmetry", "Theorem C.2", "a function of order n is recovered in the form (C.1) from one point")
@@ -815,6 +833,70 @@ def _():
         assert interaction_order(lambda z: exponential((matrix @ z).log()), points, PLANE) <= n
     assert all(mixing(derivatives(lambda z: (matrix @ z).log(), z, 1), PLANE) > 0.1 for z in points)
 
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #f7d73419
+def one_sided_jacobian(
+    f: Generator, z: Float[Tensor, "latents"], step: float = 1e-3
+) -> Float[Tensor, "outputs latents"]:
+    "The Jacobian at a point of the unit cube, from values inside of it: four for each latent."
+    steps = torch.diag(torch.where(z > 0.5, -step, step))
+    weights = (-11 / 6, 3, -3 / 2, 1 / 3)
+    return sum(w * torch.vmap(f)(z + k * steps) for k, w in enumerate(weights)).T / steps.diagonal()
+
+
+@proof_check("asymmetry", "Lemma A.5", "values on a square determine derivatives, its boundary's too; on a segment not")
+def _():
+    f, square = smooth_decoder(2, 3), slot_grid([torch.linspace(0, 1, 5).double()[:, None]] * 2, PLANE)
+
+    def other(z: Float[Tensor, "2"]) -> Float[Tensor, "3"]:
+        return f(z) + ((-z).clamp(min=0) ** 3 + (z - 1).clamp(min=0) ** 3).sum()
+
+    assert torch.equal(torch.vmap(other)(square), torch.vmap(f)(square))
+    assert (other(1.5 + square[0]) != f(1.5 + square[0])).all(), "they do not differ outside"
+    for z in square:
+        for extension in (f, other):
+            torch.testing.assert_close(derivatives(extension, z, 1), one_sided_jacobian(f, z), rtol=0, atol=1e-6)
+    for z in square[square[:, 0] == 0]:  # where f(z) + z_1 is another extension
+        tilted = derivatives(lambda z: f(z) + z[0], z, 1) - derivatives(f, z, 1)
+        torch.testing.assert_close(tilted, torch.tensor([[1.0, 0.0]] * 3).double(), rtol=0, atol=1e-12)
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #2acf6546
+def sheared(z: Float[Tensor, "*points 2"]) -> Float[Tensor, "*points 2"]:
+    "A homeomorphism of the plane that is not differentiable everywhere."
+    first = z[..., 0] + z[..., 1].sin()
+    return torch.stack([first, z[..., 1] + first.abs()], dim=-1)
+
+
+def unsheared(y: Float[Tensor, "*points 2"]) -> Float[Tensor, "*points 2"]:
+    "Its inverse."
+    second = y[..., 1] - y[..., 0].abs()
+    return torch.stack([y[..., 0] - second.sin(), second], dim=-1)
+
+
+def near_interior(
+    points: Float[Tensor, "points 2"],
+    inside: Callable[[Float[Tensor, "*points 2"]], Bool[Tensor, "*points"]],  # whether points are in the set
+    radius: float = 0.01,
+) -> Bool[Tensor, "points"]:
+    "Whether the set contains a disc (of a thirtieth of the radius) within a radius of each point."
+    angles = torch.arange(64).double() * torch.pi / 32
+    ring = torch.stack([angles.cos(), angles.sin()], dim=1)
+    centres = points[:, None] + 0.9 * radius * ring
+    return inside(centres[:, :, None] + radius / 30 * ring).all(2).any(1)
+
+
+@proof_check("asymmetry", "Lemma A.4", "a homeomorphism's image of a regular closed set is in its interior's closure")
+def _():
+    square = slot_grid([torch.linspace(-1, 1, 9).double()[:, None]] * 2, PLANE)
+    tips = torch.tensor([[1.5, 0.0], [2.0, 0.0]]).double()
+    torch.testing.assert_close(unsheared(sheared(square)), square, rtol=0, atol=1e-12)
+
+    def with_segment(z: Float[Tensor, "*points 2"]) -> Bool[Tensor, "*points"]:
+        return (z.abs() <= 1).all(-1) | (z[..., 1] == 0) & (z[..., 0].abs() <= 2)
+
+    for points, thick in ((square, True), (tips, False)):
+        assert with_segment(points).all() and near_interior(points, with_segment).eq(thick).all()
+        assert near_interior(sheared(points), lambda y: with_segment(unsheared(y))).eq(thick).all()
+
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #519d7cb2
 def spreads(
     h: Generator,
@@ -849,6 +931,26 @@ def exchanged_on_the_right(z: Float[Tensor, "2"]) -> Float[Tensor, "2"]:
     "The two latents are exchanged where the first is positive."
     return torch.where(z[0] > 0, z.flip(0), z)
 
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #7acc34ab
+def permutations_on(h: Generator, points: Points, slots: Slots) -> set[tuple[int, ...]]:
+    "For each point the slot in which each slot's row of the Jacobian is not zero; which ones occur."
+    blocks = block_squares(torch.vmap(torch.func.jacfwd(h))(points), slots)
+    return set(map(tuple, blocks.argmax(-1).tolist()))
+
+
+@proof_check("asymmetry", "Lemma A.15", "other permutations are a singular value away; a connected set has one only")
+def _():
+    for seed in range(100):
+        matrix, other = (block_diagonal(random_matrices(HALVES, s), HALVES) for s in (seed, 100 + seed))
+        exchanged = (0.1 if seed % 2 else 1.0) * other[[2, 3, 0, 1]]
+        assert is_block_permutation(matrix, HALVES) and is_block_permutation(exchanged, HALVES)
+        apart = torch.linalg.matrix_norm(matrix - exchanged, 2)
+        assert apart >= torch.linalg.svdvals(matrix)[-1] - 1e-12, f"only {apart} apart"
+    z = slot_grid(U_VALUES, PLANE)
+    connected, apart = z[u_shape(z)], z[(z[:, 0] > 0) == (z[:, 1] > 0.5)]
+    for points, h, n in ((connected, arm_bent, 1), (apart, arm_bent, 1), (apart, exchanged_on_the_right, 2)):
+        assert is_locally_disentangled(h, points, PLANE) and len(permutations_on(h, points, PLANE)) == n
+
 # %% ../../nbs/asymmetry/03_disentanglement.ipynb #41103a82
 @proof_check("asymmetry", "Lemma A.18", "locally slot-wise is globally so on an L, not on a U and not on two squares")
 def _():
@@ -862,6 +964,26 @@ def _():
         assert is_globally_disentangled(maps[name], sets[place], PLANE) == expected, f"{name} on {place}"
         image = torch.vmap(maps[name])(sets[place])
         assert len(image.unique(dim=0)) == len(image), "two points have become one"
+
+# %% ../../nbs/asymmetry/03_disentanglement.ipynb #91bf6aab
+def turning_curve(t: Float[Tensor, "*points"]) -> Float[Tensor, "*points 2"]:
+    "A C2 curve: to the right until t = 0, up from t = 1; its coordinates never fall, and their sum is t."
+    s = t.clamp(0, 1)
+    up = s**4 * (2.5 - 3 * s + s**2) + (t - 1).clamp(min=0)
+    return torch.stack([t - up, up], dim=-1)
+
+
+@proof_check("asymmetry", "Theorem 4.3", "on a curve, not regular closed, a model without interaction mixes slots")
+def _():
+    curve, mix = turning_curve(torch.linspace(-1, 2, 97).double()), torch.tensor([[1.0, 1.0], [1.0, -1.0]]).double()
+    latents, model = curve @ mix.T, lambda z: turning_curve(z[0])
+    torch.testing.assert_close(torch.vmap(model)(latents), curve, rtol=0, atol=1e-12)
+    assert (curve.diff(dim=0) >= 0).all(), "not aligned-connected"
+    assert satisfies_asymmetry(torch.clone, curve, PLANE, 0) and sufficient_independence(torch.clone, curve, PLANE, 0)
+    assert interaction_order(torch.clone, curve, PLANE) == interaction_order(model, latents, PLANE) == 0
+    assert (spreads(lambda z: mix @ z, curve, PLANE)[0] > 0.1).all(), "the model's first latent is a function of a slot"
+    around = curve + 0.1 * random_latents(97, 2)
+    assert (torch.vmap(model)(around @ mix.T) - around).abs().amax(1).median() > 0.01, "equal around the curve too"
 
 # %% ../../nbs/asymmetry/04_composition.ipynb #b51346d6
 def l_shape(size: int) -> Mask:
@@ -1394,13 +1516,14 @@ class AsTheyCome(nn.Module):
     "slots are sampled from the posterior; the term is its divergence from the prior",
 )
 def _():
-    n, encoded = 100_000, torch.randn(1, 2, 6, generator=make_generator(0), dtype=torch.float64)
+    n, encoded = 100_000, torch.randn(2, 2, 6, generator=make_generator(0), dtype=torch.float64)
     for protocol, deviation in {"paper": (encoded[..., 3:] / 2).exp(), "code": encoded[..., 3:].exp() / 2}.items():
         module, mean = SlotPosterior(AsTheyCome(), protocol), encoded[..., :3]
-        slots, _, penalties = module(encoded.expand(n, -1, -1), make_generator(1))
+        slots, _, penalties = module(encoded.repeat(n, 1, 1), make_generator(1))
+        slots = slots.unflatten(0, (n, 2))
         q = torch.distributions.Normal(mean, deviation)
         prior = torch.distributions.Normal(torch.zeros_like(mean), torch.ones_like(mean))
-        torch.testing.assert_close(penalties["kl"], torch.distributions.kl_divergence(q, prior).sum())
+        torch.testing.assert_close(penalties["kl"], torch.distributions.kl_divergence(q, prior).sum() / 2)
         assert ((slots.mean(0) - mean).abs() < 5 * deviation / n**0.5).all(), "draws have other means"
         assert ((slots.std(0) / deviation - 1).abs() < 5 / (2 * n) ** 0.5).all(), "draws are spread otherwise"
         assert module(encoded).slots.equal(mean), "without a stream the slots are not the means"

@@ -37,6 +37,24 @@ from ..core.proofs import proof_check
 # %% auto #0
 __all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'trained_parts', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
 
+# %% ../../nbs/baselines/01_autoencoder.ipynb #434e2822
+@proof_check("qlae", "equation 2", "the loss is the images' mean negative log-likelihood given their reconstructions")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        encoder = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
+        decoder = nn.Sequential(nn.Linear(3, 12), nn.Unflatten(1, (3, 2, 2)))
+        images = torch.randint(256, (5, 2, 2, 3), dtype=torch.uint8)
+    x = images.movedim(3, 1) / 255
+    output = decoder(encoder(x))
+    logs = {
+        "bernoulli": Bernoulli(logits=output, validate_args=False).log_prob(x),
+        "gaussian": Normal(output + 0.5, 0.5**0.5).log_prob(x) + math.log(math.pi) / 2,
+    }
+    for likelihood, log_p in logs.items():
+        loss, _ = Autoencoder(encoder, decoder, likelihood=likelihood).loss(images)
+        torch.testing.assert_close(12 * loss, -log_p.sum((1, 2, 3)).mean())
+
 # %% ../../nbs/baselines/02_variational.ipynb #62b6dd0c
 @proof_check("qlae", "VAE, Kingma and Welling section 2.4", "gradients through samples are those of the expectation")
 def _():
@@ -299,12 +317,15 @@ def trained_parts(
 )
 def _():
     with seeded(0):
-        quantizer = VectorQuantizer(3, 5)
+        quantizer, encoded = VectorQuantizer(3, 5), torch.randn(7, 6)
     assert trained_parts(quantizer, 6) == {
         "reconstruct": {"encoder", "decoder"},
         "quantize": {"quantizer"},
         "commit": {"encoder"},
     }
+    nearest = [min((part - vector).square().sum() for vector in quantizer.codebooks) for part in encoded.view(14, 3)]
+    for penalty in quantizer(encoded).penalties.values():
+        torch.testing.assert_close(penalty, sum(nearest) / 42)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #036714d7
 @proof_check("qlae", "Algorithm 3, line 8", "the best 1-Lipschitz critic attains the Wasserstein distance")
@@ -500,7 +521,7 @@ def _():
     for implicit in (False, True):
         with seeded(0):
             module = SlotAttention(4, 6, implicit=implicit).double()
-        features, start = (torch.randn(1, n, 6, generator=generator, dtype=torch.float64) for n in (12, 4))
+        features, start = (torch.randn(3, n, 6, generator=generator, dtype=torch.float64) for n in (12, 4))
         slots, attention, _ = module.refine(features, start)
         for _ in range(10):
             places, order = torch.randperm(12, generator=generator), torch.randperm(4, generator=generator)
@@ -508,6 +529,40 @@ def _():
             torch.testing.assert_close(permuted.slots, slots[:, order], rtol=0, atol=1e-10)
             torch.testing.assert_close(permuted.attention, attention[:, places][:, :, order], rtol=0, atol=1e-10)
         assert (module.refine(-features, start).slots - slots).abs().max() > 1e-3, "features do not matter"
+
+# %% ../../nbs/baselines/06_slot_attention.ipynb #2721c640
+@proof_check("psa", "slot attention, Locatello et al. algorithm 1", "slots are refined line by line as listed")
+@torch.no_grad()
+def _():
+    with seeded(0):
+        module = SlotAttention(4, 6, iterations=3).double()
+        for parameter in module.parameters():
+            nn.init.normal_(parameter, std=0.5)
+        features, start = (torch.randn(3, n, 6, dtype=torch.float64) for n in (12, 4))
+    found, gru, (norm, first, _, second) = module.refine(features, start), module.recurrent, module.dense
+
+    def normed(x: Tensor, norm: nn.LayerNorm) -> Tensor:
+        centred = x - x.mean()
+        return centred / (centred.square().mean() + norm.eps).sqrt() * norm.weight + norm.bias
+
+    for image, slots in enumerate(start):
+        inputs = [normed(x, module.norm_features) for x in features[image]]
+        k, v = ([layer.weight @ x for x in inputs] for layer in (module.keys, module.values))
+        for _ in range(3):
+            q = [module.queries.weight @ normed(s, module.norm_slots) for s in slots]
+            scores = torch.stack([torch.stack([a @ b / 6**0.5 for b in q]) for a in k]).exp()
+            attention = scores / scores.sum(1, keepdim=True)
+            new = []
+            for slot, weight in zip(slots, (attention + 1e-8).T, strict=True):
+                update = sum(w * value for w, value in zip(weight / weight.sum(), v, strict=True))
+                given, own = gru.weight_ih @ update + gru.bias_ih, gru.weight_hh @ slot + gru.bias_hh
+                reset, keep = (given[:12] + own[:12]).sigmoid().chunk(2)
+                slot = (1 - keep) * (given[12:] + reset * own[12:]).tanh() + keep * slot
+                hidden = (first.weight @ normed(slot, norm) + first.bias).relu()
+                new.append(slot + second.weight @ hidden + second.bias)
+            slots = torch.stack(new)
+        torch.testing.assert_close(found.slots[image], slots, rtol=0, atol=1e-12)
+        torch.testing.assert_close(found.attention[image], attention, rtol=0, atol=1e-12)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #a6bc2f79
 def contracting(strength: float, implicit: bool, iterations: int = 60) -> SlotAttention:

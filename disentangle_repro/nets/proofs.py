@@ -145,12 +145,13 @@ def small_decoder(decoder: type[nn.Module]) -> nn.Module:
 @proof_check("psa", "additive decoder", "a part and its alpha depend on one slot; numerator and denominator are sums")
 def _():
     decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
+    slots, moved = 3 * torch.randn(2, 2, 3, 4, generator=generator, dtype=torch.float64)
     slots.requires_grad_()
     for drawn in decoder.components(slots):
         weighed = drawn[0].flatten(1) @ torch.randn(drawn[0, 0].numel(), generator=generator, dtype=torch.float64)
-        gradients = [torch.autograd.grad(part, slots, retain_graph=True)[0][0] for part in weighed]
-        of_slot = torch.stack(gradients).abs().sum(2)  # which part, which slot
+        gradients = [torch.autograd.grad(part, slots, retain_graph=True)[0] for part in weighed]
+        of_slot, of_other = torch.stack(gradients).abs().sum(3).unbind(1)  # which part, which slot
+        assert of_other.sum() == 0, "a part depends on another image"
         assert (of_slot.diagonal() > 0).all(), "a slot does not matter to its own part"
         assert of_slot.fill_diagonal_(0).sum() == 0, "a part depends on another slot"
 
@@ -166,7 +167,7 @@ def _():
 @proof_check("psa", "additive decoder", "the image is not additive, but is for fixed masks")
 def _():
     decoder, generator = small_decoder(SpatialBroadcastDecoder), make_generator(0)
-    slots, moved = 3 * torch.randn(2, 1, 3, 4, generator=generator, dtype=torch.float64)
+    slots, moved = 3 * torch.randn(2, 2, 3, 4, generator=generator, dtype=torch.float64)
     held = decoder(slots).masks
     competing = mixed_difference(lambda s: decoder(s).image, slots, moved)
     fixed = mixed_difference(lambda s: (held[:, :, None] * decoder(s).parts).sum(1), slots, moved)

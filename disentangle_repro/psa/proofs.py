@@ -78,7 +78,7 @@ from disentangle_repro.psa.slot_metrics import (
 )
 
 # %% auto #0
-__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder', 'sampling_noise']
+__all__ = ['log_likelihood', 'random_mixture', 'responsibilities_as_printed', 'expected_log_likelihood', 'largest_fall', 'LARGE', 'SIZES', 'likelihood_course', 'random_layer', 'fit_as_listed', 'prune', 'kept_by_clusters', 'on_meta', 'counted_operations', 'WrittenNumbers', 'written_numbers', 'slope', 'slot_attention_operations', 'LINE', 'local_log_densities', 'integral', 'divergence', 'Product', 'product_of_normals', 'normal', 'log_dirichlet_mean', 'with_posterior', 'in_other_units', 'FUNCTIONS', 'concatenated_slots', 'draw_slots', 'leaky_network', 'least_stretch', 'inverse', 'lose_rank', 'unseen_step', 'preactivations', 'to_nearest_fold', 'jacobians', 'count_preimages', 'folded_log_prob', 'absorb', 'affine_image', 'affine_fit', 'random_mixture_of_latents', 'Bend', 'bent_log_prob', 'change_across', 'mixing_reflection', 'slot_at', 'shuffled', 'random_matrix', 'normal_slots', 'PAIRINGS', 'smcc_by_chance', 'of_both', 'symmetric', 'called_different', 'imperfect_slots', 'evaluations', 'disjoint', 'softmax_decoder', 'sampling_noise']
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #3e33eb1b
 def log_likelihood(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch"]:  # in nats
@@ -302,11 +302,11 @@ def _():
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #c983a581
 def random_layer(
-    seed: int, n_slots: int, dim: int, **options: bool
+    seed: int, n_slots: int, dim: int, **options: Any
 ) -> ProbabilisticSlotAttention:  # float64, in evaluation
-    "A layer with learned starts and random maps: an instance for checks."
+    "A layer with random parameters, learned starts unless `queries` is given: an instance for checks."
     with seeded(seed):
-        layer = ProbabilisticSlotAttention(n_slots, dim, queries="learned", **options).double().eval()
+        layer = ProbabilisticSlotAttention(n_slots, dim, **{"queries": "learned"} | options).double().eval()
         for parameter in layer.parameters():
             nn.init.normal_(parameter, std=dim**-0.5)
     return layer
@@ -332,6 +332,56 @@ def _():
     torch.testing.assert_close(of_shuffled.attention, out.attention[:, shuffled], rtol=0, atol=1e-10)
     torch.testing.assert_close(out.attention.sum(2), torch.ones(20, 30).double(), rtol=0, atol=1e-10)
     torch.testing.assert_close(out.attention.mean(1), out.weight, rtol=0, atol=1e-10)
+
+# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #2236ea74
+def fit_as_listed(
+    z: Float[Tensor, "positions dim"],  # features of one image
+    maps: Sequence[Float[Tensor, "dim dim"]],  # W_q, W_k, W_v
+    mean: Float[Tensor, "slots dim"],  # mu(0)
+    variance: Float[Tensor, "slots dim"],  # sigma^2(0)
+    iterations: int,  # T
+    floor: float,  # no variance is smaller; not in the text
+) -> tuple[list[list[Tensor]], list[Tensor], list[Tensor], list[Tensor]]:  # A, mu(T), sigma^2(T), pi(T)
+    "Algorithm 1 of psa, a position and a slot at a time."
+    w_q, w_k, w_v = maps
+    k, v, mu, sigma2 = [w_k @ f for f in z], [w_v @ f for f in z], list(mean), list(variance)
+    N, K = len(z), len(mean)
+    pi = [1 / K] * K
+    for _ in range(iterations):
+        q = [w_q @ m for m in mu]
+        scales = [(2 * math.pi * s).sqrt().prod() for s in sigma2]
+        p = [[pi[j] * (-((k[n] - q[j]) ** 2) / (2 * sigma2[j])).sum().exp() / scales[j] for j in range(K)]
+             for n in range(N)]  # fmt: skip
+        A = [[p[n][j] / sum(p[n]) for j in range(K)] for n in range(N)]  # step 1
+        total = [sum(A[n][j] for n in range(N)) for j in range(K)]
+        mu = [sum(A[n][j] / total[j] * v[n] for n in range(N)) for j in range(K)]  # steps 2 and 3
+        spread = [sum(A[n][j] / total[j] * (v[n] - mu[j]) ** 2 for n in range(N)) for j in range(K)]
+        sigma2 = [s.clamp(min=floor) for s in spread]  # step 4
+        pi = [t / N for t in total]  # step 5
+    return A, mu, sigma2, pi
+
+
+@proof_check("psa", "Algorithms 1 to 3", "the layer's numbers are those of the five steps, in random maps and starts")
+@torch.no_grad()
+def _():
+    z, eye = torch.randn(3, 20, 4, generator=make_generator(0), dtype=torch.float64), torch.eye(4).double()
+    for projected, queries, floor in product((True, False), ("sampled", "learned"), (1e-4, 0.3)):
+        layer = random_layer(1, 3, 4, projected=projected, queries=queries, normalize=floor == 0.3, floor=floor)
+        maps = [layer.to_query.weight, *((layer.to_key.weight, layer.to_value.weight) if projected else (eye, eye))]
+        means = layer.mean if queries == "learned" else layer.start(z, make_generator(2)).mean
+        variances = layer.log_variance.exp() if queries == "learned" else torch.ones_like(means)
+        out = layer(z, make_generator(2))
+        starts = zip(z, means.expand(3, 3, 4), variances.expand(3, 3, 4), strict=True)
+        for i, (features, mean, variance) in enumerate(starts):
+            if floor == 0.3:
+                centred = features - features.mean(1, keepdim=True)
+                deviation = (centred.square().mean(1, keepdim=True) + layer.norm.eps).sqrt()
+                features = centred / deviation * layer.norm.weight + layer.norm.bias
+            listed = fit_as_listed(features, maps, mean, variance, layer.iterations, floor)
+            for found, rows in zip((out.attention, out.mean, out.variance, out.weight), listed, strict=True):
+                expected = torch.stack([torch.stack(r) if isinstance(r, list) else r for r in rows])
+                torch.testing.assert_close(found[i], expected, rtol=0, atol=1e-12)
+        assert out.slots.equal(out.mean) and (floor < 0.3 or out.variance.min() == floor)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #525cee4b
 @proof_check("psa", "Algorithm 1, the slots", "slots are sampled from N(mu(T), sigma^2(T))")
@@ -886,6 +936,36 @@ def _():
         beyond = jacobians(network, z + 1.01 * fold)
         assert (beyond - jacobian).abs().amax((1, 2)).min() > 1e-6, "beyond the fold nothing has changed"
 
+# %% ../../nbs/psa/04_identifiability.ipynb #895b1e1e
+FUNCTIONS = {  # of one number, affine between knots: places and values of these
+    "leaky ReLU: injective": torch.tensor([[-5, -1.5], [0, 0], [5, 5]]).double(),
+    "zigzag: weakly": torch.tensor([[-5, -4], [-0.5, 0.5], [0.5, -0.5], [5, 4]]).double(),
+    "ReLU: weakly": torch.tensor([[-5, 0], [0, 0], [5, 5]]).double(),
+    "absolute value: not": torch.tensor([[-5, 5], [0, 0], [5, 5]]).double(),
+}
+
+
+def count_preimages(knots: Float[Tensor, "knots 2"], x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+    "How many numbers have each value; infinitely many where the function is constant."
+    low, high = knots[:-1, 1], knots[1:, 1]
+    place = (x[:, None] - low) / (high - low)
+    crossed = ((place >= 0) & (place < 1)).sum(1) + (x == knots[-1, 1])
+    return torch.where(((low == high) & (low == x[:, None])).any(1), torch.inf, crossed.double())
+
+
+@proof_check("psa", "Assumption 8", "zigzag and ReLU are weakly injective, the absolute value is not")
+def _():
+    x, z = torch.arange(-500, 501).double() / 125, torch.linspace(-5, 5, 5003).double()
+    for name, knots in FUNCTIONS.items():
+        counts = count_preimages(knots, x)
+        signs = torch.from_numpy(np.interp(z, *knots.T)) > x[:, None]
+        found = signs.int().diff(dim=1).abs().sum(1)
+        isolated = counts.isinf() | (x - knots[:, 1, None] == 0).any(0)
+        assert (found == counts)[~isolated].all() and (~isolated).sum() > 990, f"{name}: a preimage is missed"
+        ball, plateau = ((kind.unfold(0, 3, 1)).all(1).any() for kind in (counts == 1, counts.isinf()))
+        assert (ball and not plateau) == ("not" not in name), f"{name}: ball {ball}, plateau {plateau}"
+        assert (counts <= 1).all() == ("injective" in name), f"{name}: at most {counts.max()} preimages"
+
 # %% ../../nbs/psa/04_identifiability.ipynb #11dad936
 def folded_log_prob(mixture: DiagonalMixture, x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:  # in nats
     "Log-density of |z| at positive numbers, for z from a mixture on a line."
@@ -1077,6 +1157,30 @@ def _():
     assert blocks.min() > 0.1, "a slot does without another"
     unequal = concatenated_slots(means, equal * torch.tensor([[0.5], [1.0], [2.0]]).double())
     assert (unequal.log_prob(s @ matrix.T) - unequal.log_prob(s)).abs().median() > 0.1
+
+# %% ../../nbs/psa/04_identifiability.ipynb #73c1157a
+def slot_at(law: torch.distributions.MixtureSameFamily, place: int, dim: int) -> torch.distributions.MixtureSameFamily:
+    "The marginal distribution of one slot of a mixture of concatenated slots."
+    orders, own = law.component_distribution, slice(dim * place, dim * (place + 1))
+    alone = torch.distributions.MultivariateNormal(orders.loc[:, own], orders.covariance_matrix[:, own, own])
+    return torch.distributions.MixtureSameFamily(law.mixture_distribution, alone)
+
+
+@proof_check("psa", "Corollary 3", "slots known up to (9): the distribution of each is known up to the affine map")
+def _():
+    local, z = random_mixture(0, 1, 3, 2), 2 * torch.randn(200, 2, generator=make_generator(0), dtype=torch.float64)
+    means, variances = local.mean[0], local.variance[0]
+    matrix, shift = torch.tensor([[1.5, -0.4], [0.7, 0.8]]).double(), torch.tensor([0.3, -1.0]).double()
+    slots = torch.distributions.Normal(means[:, None], variances[:, None].sqrt()).log_prob(z).sum(2)
+    expected = slots.logsumexp(0) - math.log(3) - matrix.det().abs().log()
+    together, order = concatenated_slots(means, variances), torch.eye(3, dtype=torch.float64)[[2, 0, 1]]
+    image = affine_image(together, torch.kron(order, matrix), shift.repeat(3))
+    for place in range(3):
+        found = slot_at(image, place, 2).log_prob(z @ matrix.T + shift)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    apart = affine_image(together, torch.block_diag(matrix, matrix, 2 * matrix), shift.repeat(3))
+    first, last = (slot_at(apart, place, 2).log_prob(z) for place in (0, 2))
+    assert (first - last).abs().median() > 0.1, "the positions do not differ"
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #17bc52c1
 def shuffled(
@@ -1385,11 +1489,13 @@ def _():
 def _():
     with seeded(0):
         layer = ReleasedMixture(3, 4, iterations=5).double()
+        for parameter in layer.norm.parameters():
+            nn.init.normal_(parameter)
     z = 2 * torch.randn(3, 30, 4, generator=make_generator(0), dtype=torch.float64) + 1
     with torch.no_grad():
         out = layer(z)
         means = layer.start(1)[0]
-    for image, features in enumerate(nn.functional.layer_norm(z, (4,))):
+    for image, features in enumerate(nn.functional.layer_norm(z, (4,), *layer.norm.parameters())):
         mean, deviation, weight = means.clone(), layer.start.log_scale.detach().exp().expand(3, 4), [1 / 3] * 3
         spread = features.var(0) / 3 ** (1 / 4)
         for _ in range(5):

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from ..baselines.autoencoder import parts_with_gradients, straight_through
 from ..baselines.infogan import InfoGAN
 from ..baselines.proofs import small_networks, trained_parts
-from ..core.device import make_generator
+from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from disentangle_repro.qlae.infomec import (
     compactness,
     cross_entropy,
     explicitness,
     infomec,
+    marginal_entropy,
     modularity,
     normalized_v_information,
     relative_reduction,
@@ -37,7 +38,7 @@ from disentangle_repro.scores.mutual_information import (
 )
 
 # %% auto #0
-__all__ = ['vignette_models', 'explicit_indices', 'small_ql_infogan', 'read_as_listed', 'same_descent', 'unweighed_ql_infogan']
+__all__ = ['vignette_models', 'explicit_indices', 'code_length', 'small_ql_infogan', 'values_at', 'read_as_listed', 'same_descent']
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #458ef8ec
 @proof_check("qlae", "equation 4", "the nearest value latent by latent is the nearest code of the product grid")
@@ -80,7 +81,8 @@ def _():
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #f1317d47
 @proof_check("qlae", "Algorithm 1", "quantising is idempotent, and codes have zero loss")
 def _():
-    quantizer = LatentQuantizer(6)
+    with seeded(0):
+        quantizer = LatentQuantizer(6, initial="normal")
     code = quantizer(torch.randn(100, 6, generator=torch.Generator().manual_seed(0))).latents
     again, penalties = quantizer(code)
     assert torch.equal(again, code)
@@ -236,6 +238,44 @@ def _():
         np.testing.assert_allclose(cross_entropy(mapped, source), raw, atol=1e-5)
         np.testing.assert_allclose(cross_entropy(whiten(z), source), raw, atol=1e-5)
 
+# %% ../../nbs/qlae/02_infomec.ipynb #fb7da79b
+def code_length(z: Float[np.ndarray, "samples inputs"], source: Int[np.ndarray, " samples"]) -> float:  # nats
+    "The least mean negative log-likelihood of a softmax of affine functions."
+    inputs, classes = torch.nn.functional.pad(torch.from_numpy(z), (0, 1), value=1.0), torch.from_numpy(source)
+    weights = torch.zeros(inputs.shape[1], source.max() + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_change=1e-14, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = -(inputs @ weights).log_softmax(1)[range(len(z)), classes].mean()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    return loss().item()
+
+
+@proof_check("qlae", "equation 12", "the least code length of a constant prediction is the entropy of the source")
+def _():
+    rng = np.random.default_rng(0)
+    s = np.minimum(rng.integers([9, 4], size=(400, 2)), 4)
+    for source, entropy in zip(s.T, marginal_entropy(s), strict=True):
+        shares, others = np.bincount(source) / 400, rng.dirichlet(np.ones(source.max() + 1), 200)
+        np.testing.assert_allclose(-np.log(shares)[source].mean(), entropy, atol=1e-12)
+        np.testing.assert_allclose(code_length(np.zeros((400, 1)), source), entropy, atol=1e-6)
+        assert (-np.log(others)[:, source].mean(1) > entropy).all(), "another constant is shorter"
+
+
+@proof_check("qlae", "equation 10", "V-information is how much the latents shorten the code, and NMI_V its share")
+def _():
+    rng = np.random.default_rng(0)
+    s = np.minimum(rng.integers([6, 4, 3], size=(500, 3)), 3)
+    z = np.hstack([s[:, :2] + rng.normal(size=(500, 2)), 100 + 10 * rng.normal(size=(500, 1))])
+    information = np.array([code_length(0 * z, source) - code_length(whiten(z), source) for source in s.T])
+    shares = normalized_v_information(s, z, discrete=False)
+    np.testing.assert_allclose(shares * source_entropy(s), information, atol=1e-5)
+    assert (information > 0).all() and (information > 0.2).tolist() == [True, True, False]
+
 # %% ../../nbs/qlae/02_infomec.ipynb #1724d9b5
 @proof_check("qlae", "equation 14", "InfoE is 1 for linearly separated sources and 0 for constant latents")
 def _():
@@ -273,7 +313,9 @@ def _(n=3_000, seed=0):
 def small_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
     "A quantised model of images with four pixels, and a batch of them."
     networks, images = small_networks()
-    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.01, "commit": 0.01}), images
+    with seeded(0):
+        latent = LatentQuantizer(3, initial="normal")
+    return InfoGAN(**networks, latent=latent, weights={"quantize": 0.7, "commit": 0.4}), images
 
 
 @proof_check("qlae", "Algorithm 3, line 14", "encoder and critic are trained by their own terms, the generator by none")
@@ -310,14 +352,20 @@ def _():
     assert set(step.parameters) == {*model.decoder.parameters(), model.latent.codebooks}
 
 # %% ../../nbs/qlae/05_quantized_infogan.ipynb #d1b20008
+def values_at(codebooks: Float[Tensor, "3 values"], index: Int[Tensor, "batch 3"]) -> Float[Tensor, "batch 3"]:
+    "Each latent's values."
+    return torch.stack([values[place] for values, place in zip(codebooks, index.T, strict=True)], dim=1)
+
+
 def read_as_listed(
     model: InfoGAN, fake: Float[Tensor, "batch 1 2 2"], z: Float[Tensor, "batch 3"]
 ) -> Float[Tensor, ""]:
-    "The squared error of what is regressed from generated images (lines 11 and 12)."
-    encoded, codebooks = model.encoder(fake), model.latent.codebooks.detach()
-    distance = (encoded[:, :, None] - codebooks).abs()
-    read = torch.stack([values[place] for values, place in zip(codebooks, distance.argmin(2).T, strict=True)], dim=1)
-    return (encoded + (read - encoded).detach() - z).square().mean()
+    "Weighted: the squared error of what is regressed from generated images, and the codebook losses (lines 11 to 13)."
+    encoded, codebooks = model.encoder(fake), model.latent.codebooks
+    read = values_at(codebooks, (encoded[:, :, None] - codebooks).abs().argmin(2))
+    error = (encoded + (read - encoded).detach() - z).square().mean()
+    quantize, commit = (encoded.detach() - read).square().mean(), (encoded - read.detach()).square().mean()
+    return 200 * error + 0.7 * quantize + 0.4 * commit
 
 
 def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters: Sequence[nn.Parameter]) -> None:
@@ -327,33 +375,26 @@ def same_descent(ours: Float[Tensor, ""], listed: Float[Tensor, ""], parameters:
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def unweighed_ql_infogan() -> tuple[InfoGAN, UInt8[Tensor, "batch 2 2 1"]]:
-    "As `small_ql_infogan`, but the codebook losses have no weight."
-    networks, images = small_networks()
-    return InfoGAN(**networks, latent=LatentQuantizer(3), weights={"quantize": 0.0, "commit": 0.0}), images
-
-
-@proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend value, penalty and squared error")
+@proof_check("qlae", "Algorithm 3, lines 5 to 13", "encoder and critic descend the five weighted terms")
 def _():
-    model, images = unweighed_ql_infogan()
+    model, images = small_ql_infogan()
     generator, real = make_generator(0), images.movedim(3, 1) / 255
-    z = torch.linspace(-0.5, 0.5, 10)[torch.randint(10, (16, 3), generator=generator)]
+    z = values_at(model.latent.codebooks.detach(), torch.randint(10, (16, 3), generator=generator))
     epsilon, fake = torch.rand(16, 1, 1, 1, generator=generator), model.decoder(z).sigmoid().detach()
     value = model.critic(fake).mean() - model.critic(real).mean()
     between = (epsilon * real + (1 - epsilon) * fake).requires_grad_()
     (slope,) = torch.autograd.grad(model.critic(between).sum(), between, create_graph=True)
     penalty = (slope.square().sum((1, 2, 3)).sqrt() - 1).square().mean()
-    listed = value + 10 * penalty + 200 * read_as_listed(model, fake, z)
+    listed = value + 10 * penalty + read_as_listed(model, fake, z)
     loss, _ = model.critic_loss(images, make_generator(0))
     same_descent(loss, listed, [*model.encoder.parameters(), *model.critic.parameters()])
 
 
-@proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the value and the squared error")
+@proof_check("qlae", "Algorithm 3, lines 15 to 23", "generator and codebooks descend the four weighted terms")
 def _():
-    model, images = unweighed_ql_infogan()
-    index = torch.randint(10, (16, 3), generator=make_generator(0))
-    z = torch.stack([values[place] for values, place in zip(model.latent.codebooks, index.T, strict=True)], dim=1)
+    model, images = small_ql_infogan()
+    z = values_at(model.latent.codebooks, torch.randint(10, (16, 3), generator=make_generator(0)))
     fake = model.decoder(z).sigmoid()
-    listed = -model.critic(fake).mean() + 200 * read_as_listed(model, fake, z)
+    listed = -model.critic(fake).mean() + read_as_listed(model, fake, z)
     loss, _ = model.generator_loss(images, make_generator(0))
     same_descent(loss, listed, [*model.decoder.parameters(), model.latent.codebooks])

@@ -67,7 +67,9 @@ def completeness(
     """C of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
     `importance` is (latents, sources), not negative. From 0 to 1, higher is better: 1 if each source is predicted from
-    one latent only, 0 if each is predicted from all latents equally; a source with zero importances counts 0.
+    one latent only, 0 if each is predicted from all latents equally; a source with zero importances counts 0. The mean
+    over sources is plain. The text weights each by the sum of its column, which is the same where all columns sum to
+    one, as those of `dci` do except for a source for which no latent helps, which the text leaves out.
     `ValueError` for negative entries and for fewer than two latents or sources.
     """
     return float(1 - spread(check_importance(importance), axis=0).mean())

@@ -209,11 +209,19 @@ def _():
 # %% ../../nbs/scores/04_importance.ipynb #534d5f01
 @proof_check("dci", "factorqvae, section 3.3.1", "C weighted by importance is the plain mean if columns sum to one")
 def _():
+    def printed(matrix: Float[np.ndarray, "latents sources"]) -> float:
+        p = matrix / np.where(matrix.sum(0) > 0, matrix.sum(0), 1)
+        of_source = [1 + sum(x * np.log(x) / np.log(len(p)) for x in column if x > 0) for column in p.T]
+        return sum(matrix[:, j].sum() / matrix.sum() * c for j, c in enumerate(of_source))
+
     rng = np.random.default_rng(0)
     for _ in range(50):
-        importance = shares(random_importance(rng), axis=0)
-        weighted = 1 - spread(importance, axis=0) @ importance.sum(axis=0) / importance.sum()
-        np.testing.assert_allclose(completeness(importance), weighted, atol=1e-12)
+        importance = random_importance(rng)
+        even = shares(importance, axis=0)
+        np.testing.assert_allclose(completeness(even), printed(even), atol=1e-12)
+        assert abs(completeness(importance) - printed(importance)) > 1e-6, "uneven columns count alike"
+    without_a_source = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    assert printed(without_a_source) == 1 and completeness(without_a_source) == 2 / 3
 
 # %% ../../nbs/scores/05_dci.ipynb #a2636c8a
 @proof_check("dci", "qlae, appendix C.5, one tree for all depths", "a full tree cut at d is the tree grown to d")

@@ -5,6 +5,7 @@
 # %% ../../nbs/train/000_proofs.ipynb #9fbb9036
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -17,11 +18,45 @@ from ..baselines.factorvae import Discriminator, Factorised
 from ..core.device import seeded
 from ..core.proofs import proof_check
 from ..factorqvae.scalar_codes import ScalarQuantizer
+from ..qlae.latent_quantization import LatentQuantizer
 from .loop import Training, fit
 from .optimizer import make_optimizer
 
 # %% auto #0
 __all__ = ['measured_temperature', 'MeasuredQuantizer', 'small_training']
+
+# %% ../../nbs/train/01_optimizer.ipynb #c99352b2
+@proof_check("qlae", "Algorithm 2", "AdamW steps of the networks and Adam steps of the codebooks, as listed")
+def _():
+    with seeded(0):
+        encoder = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
+        decoder = nn.Sequential(nn.Linear(3, 12), nn.Unflatten(1, (3, 2, 2)))
+        latent = LatentQuantizer(3, 4, initial="normal")
+        batches = torch.randint(256, (3, 5, 2, 2, 3), dtype=torch.uint8)
+    ours = Autoencoder(encoder, decoder, latent, {"quantize": 0.7, "commit": 0.4}).double()
+    listed = copy.deepcopy(ours)
+    optimizer = make_optimizer(ours, learning_rate=0.01, beta1=0.9, beta2=0.99, weight_decay=0.5)
+    theta, V = dict(listed.named_parameters()), listed.latent.codebooks
+    m, v = ({name: torch.zeros_like(p) for name, p in theta.items()} for _ in range(2))
+    for t, batch in enumerate(batches, start=1):
+        optimizer.zero_grad()
+        ours.loss(batch)[0].backward()
+        optimizer.step()
+        losses = []
+        for x in (batch.movedim(3, 1) / 255).double():  # lines 3 to 7
+            z_c = listed.encoder(x[None])[0]
+            z = torch.stack([V[j][(V[j] - z_c[j]).abs().argmin()] for j in range(3)])
+            p = listed.decoder((z_c + (z - z_c).detach())[None])[0].sigmoid()
+            entropy = -(x * p.log() + (1 - x) * (1 - p).log()).mean()
+            losses.append(entropy + 0.7 * (z_c.detach() - z).square().mean() + 0.4 * (z_c - z.detach()).square().mean())
+        gradients = torch.autograd.grad(sum(losses) / 5, list(theta.values()))
+        with torch.no_grad():
+            for (name, p), g in zip(theta.items(), gradients, strict=True):
+                m[name], v[name] = 0.9 * m[name] + 0.1 * g, 0.99 * v[name] + 0.01 * g**2
+                step = m[name] / (1 - 0.9**t) / ((v[name] / (1 - 0.99**t)).sqrt() + 1e-8)
+                p -= 0.01 * (step + (0.0 if p is V else 0.5 * p))
+    for found, expected in zip(ours.parameters(), theta.values(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
 # %% ../../nbs/train/05_annealing.ipynb #8f65e7d8
 def measured_temperature(

@@ -76,7 +76,7 @@ def always(inside):
     return True
 
 
-form_columns = form.form_columns
+form_columns, DERIVATIVES = form.form_columns, form.derivatives
 
 BROKEN_INTERACTION = [
     ("equation B.4", "", "monomials", sum_of_latents),
@@ -97,6 +97,8 @@ BROKEN_INTERACTION = [
 BROKEN_FORM = [
     ("equation C.12", "", "cross_terms", one_degree_up),
     ("Lemma C.4", "", "peel", nothing_peeled),
+    ("Lemma C.5", "", "sum_over_slots", lines_alone),
+    ("Lemma C.5", "", "derivatives", lambda f, z, order: DERIVATIVES(f, 0 * z, order)),
     ("Theorem C.2", "recovered", "sum_over_slots", lines_alone),
     ("Theorem C.2", "values", "form_columns", no_powers),
     ("Example C.6", "", "angle_between", angle_with_a_jump),

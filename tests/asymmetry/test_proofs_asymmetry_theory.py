@@ -84,6 +84,7 @@ def first_derivatives_only(f, z, slots):
     return derivatives(f, z, 1)
 
 
+ONE_SIDED = disentanglement.one_sided_jacobian
 BROKEN_DISENTANGLEMENT = [
     ("Proposition A.12", "", "is_block_permutation", always),
     ("Lemma A.6", "", "null_space", everything),
@@ -99,6 +100,10 @@ BROKEN_DISENTANGLEMENT = [
     ("Theorem 4.3", "without asymmetry", "THREE", ((0, 1), (2,))),
     ("Theorem 4.3", "one basis", "hidden_basis", no_basis),
     ("Theorem 4.3", "without sufficient", "exponential", second_powers),
+    ("Theorem 4.3", "on a curve", "turning_curve", lambda t: torch.stack([t / 2, t / 2], dim=-1)),
+    ("Lemma A.4", "", "near_interior", lambda points, inside: inside(points)),
+    ("Lemma A.5", "", "one_sided_jacobian", lambda f, z: 2 * ONE_SIDED(f, z)),
+    ("Lemma A.15", "", "exchanged_on_the_right", lambda z: 2 * z),
     ("Lemma A.18", "", "arm_bent", bent_everywhere),
 ]
 

@@ -1,13 +1,17 @@
 "Each proof check of the models that qlae compares with goes red when the formula it stands for is broken."
 
+from functools import partial
+
 import torch
 from mutations import Chapter, proof_tests
 
+autoencoder = Chapter("baselines/01_autoencoder")
 bioae = Chapter("baselines/03_bioae")
 variational = Chapter("baselines/02_variational")
 vqvae = Chapter("baselines/04_vqvae")
 
 
+vector_losses = vqvae.vector_losses
 gaussian_kl, draw, kl_terms = variational.gaussian_kl, variational.draw, variational.kl_terms
 aggregate_log_densities = variational.aggregate_log_densities
 biological_penalties, least_energy, nearest_vector = (
@@ -83,6 +87,10 @@ def straight_through_to_the_codebook(continuous, quantized):
     return quantized + (continuous - continuous.detach())
 
 
+def summed_over_a_vector(parts, vectors):
+    return {name: parts.shape[2] * loss for name, loss in vector_losses(parts, vectors).items()}
+
+
 def always_the_first(parts, codebook):
     return torch.zeros_like(nearest_vector(parts, codebook))
 
@@ -90,9 +98,19 @@ def always_the_first(parts, codebook):
 VQVAE = [
     ("VQ-VAE, van den Oord et al. equation 1", "", "nearest_vector", longest_dot_product),
     ("VQ-VAE, van den Oord et al. equation 3", "", "straight_through", straight_through_to_the_codebook),
+    ("VQ-VAE, van den Oord et al. equation 3", "", "vector_losses", summed_over_a_vector),
     ("figure 2", "", "nearest_vector", always_the_first),
 ]
 
+
+def of_one_image(model, *parts, **options):
+    made = model(*parts, **options)
+    return type("OfOneImage", (), {"loss": lambda self, images: made.loss(images[:1])})()
+
+
+AUTOENCODER = [("equation 2", "", "Autoencoder", partial(of_one_image, autoencoder.Autoencoder))]
+
+test_a_broken_likelihood_is_seen, test_no_likelihood_check_is_left_unbroken = proof_tests(autoencoder, AUTOENCODER)
 test_a_broken_variational_formula_is_seen, test_no_variational_check_is_left_unbroken = proof_tests(
     variational, VARIATIONAL
 )

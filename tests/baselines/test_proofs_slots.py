@@ -46,6 +46,11 @@ class AlwaysUnrolled(slot_attention.SlotAttention):
         super().__init__(*sizes, **settings)
 
 
+class ValuesForKeys(slot_attention.SlotAttention):
+    def iteration(self, slots, keys, values):
+        return super().iteration(slots, keys, keys)
+
+
 def always_implicit(strength, implicit, iterations=60):
     return CONTRACTING(strength, True, iterations)
 
@@ -56,6 +61,8 @@ LOCATELLO, CHANG = "slot attention, Locatello et al. ", "slot attention, Chang e
 
 BROKEN_ATTENTION = [
     (LOCATELLO + "equations 1 and 2", "", "responsibilities", shared_among_positions),
+    (LOCATELLO + "algorithm 1", "", "SlotAttention", ValuesForKeys),
+    (LOCATELLO + "algorithm 1", "", "weighted_mean", lambda weights, values: weights.mT @ values),
     (LOCATELLO + "proposition 1", "", "weighted_mean", earlier_positions_louder),
     (CHANG, "from the last slots", "SlotAttention", AlwaysUnrolled),
     (CHANG, "first term", "contracting", always_implicit),

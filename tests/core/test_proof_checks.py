@@ -22,8 +22,8 @@ CHAPTERS = {
     "data": ["15_interaction"],
     "nets": ["00_attention", "03_slots"],
     "scores": ["02_mutual_information", "04_importance", "05_dci", "06_segmentation"],
-    "baselines": ["02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention", "07_monet",
-                  "08_factorvae", "09_dip_vae", "10_ada_vae"],  # fmt: skip
+    "baselines": ["01_autoencoder", "02_variational", "03_bioae", "04_vqvae", "05_infogan", "06_slot_attention",
+                  "07_monet", "08_factorvae", "09_dip_vae", "10_ada_vae"],  # fmt: skip
     "qlae": ["01_latent_quantization", "02_infomec", "05_quantized_infogan"],
     "tripod": [
         "01_finite_scalar_quantization",
@@ -53,7 +53,7 @@ CHAPTERS = {
         "09_released_models",
         "10_paper_against_code",
     ],
-    "train": ["05_annealing"],
+    "train": ["01_optimizer", "05_annealing"],
 }
 NOTEBOOKS = [f"nbs/{room}/{name}.ipynb" for room, names in CHAPTERS.items() for name in names]
 PROOFS = [PACKAGE / room / "proofs.py" for room in CHAPTERS]

@@ -19,6 +19,11 @@ def no_queries(keys, values, mixture, query, floor=psa.FLOOR):
     return ITERATE(keys, values, mixture, lambda mean: 0 * query(mean), floor)
 
 
+def variances_of_keys(keys, values, mixture, query, floor=psa.FLOOR):
+    after, log_a = ITERATE(keys, values, mixture, query, floor)
+    return after._replace(variance=UPDATE(keys, log_a, floor).variance), log_a
+
+
 def first_position_first(features, log_a, floor=psa.FLOOR):
     return UPDATE(features, log_a - torch.arange(log_a.shape[2]) / 100, floor)
 
@@ -43,6 +48,9 @@ def each_pair_of_positions(features):
 BROKEN = [
     ("appendix E", "", "likelihood_course", one_map_for_all),
     ("Algorithm 2, the layer", "", "iterate", no_queries),
+    ("Algorithms 1 to 3", "", "iterate", variances_of_keys),
+    ("Algorithms 1 to 3", "", "iterate", lambda k, v, start, query, floor: ITERATE(k, v, start, nn.Identity(), floor)),
+    ("Algorithms 1 to 3", "", "iterate", lambda k, v, start, query, floor: ITERATE(v, v, start, query, floor)),
     ("Algorithm 1", "", "update", first_position_first),
     ("Algorithm 1, the slots", "", "draw", scaled_by_the_variance),
     ("section 4, relevance", "", "active", inactive),

@@ -3,9 +3,9 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.baselines.autoencoder import Step
+from disentangle_repro.baselines.autoencoder import LatentOutput, Step
 from disentangle_repro.baselines.infogan import InfoGAN
-from disentangle_repro.qlae.latent_quantization import LatentQuantizer
+from disentangle_repro.qlae.latent_quantization import LatentQuantizer, look_up, nearest_index
 
 infogan = Chapter("baselines/05_infogan")
 quantized_infogan = Chapter("qlae/05_quantized_infogan")
@@ -61,6 +61,18 @@ class DrawnAsConstants(LatentQuantizer):
         return super().sample(n, generator).detach()
 
 
+class OneCodebook(LatentQuantizer):
+    def code(self, continuous):
+        shared = self.codebooks[:1].expand(continuous.shape[1], -1)
+        return look_up(nearest_index(continuous, shared), shared)
+
+
+class CommitsTwice(LatentQuantizer):
+    def forward(self, continuous, generator=None):
+        latents, penalties = super().forward(continuous)
+        return LatentOutput(latents, penalties | {"quantize": penalties["commit"]})
+
+
 BROKEN = [
     ("equation 3", "", "WEIGHTS", infogan.WEIGHTS | {"latents": 20.0}),
     ("Algorithm 3, line 8", "", "value_difference", turned),
@@ -72,6 +84,8 @@ BROKEN = [
 ]
 BROKEN_QUANTIZED = [
     ("Algorithm 3, lines 5 to 13", "", "InfoGAN", FaintPenalty),
+    ("Algorithm 3, lines 5 to 13", "", "LatentQuantizer", OneCodebook),
+    ("Algorithm 3, lines 15 to 23", "", "LatentQuantizer", CommitsTwice),
     ("Algorithm 3, lines 15 to 23", "", "LatentQuantizer", DrawnAsConstants),
     ("Algorithm 3, line 14", "", "InfoGAN", WithGraph),
     ("Algorithm 3, lines 22 and 23", "", "LatentQuantizer", DrawnAsConstants),

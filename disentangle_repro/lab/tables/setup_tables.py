@@ -178,14 +178,16 @@ def setup_tables(paper: str) -> dict[str, pd.DataFrame]:  # by number; columns p
 def parameters_and_heads(
     paper: str, model: str, dataset: str, scale: str
 ) -> tuple[int, str]:  # a number, and the different dimensions, empty without attention
-    "How many parameters a model has at a scale, and the dimensions of a head in its attention."
+    "How many parameters a model has at a scale, its discriminator left out, and the dimensions of an attention head."
     spec = run_spec(paper, model, dataset, Request(SCALES[scale]))
     how = {"net": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
     with torch.device("meta"):
         network = create_model(spec.model, dataset=dataset, **how)
     attention = [part for part in network.modules() if isinstance(part, MultiHeadAttention)]
     heads = sorted({part.query.out_features // part.heads for part in attention})
-    return sum(parameter.numel() for parameter in network.parameters()), ", ".join(map(str, heads))
+    counts = {name: parameter.numel() for name, parameter in network.named_parameters()}
+    own = sum(count for name, count in counts.items() if not name.startswith("discriminator."))
+    return own, ", ".join(map(str, heads))
 
 
 def model_sizes(
