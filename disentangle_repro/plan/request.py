@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..core.engine import check_engine
-from ..core.errors import check_choice, option_of
+from ..core.errors import PROTOCOLS, check_choice, option_of
 from ..core.scale import SCALES, Scale, pick_scale
 from ..data.load import GRIDS, SCENES
 from ..models import list_models
@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
         f"of {', '.join(SCALES)}; left out: what suits this machine"
     ))
     options.add_argument("--source", default="rendered", choices=("rendered", "official"), help="of the data")
-    options.add_argument("--protocol", default="paper", choices=("paper", "code"), help="the text or the released code")
+    options.add_argument("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
     options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
     options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",

@@ -142,14 +142,18 @@ def psa_autoencoder(
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
     chroma: float | None = None,  # as of `slot_networks`
-    floor: float = 0.1,  # these two as of `ProbabilisticSlotAttention`
-    sampled: bool = False,
+    floor: float | None = None,  # these two as of `ProbabilisticSlotAttention`; left out: the protocol's
+    sampled: bool | None = None,
+    protocol: str = "paper",  # "paper": 0.1, and means; "text": `FLOOR`, and samples (P15, P36)
     **attention: Any,  # as `ProbabilisticSlotAttention` takes them
 ) -> SlotAutoencoder:
     """PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder="convolutional"` as well (psa, Algorithms 1 to 3).
 
-    `dim`, `floor` and `sampled` are our reading; `sampled=True, floor=FLOOR` is the text's letter.
+    `dim`, `floor` and `sampled` are our reading; the text's letter has no floor but what keeps numbers finite, samples,
+    and leaves `dim` open. The released code has models of its own.
     """
+    letter = check_choice("protocol", protocol, ("paper", "text")) == "text"
+    floor, sampled = (FLOOR if letter else 0.1) if floor is None else floor, letter if sampled is None else sampled
     sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
     nets = slot_networks(dim, decoder=decoder, **sizes)
     slots = ProbabilisticSlotAttention(n_slots, dim, floor=floor, sampled=sampled, **attention)

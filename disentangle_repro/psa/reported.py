@@ -11,7 +11,7 @@ from ..core.paper import Measurement, Model, Paper, Record, Score, Table
 from ..core.run_spec import RunSpec
 from ..core.scale import Scale
 from .agreement import pair_records
-from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
+from .settings import DATASETS, PRINTED_AS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'TABLES', 'ON_POINTS',
@@ -128,7 +128,6 @@ PAPER = Paper(
     seeds=SEEDS,
     tables=TABLES,
     scoring="slots",
-    protocols=PROTOCOLS,
     measurements=(MIXTURE, AGREEMENT),
     verdicts={"psa-1": ("mixture", agreement_verdict), "psa-6": ("mixture", distance_verdict)},
     metrics=SCORES,

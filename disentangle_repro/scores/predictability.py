@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
@@ -18,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import Tensor
 
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, Protocol, check_choice
 from disentangle_repro.scores.dci import (
     HELD_OUT,
     check_training_rows,
@@ -148,7 +147,7 @@ def explicitness_score(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
-    protocol: Literal["paper", "code"] = "paper",  # "code": one softmax a source, sources count the same
+    protocol: Protocol = "paper",  # "code": one softmax a source, sources count the same
     held_out: float = 1 / 3,  # the fraction that areas are measured on
     seed: int = 0,  # of the split
 ) -> float:  # from 0.5, for chance, to 1
@@ -160,7 +159,7 @@ def explicitness_score(
     `ValueError` otherwise, where no value is on both sides, for another protocol, a fraction outside (0, 1), and where
     `check_sources_latents` raises it.
     """
-    check_choice("protocol", protocol, ("paper", "code"))
+    check_choice("protocol", protocol, PROTOCOLS)
     check_fractions(held_out=held_out)
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     train, rest = split_rows(sources, held_out, seed)
@@ -170,7 +169,7 @@ def explicitness_score(
     areas = Parallel(n_jobs=-1, prefer="threads")(jobs)
     if all(np.isnan(of).all() for of in areas):
         raise ValueError("sources have no value that occurs on both sides of the split: needed are values that recur.")
-    return float(np.nanmean(np.concatenate(areas) if protocol == "paper" else [np.nanmean(a) for a in areas]))
+    return float(np.nanmean([np.nanmean(a) for a in areas] if protocol == "code" else np.concatenate(areas)))
 
 # %% ../../nbs/scores/08_predictability.ipynb #d7619ae2
 def curve_explicitness(

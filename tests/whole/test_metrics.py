@@ -134,7 +134,7 @@ def test_the_fields_forest_sees_some_of_many_samples_and_the_papers_all(monkeypa
 
 
 def test_the_fields_limit_is_ten_thousand():
-    assert MAX_SAMPLES == {"field": 10_000, "paper": 0, "code": 0}
+    assert MAX_SAMPLES == {"field": 10_000, "paper": 0, "text": 0, "code": 0}
 
 
 def test_threads_do_not_change_a_forest():

@@ -97,7 +97,7 @@ def test_the_sums_are_those_made_by_hand():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_as_large_as_the_papers(name, dataset):
     with torch.device("meta"):  # shapes alone
-        model = create_model(name, dataset=dataset, net="paper")
+        model = create_model(name, dataset=dataset, protocol="paper")
     sizes = paper_size(name, 2 * N_SOURCES[dataset])
     assert {part: count(module) for part, module in model.named_children()} == sizes
     assert count(model) == sum(sizes.values()), "parts share parameters, or some belong to none"
@@ -105,7 +105,7 @@ def test_a_model_is_as_large_as_the_papers(name, dataset):
 
 @pytest.mark.parametrize("name", ["qlae", "infowgan_gp", "tripod"])
 def test_losses_gradients_and_images_are_finite_at_full_width(name, images):
-    check_step(create_model(name, dataset="shapes3d", net="paper"), images, every_part=True, weighted=True)
+    check_step(create_model(name, dataset="shapes3d", protocol="paper"), images, every_part=True, weighted=True)
 
 
 @pytest.mark.parametrize(("name", "dataset"), [("qlae", "shapes3d"), ("infowgan_gp", "shapes3d"), ("monet", "sprites")])
@@ -124,7 +124,7 @@ def test_a_model_that_is_called_reconstructs(name, dataset, images):
         ({"n_values": 2.5}, r"n_values is 2\.5 but must be an integer\."),
         ({"width": "0.25"}, "width is '0.25' but must be a number above 0"),
         ({"dataset": "sprites", "name": "psa", "n_slots": 4.0}, r"n_slots is 4\.0 but must be an integer\."),
-        ({"net": "x"}, "net is 'x' but must be one of 'paper', 'code'"),
+        ({"protocol": "x"}, "protocol is 'x' but must be one of 'paper', 'text', 'code'"),
         ({"width": 0}, "width is 0 but must be above 0"),
         ({"name": "monet"}, "monet is for images of several objects but shapes3d has one object: name must be one of"),
         ({"dataset": "sprites", "name": "psa", "width": -1.0}, "width is -1.0 but must be above 0"),

@@ -49,7 +49,7 @@ def test_attention_is_not_one_hot_before_training(name):
 
 @pytest.mark.parametrize("name", SATURATED)
 def test_that_attention_is_one_hot_would_be_seen(name):
-    assert start_entropy(name, **LETTER) < 0.02 and start_entropy(name, net="code") < 0.02
+    assert start_entropy(name, **LETTER) < 0.02 and start_entropy(name, protocol="code") < 0.02
 
 
 def test_every_layer_with_attention_over_slots_is_tried():
