@@ -14,7 +14,13 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from .cross_attention import interaction_loss
-from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotsOutput
+from disentangle_repro.baselines.slot_attention import (
+    LearnedQueries,
+    SlotAttention,
+    SlotAutoencoder,
+    SlotCount,
+    SlotsOutput,
+)
 from ..baselines.variational import draw, gaussian_kl
 from ..core.errors import PROTOCOLS, by_protocol, check_choice, is_code
 from ..nets.attention import Transformer
@@ -29,7 +35,7 @@ __all__ = ['HEADS', 'DEVIATIONS', 'ENCODERS', 'DECODERS', 'RECTIFIERS', 'BROADCA
 HEADS = 4
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #c3fe8f30
-class TransformerSlots(nn.Module):
+class TransformerSlots(SlotCount, nn.Module):
     """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
 
     `attention` is None: the weights sum to one over positions, not over slots. `ValueError` where the heads
@@ -64,7 +70,7 @@ DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
 )
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
-class SlotPosterior(nn.Module):
+class SlotPosterior(SlotCount, nn.Module):
     """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
 
     `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
@@ -74,6 +80,11 @@ class SlotPosterior(nn.Module):
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
         super().__init__()
         self.slots, self.deviation = slots, DEVIATIONS[check_choice("protocol", protocol, DEVIATIONS)]
+
+    @property
+    def start(self) -> nn.Module:
+        "What decides the number of slots."
+        return self.slots
 
     def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
         encoded, attention, penalties = self.slots(features, generator)

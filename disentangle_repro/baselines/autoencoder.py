@@ -224,6 +224,14 @@ class Autoencoder(ConfiguredModule):
             )
         return to_network(images).to(dtype)
 
+    def checked(
+        self, images: UInt8[Tensor, "batch height width channels"]
+    ) -> Float[Tensor, "batch channels height width"]:
+        "As `prepared`, for images that were not looked at before; `ValueError` for bytes of 0 and 1 as well."
+        inputs = self.prepared(images)
+        check_bytes("images", images)
+        return inputs
+
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
@@ -244,15 +252,13 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        inputs = self.prepared(images)
-        check_bytes("images", images)
-        return self.latent.code(self.encoder(inputs))
+        return self.latent.code(self.encoder(self.checked(images)))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
-        return self.latent.sampled(self.encoder(self.prepared(images)), generator)
+        return self.latent.sampled(self.encoder(self.checked(images)), generator)
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."

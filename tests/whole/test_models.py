@@ -162,3 +162,28 @@ def test_a_function_without_an_argument_that_all_models_get_is_told_so(monkeypat
         create_model("bad", "shapes3d")
     (note,) = error.value.__notes__
     assert note == "create_model gives width to the function that makes bad: it needs it, or **how."
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE_1 if name.startswith("transformer")])
+def test_learned_slots_cannot_become_more(name):
+    "Where each slot has parameters, another number is refused and not ignored."
+    model = create_model(name, dataset="sprites", width=0.1)
+    assert model.slots.n_slots == 5
+    with pytest.raises(ValueError, match="n_slots is 8 but 5 slots were learned"):
+        model.slots.n_slots = 8
+    psa = create_model("psa", dataset="sprites", width=0.1, queries="learned")
+    with pytest.raises(ValueError, match="n_slots is 8 but 5 slots were learned"):
+        psa.slots.n_slots = 8
+    psa.slots.n_slots = 5
+
+
+@pytest.mark.parametrize("name", [*sorted(models.SLOT_MODELS), "qlae"])
+@pytest.mark.parametrize("what", ["encode", "sample", "segment"])
+def test_bytes_of_0_and_1_are_refused_whatever_is_asked(name, what):
+    dataset = "shapes3d" if name == "qlae" else "sprites"
+    model = create_model(name, dataset=dataset, width=0.1, image_size=16).eval()
+    if not hasattr(model, what):
+        return
+    images = torch.randint(2, (2, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
+    with pytest.raises(ValueError, match="images holds bytes of 0 and 1, but white is 255"):
+        getattr(model, what)(images)
