@@ -318,7 +318,7 @@ def make_networks(
     channels: int = 3,  # of the images
     image_size: int = IMAGE_SIZE,  # pixels per side
     width: float = 1.0,  # of the networks; one is the paper's
-    protocol: str = "paper",  # "paper" or "code"
+    protocol: str = "paper",  # one of `PROTOCOLS`
 ) -> dict[str, Any]:  # `encoder`, `decoder`, `latent` and `likelihood` for an `Autoencoder`
     "An encoder and a decoder for a latent layer; `ValueError` for an unknown family."
     encoder, decoder, likelihood = FAMILIES[check_choice("family", family, FAMILIES)]

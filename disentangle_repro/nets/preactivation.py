@@ -124,7 +124,7 @@ class PreactivationEncoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
@@ -160,7 +160,7 @@ class PreactivationDecoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]

@@ -138,7 +138,7 @@ class ImageEncoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
@@ -221,7 +221,7 @@ class StyleDecoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]

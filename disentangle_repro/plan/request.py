@@ -33,7 +33,7 @@ class Request:
 
     scale: Scale
     source: str = "rendered"  # of the data
-    protocol: str = "paper"  # "paper" or "code"
+    protocol: str = "paper"  # one of `PROTOCOLS`
     seeds: int | None = None  # how many; the scale's number when left out
     updates: int | None = None  # of each run; the scale's number when left out
     set: Mapping[str, Any] = field(default_factory=dict)  # such as `{"training.batch_size": 32}`, for runs that have it

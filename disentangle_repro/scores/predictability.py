@@ -125,7 +125,7 @@ def area_under_curve(
 def source_areas(
     train: tuple[np.ndarray, np.ndarray],  # latents, standardised, and a source
     rest: tuple[np.ndarray, np.ndarray],
-    protocol: str,  # "paper" or "code"
+    protocol: str,  # one of `PROTOCOLS`
 ) -> Float[np.ndarray, " values"]:  # held out; NaN for a value that is missing there
     "Area under the curve for each value of a source that was trained on."
     values = np.unique(train[1])
