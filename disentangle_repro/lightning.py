@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
 from .core.errors import extra
-from .train.optimizer import make_optimizer
+from .train.loop import check_length
+from .train.optimizer import SCHEDULES, make_optimizer
 from .train.precision import networks_in
 
 # %% auto #0
@@ -61,7 +62,7 @@ class LightningAutoencoder(LightningModule):
             raise ValueError("model is trained on pairs of images: use disentangle_repro.train.fit_images.")
         super().__init__()
         self.automatic_optimization = False
-        self.model, self.round = model, model.steps()
+        self.model, self.round, self.length = model, model.steps(), None
         self.rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -87,6 +88,19 @@ class LightningAutoencoder(LightningModule):
         "The fraction of the training that is done, in whole rounds; 0 where its end is not known."
         total, updates = self.trainer.estimated_stepping_batches, self.global_step
         return updates // len(self.round) * len(self.round) / total if math.isfinite(total) else 0.0
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        "The length of the training is saved with its weights."
+        checkpoint["length"] = self.trainer.estimated_stepping_batches
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        "The length that a checkpoint was saved with is compared when training starts."
+        self.length = checkpoint.get("length")
+
+    def on_train_start(self) -> None:
+        "Warn where a checkpoint is of a training of another length, and something is scheduled."
+        scheduled = self.model, SCHEDULES["constant"], self.rates["weight_decay"]
+        check_length("The checkpoint", self.length, self.trainer.estimated_stepping_batches, *scheduled)
 
     def training_step(self, batch: Batch, batch_index: int) -> None:
         "The next step of the round; its loss and terms are logged."

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from .asymmetry.cross_attention import interaction_loss
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
-from .core.errors import check_choice
+from .core.errors import PROTOCOLS, check_choice
 from .core.extensions import check_new
 from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
@@ -28,7 +28,6 @@ from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_
 from .qlae.choices import choices
 from disentangle_repro.qlae.infomec import (
     InfoMEC,
-    ProcedureName,
     active_latents,
     compactness,
     infomec,
@@ -59,8 +58,8 @@ _all_ = [
 
 # %% auto #0
 __all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER',
-           'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'AGREEMENTS', 'IMAGES', 'PARTITION', 'DCI_SAMPLES',
-           'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric', 'add_scores', 'add_metric', 'span',
+           'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'IMAGES', 'PARTITION', 'DCI_SAMPLES', 'FACTORS',
+           'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric', 'add_scores', 'add_metric', 'span',
            'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics', 'given_to', 'score', 'change',
            'examples', 'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci',
            'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
@@ -152,7 +151,7 @@ def add_metric(metric: Metric) -> None:
 
 # %% ../nbs/metrics.ipynb #cb17ec71
 ORDERED = ("continuous", "discrete")  # latents with a meaningful order
-TREES = ("field", "paper", "code")
+TREES = ("field", *PROTOCOLS)
 ROWS = ("permutation", "labels", "order", "repetition")
 LINEAR = ("shift", "scale", "units", "sign")
 for metric in (
@@ -160,7 +159,7 @@ for metric in (
         "infom": Score("InfoM", meaning="modularity", chance="above 0: 0.5 with three sources"),
         "infoe": Score("InfoE", meaning="explicitness", chance="0.02 for 12 latents, 0.28 for 128"),
         "infoc": Score("InfoC", meaning="compactness", chance="above 0"),
-    }, "qlae, section 4", protocols=("paper", "code", "qlae", "factorqvae", "tripod"),
+    }, "qlae, section 4", protocols=PROTOCOLS,
            unchanged_by=("shift", "scale", "sign", *ROWS)),
     Metric("DCI", dci, {
         "d": Score("D", meaning="disentanglement", chance="about 0; up to 0.8 for 64 latents"),
@@ -185,7 +184,7 @@ for metric in (
            unchanged_by=("sign", "permutation", "labels", "repetition")),
     Metric("explicitness", explicitness_score, {
         "explicitness": Score("explicitness", meaning="predicted by lines", range=(0.5, 1), chance="0.5"),
-    }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=("paper", "code"), subsampled=True,
+    }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=PROTOCOLS, subsampled=True,
        unchanged_by=(*LINEAR, "permutation", "labels", "repetition")),
     Metric("DCI-ES", dci_es, {
         "dci_es_e": Score("E", meaning="by small trees (DCI-ES)", range=(-1, 1), chance="0 to 1: small gains count"),
@@ -202,29 +201,28 @@ for metric in (
         "factor_vae_score": Score("FactorVAE", meaning="held source stills a latent", chance="at least 1 / sources"),
     }, "Kim & Mnih 2018, section 4", GENERATOR, ORDERED, unchanged_by=("shift", "sign", "permutation", "order")),
     Metric("UDR", udr, {"udr": Score("UDR", meaning="like the other models", chance="above 0")},
-           "Duan et al. 2020, section 4", MODELS, ORDERED, ("paper", "code"),
+           "Duan et al. 2020, section 4", MODELS, ORDERED, PROTOCOLS,
            unchanged_by=(*LINEAR, "permutation", "order", "repetition")),
 ):  # fmt: skip
     add_metric(metric)
 
 # %% ../nbs/metrics.ipynb #46acbe38
 SLOTS, MASKS = ("slots_a", "slots_b"), ("true_masks", "predicted_masks")
-AGREEMENTS = ("paper", "pooled", "code")
 IMAGES = ("order", "repetition")
 PARTITION = ("labels", *IMAGES)
 for metric in (
     Metric("PSNR", psnr, {"psnr": Score("PSNR (dB)", 1, meaning="reconstruction", range=(0, inf))},
            "qlae, tables 12 to 15", ("images", "reconstructions"), unchanged_by=IMAGES),
     Metric("SMCC", smcc, {"smcc": Score("SMCC", meaning="slots agree", range=(-1, 1), chance="above 0")},
-           "psa, section 6", SLOTS, protocols=AGREEMENTS, unchanged_by=("shift", "scale", "permutation")),
+           "psa, section 6", SLOTS, protocols=PROTOCOLS, unchanged_by=("shift", "scale", "permutation")),
     Metric("slot R2", slot_r2, {"r2": Score("R2", meaning="slots agree", range=(-inf, 1), chance="about 0, or less")},
-           "psa, section 6", SLOTS, protocols=AGREEMENTS, unchanged_by=("shift", "scale", "permutation")),
+           "psa, section 6", SLOTS, protocols=PROTOCOLS, unchanged_by=("shift", "scale", "permutation")),
     Metric("SIS", sis, {
         "sis": Score("SIS", meaning="an object's own slot", range=(-1, 1), chance="above 0: 0.1 to 0.4"),
     }, "Brady et al. 2023", ("slots", "latents"), unchanged_by=(*LINEAR, "permutation")),
     Metric("contrast", compositional_contrast, {
         "contrast": Score("contrast", lower_is_better=True, meaning="outputs that depend on two slots", range=(0, inf)),
-    }, "Brady et al. 2023", ("decoder", "slots"), protocols=("paper", "code"), unchanged_by=IMAGES),
+    }, "Brady et al. 2023", ("decoder", "slots"), protocols=PROTOCOLS, unchanged_by=IMAGES),
     Metric("MSE", mse, {"mse": Score("MSE", 4, True, "reconstruction")},
            "factorqvae, table 1", ("images", "reconstructions"), unchanged_by=IMAGES),
     Metric("FG-ARI", fg_ari, {
@@ -236,9 +234,11 @@ for metric in (
            "psa, table 3", MASKS, unchanged_by=PARTITION),
     Metric("J-ARI", j_ari, {
         "j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
-    }, "asymmetry, section 6", ("jacobian", "masks"), unchanged_by=("scale", "permutation", *IMAGES)),
+    }, "asymmetry, section 6", ("jacobian", "masks"), protocols=PROTOCOLS,
+           unchanged_by=("scale", "permutation", *IMAGES)),
     Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0; 1 for fixed regions")},
-           "asymmetry, section 6", ("jacobian", "foreground"), unchanged_by=("scale", "permutation", *IMAGES)),
+           "asymmetry, section 6", ("jacobian", "foreground"), protocols=PROTOCOLS,
+           unchanged_by=("scale", "permutation", *IMAGES)),
 ):  # fmt: skip
     add_metric(metric)
 

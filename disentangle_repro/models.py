@@ -12,7 +12,7 @@ from functools import partial
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 
@@ -28,7 +28,7 @@ from .baselines.slot_attention import additive_autoencoder, slot_autoencoder
 from .baselines.variational import beta_tcvae, beta_vae
 from .baselines.vqvae import vqvae
 from .core.device import seeded
-from .core.errors import DataError, check_choice
+from .core.errors import PROTOCOLS, DataError, Protocol, check_choice
 from .core.extensions import check_new
 from .core.saved import CARD, WEIGHTS, differences, read_card, read_weights
 from .data.load import GRIDS, SCENES
@@ -191,7 +191,7 @@ def create_model(
     name: str,  # one of `list_models()`
     dataset: str | None = None,  # its sources or objects set the number of latents or slots, and its images their size
     *,
-    net: Literal["paper", "code"] = "paper",  # the networks and losses of the text or of the released code
+    protocol: Protocol = "paper",  # networks and losses of the text, of its letter, or of the released code
     width: float = 1.0,  # multiplies the networks' channels; 1 is the paper's width
     seed: int = 0,  # of the initial weights
     image_size: int | None = None,  # pixels per side; by default the data set's
@@ -202,7 +202,7 @@ def create_model(
 
     Without a data set, sizes have to be given. Networks of models of one object are for images of 16, 32 or 64 pixels
     per side, and refuse others.
-    `ValueError` for an unknown name, data set or variant, a model that is not for it, missing sizes, a `width` that is
+    `ValueError` for an unknown name, data set or protocol, a model that is not for it, missing sizes, a `width` that is
     not above 0, `n_latents` below 1, numbers of latents or values that are no integers, or a negative weight of the
     loss; `TypeError` for an unknown hyperparameter, with a note of the model's own.
     """
@@ -212,22 +212,22 @@ def create_model(
     slots = "n_slots" in hyperparameters
     make = model_for(name, dataset, slots)
     several = (slots or name not in MODELS) if dataset is None else dataset not in GRIDS
-    readings = ("paper", "code") if not several or name in TABLE_1 | RELEASED else ("paper",)
-    if check_choice("net", net, readings) == "code" and several:
+    readings = PROTOCOLS if not several or name in TABLE_1 | RELEASED else ("paper",)
+    if check_choice("protocol", protocol, readings) == "code" and several:
         make = RELEASED.get(name, make)
-    config = {"name": name, "dataset": dataset, "net": net, "width": width, "seed": seed}
+    config = {"name": name, "dataset": dataset, "protocol": protocol, "width": width, "seed": seed}
     with seeded(seed), noting_hyperparameters(name, make):
         if several:
             if n_latents is not None:
                 raise ValueError(f"n_latents is {n_latents} but {name} has slots: give n_slots and dim.")
             n_slots, size = slots_and_size(name, dataset, hyperparameters.pop("n_slots", None), image_size)
-            reading = {"protocol": net} if name in TABLE_1 else {}
+            reading = {"protocol": protocol} if "protocol" in signature(make).parameters else {}
             model = make(n_slots=n_slots, image_size=size, **reading, **hyperparameters, width=width)
             sizes = {"image_size": size, "n_slots": n_slots}
         else:
             n_latents, size = latents_and_size(name, dataset, n_latents, image_size)
             sized = {} if image_size is None and size == IMAGE_SIZE else {"image_size": size}
-            model = make(n_latents, **sized, width=width, protocol=net, **hyperparameters)
+            model = make(n_latents, **sized, width=width, protocol=protocol, **hyperparameters)
             sizes = {"image_size": size, "n_latents": n_latents}
     model.note_config({**config, **sizes, **hyperparameters})
     return model

@@ -9,7 +9,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from . import metrics
-from .core.errors import extra
+from .core.errors import Protocol, extra
 from .metrics import METRICS, jis, udr
 
 # %% auto #0
@@ -196,7 +196,7 @@ class UDR(OfArrays):
         *,
         models: int,  # the number of compared models
         correlation: str = "lasso",
-        protocol: Literal["paper", "code"] = "paper",
+        protocol: Protocol = "paper",
         **options: Any,
     ):
         if models < 2:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from ..core.errors import check_choice
+from ..core.errors import check_choice, is_code
 
 # %% auto #0
 __all__ = []
@@ -33,9 +33,8 @@ def interaction_loss(
     """
     if not attention:
         raise ValueError("attention has no layer but needs at least one.")
-    check_choice("protocol", protocol, ("paper", "code"))
     for layer in attention:
         if layer.ndim != 4:
             raise ValueError(f"attention has a layer {tuple(layer.shape)} but needs (batch, heads, pixels, slots).")
     weights = sum(layer.sum(1) for layer in attention)
-    return pair_products(weights if protocol == "paper" else weights / len(attention)).mean()
+    return pair_products(weights / len(attention) if is_code(protocol) else weights).mean()

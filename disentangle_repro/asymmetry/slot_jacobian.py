@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.func import jacfwd, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ..core.errors import PROTOCOLS, Protocol, check_choice
 from ..data.interaction import Draw, block
 from ..data.scenes import ObjectScene, mosaic, to_bytes
 from ..nets.attention import split_heads
@@ -204,18 +205,22 @@ def check_pixels(argument: str, pixels: Tensor, jacobian: Float[Tensor, "batch s
 def j_ari(
     jacobian: Float[np.ndarray | Tensor, "batch slots height width"],  # from `slot_jacobian`
     masks: Masks,  # (batch, height, width)
-    background: int | Collection[int] = 0,  # labels of `masks`
+    background: int | Collection[int] | None = None,  # labels of `masks`; left out: 0, by the text's letter none
+    protocol: Protocol = "paper",
 ) -> float:  # at most 1
     """Adjusted Rand index of the slots that change each pixel most, a mean over images (asymmetry, section 6 and A5).
 
     At most 1, higher is better; slots that paint the same `regions` in all images have their FG-ARI. `jacobian` is
     (images, slots, height, width), `masks` (images, height, width) integers. Pixels with a label in `background` do not
-    count, nor those that change with no slot. numpy or torch. `ValueError` where masks are not integers, their shape is
-    not that of the Jacobians, these are no norms, or no image has a pixel that counts.
+    count, nor those that change with no slot; `protocol="text"` counts the background as an object. numpy or torch.
+    `ValueError` where masks are not integers, their shape is not that of the Jacobians, these are no norms, or no image
+    has a pixel that counts.
     """
     jacobian, masks = to_jacobian(jacobian), to_mask("masks", masks)
     check_pixels("masks", masks, jacobian)
     largest, owner = jacobian.max(1)
+    if background is None:
+        background = () if check_choice("protocol", protocol, PROTOCOLS) == "text" else 0
     left_out = [background] if isinstance(background, Integral) else list(background)
     if not (largest[~torch.isin(masks, masks.new_tensor(left_out)).to(largest.device)] > 0).any():
         raise ValueError("jacobian is 0 in every pixel that counts, or masks have background only.")
@@ -233,19 +238,22 @@ def shares(
 def jis(
     jacobian: Float[np.ndarray | Tensor, "batch slots height width"],  # from `slot_jacobian`
     foreground: Bool[np.ndarray | Tensor, "batch height width"] | None = None,  # pixels that count; left out: all
-    rescale: bool = True,  # from [1/K, 1] to [0, 1]
+    rescale: bool | None = None,  # from [1/K, 1] to [0, 1]; left out: but by the text's letter
+    protocol: Protocol = "paper",  # "text": all pixels count, whatever `foreground` is
 ) -> float:  # 1 if every pixel changes with one slot only
     """Jacobian interaction score: the largest share that a slot has in a pixel's change, a mean over pixels.
 
     asymmetry, section 6 and A3. From 0 to 1, higher is better: 1 if every pixel changes with one slot only, 0 if with
-    all equally (`rescale=False`: 1 / slots). Pixels that change with no slot do not count, nor those outside
-    `foreground`. numpy or torch. `ValueError` where the Jacobians hold anything but norms, `foreground` anything but
-    booleans of their pixels, no pixel is left to count, or one slot is to be rescaled.
+    all equally (`rescale=False`, and by the text's letter: 1 / slots). Pixels that change with no slot do not count,
+    nor those outside `foreground`. numpy or torch. `ValueError` where the Jacobians hold anything but norms,
+    `foreground` anything but booleans of their pixels, no pixel is left to count, or one slot is to be rescaled.
     """
     jacobian = to_jacobian(jacobian)
     largest, k = shares(jacobian).amax(1), jacobian.shape[1]
     counted = largest > 0
-    if foreground is not None:
+    letter = check_choice("protocol", protocol, PROTOCOLS) == "text"
+    rescale = not letter if rescale is None else rescale
+    if foreground is not None and not letter:
         counted &= to_foreground(foreground, jacobian)
     if not counted.any():
         raise ValueError("jacobian is 0 in every pixel that counts: shares are undefined.")

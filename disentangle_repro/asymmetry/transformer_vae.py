@@ -14,9 +14,15 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from .cross_attention import interaction_loss
-from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotsOutput
+from disentangle_repro.baselines.slot_attention import (
+    LearnedQueries,
+    SlotAttention,
+    SlotAutoencoder,
+    SlotCount,
+    SlotsOutput,
+)
 from ..baselines.variational import draw, gaussian_kl
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, by_protocol, check_choice, is_code
 from ..nets.attention import Transformer
 from ..nets.slots import CHANNELS, SlotEncoder, SpatialBroadcastDecoder, TransformerDecoder
 from ..nets.style import scaled, to_network
@@ -29,7 +35,7 @@ __all__ = ['HEADS', 'DEVIATIONS', 'ENCODERS', 'DECODERS', 'RECTIFIERS', 'BROADCA
 HEADS = 4
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #c3fe8f30
-class TransformerSlots(nn.Module):
+class TransformerSlots(SlotCount, nn.Module):
     """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
 
     `attention` is None: the weights sum to one over positions, not over slots. `ValueError` where the heads
@@ -59,13 +65,12 @@ class TransformerSlots(nn.Module):
         return SlotsOutput(self.transformer(self.start(len(features)), features), None, {})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
-DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "paper": lambda raw: (raw / 2).exp(),
-    "code": lambda raw: raw.exp() / 2,
-}
+DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
+    lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2
+)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
-class SlotPosterior(nn.Module):
+class SlotPosterior(SlotCount, nn.Module):
     """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
 
     `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
@@ -75,6 +80,11 @@ class SlotPosterior(nn.Module):
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
         super().__init__()
         self.slots, self.deviation = slots, DEVIATIONS[check_choice("protocol", protocol, DEVIATIONS)]
+
+    @property
+    def start(self) -> nn.Module:
+        "What decides the number of slots."
+        return self.slots
 
     def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
         encoded, attention, penalties = self.slots(features, generator)
@@ -103,7 +113,7 @@ class TransformerVAE(SlotAutoencoder):
         super().__init__(encoder, slots, decoder, weights)
         if not 0 < warm_up <= 1:
             raise ValueError(f"warm_up is {warm_up} but must be a fraction of training, above 0 and at most 1.")
-        self.warm_up, self.protocol = warm_up, check_choice("protocol", protocol, ("paper", "code"))
+        self.warm_up, self.protocol = warm_up, check_choice("protocol", protocol, PROTOCOLS)
         self.register_buffer("warmth", torch.ones(()))
 
     @property
@@ -140,7 +150,7 @@ class TransformerVAE(SlotAutoencoder):
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8595baf2
 ENCODERS, DECODERS = ("transformer", "slot_attention"), ("transformer", "spatial_broadcast")
-RECTIFIERS: dict[str, Callable[[], nn.Module]] = {"paper": partial(nn.ReLU, inplace=True), "code": nn.GELU}  # A7
+RECTIFIERS: dict[str, Callable[[], nn.Module]] = by_protocol(partial(nn.ReLU, inplace=True), code=nn.GELU)  # A7
 BROADCAST_FILTERS = 32
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
@@ -170,7 +180,7 @@ def transformer_vae(
     reconstruction: float = 1.0,  # weight of the squared error; 5 on Sprites where another term is used
     encoder: str = "transformer",  # one of `ENCODERS`
     decoder: str = "transformer",  # one of `DECODERS`
-    protocol: str = "paper",  # "paper" or "code" (A1, A2, A6, A7, R3, R19)
+    protocol: str = "paper",  # of `PROTOCOLS` (A1, A2, A6, A7, R3, R19; of J-ARI and JIS: A3, A5)
     filters: int = 64,  # of the convolutions: 32 and 64
     strides: Sequence[int] | None = None,  # of the convolutions; (1, 1, 1, 1) is the paper's
     warm_up: float = 0.06,  # of `interaction`, as a fraction of training (A9)
@@ -185,7 +195,7 @@ def transformer_vae(
     share.
     """
     check_choice("encoder", encoder, ENCODERS), check_choice("decoder", decoder, DECODERS)
-    check_choice("protocol", protocol, ("paper", "code"))
+    check_choice("protocol", protocol, PROTOCOLS)
     if interaction and decoder != "transformer":
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
     nets = {"image_size": image_size, "channels": channels, "chroma": chroma}
@@ -195,7 +205,7 @@ def transformer_vae(
         strides=strides,
         filters=[*[scaled(filters, width)] * 3, n_outputs],
         rectifier=RECTIFIERS[protocol],
-        learned_norm=protocol == "paper",
+        learned_norm=not is_code(protocol),
         **nets,
     )
     slots = make_slot_encoder(encoder, n_slots, n_outputs, width, protocol)

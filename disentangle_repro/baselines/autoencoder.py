@@ -222,6 +222,14 @@ class Autoencoder(ConfiguredModule):
             )
         return to_network(images).to(dtype)
 
+    def checked(
+        self, images: UInt8[Tensor, "batch height width channels"]
+    ) -> Float[Tensor, "batch channels height width"]:
+        "As `prepared`, for images that were not looked at before; `ValueError` for bytes of 0 and 1 as well."
+        inputs = self.prepared(images)
+        check_bytes("images", images)
+        return inputs
+
     def loss(
         self,
         images: UInt8[Tensor, "batch height width channels"],
@@ -242,15 +250,13 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
         "The latents of images."
-        inputs = self.prepared(images)
-        check_bytes("images", images)
-        return self.latent.code(self.encoder(inputs))
+        return self.latent.code(self.encoder(self.checked(images)))
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch latents"]:
         "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
-        return self.latent.sampled(self.encoder(self.prepared(images)), generator)
+        return self.latent.sampled(self.encoder(self.checked(images)), generator)
 
     def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
@@ -310,7 +316,7 @@ def make_networks(
     channels: int = 3,  # of the images
     image_size: int = IMAGE_SIZE,  # pixels per side
     width: float = 1.0,  # of the networks; one is the paper's
-    protocol: str = "paper",  # "paper" or "code"
+    protocol: str = "paper",  # one of `PROTOCOLS`
 ) -> dict[str, Any]:  # `encoder`, `decoder`, `latent` and `likelihood` for an `Autoencoder`
     "An encoder and a decoder for a latent layer; `ValueError` for an unknown family."
     encoder, decoder, likelihood = FAMILIES[check_choice("family", family, FAMILIES)]

@@ -68,7 +68,7 @@ class Discriminator(nn.Module):
         self,
         n_inputs: int,  # numbers per code, all latents together
         width: float = 1.0,  # multiplies the number of hidden units; one is the paper's
-        protocol: str = "paper",  # "paper" or "code": its initial weights (F10)
+        protocol: str = "paper",  # one of `PROTOCOLS`: its initial weights (F10)
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .autoencoder import Autoencoder, PlainLatent, Step, make_networks
-from ..core.errors import check_choice
+from ..core.errors import check_choice, is_code
 from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder
 
 # %% auto #0
@@ -173,7 +173,7 @@ def style_critic(
     protocol: str = "paper",  # "paper": a network of its own; "code": an affine map on the encoder's features
 ) -> nn.Module:
     "A critic for the encoder of qlae, appendix C.3."
-    if check_choice("protocol", protocol, NET_VARIANTS) == "paper":
+    if not is_code(protocol):
         return ImageEncoder(1, channels=channels, image_size=image_size, width=width)
     affine = nn.Linear(encoder.head[-1].in_features, 1)
     return nn.Sequential(encoder.blocks, nn.Flatten(), encoder.head[:-1], affine)

@@ -95,7 +95,22 @@ class SlotsOutput(NamedTuple):
     penalties: dict[str, Float[Tensor, ""]]
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #e5ffbae9
-class SlotAttention(nn.Module):
+class SlotCount:
+    "`n_slots` of a module that begins with slots of its part `start`."
+
+    start: Any
+
+    @property
+    def n_slots(self) -> int:
+        "K; may be changed later, with sampled queries; `ValueError` with learned ones."
+        return self.start.n_slots
+
+    @n_slots.setter
+    def n_slots(self, n: int) -> None:
+        self.start.n_slots = n
+
+
+class SlotAttention(SlotCount, nn.Module):
     """Features of an image to slots: (batch, N, dim) to (batch, n_slots, dim) (Locatello et al., algorithm 1).
 
     `ValueError` for unknown `queries`, or less than one iteration.
@@ -122,15 +137,6 @@ class SlotAttention(nn.Module):
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)
         self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, scaled(mlp_hidden, width), dim, rectifier=nn.ReLU))
-
-    @property
-    def n_slots(self) -> int:
-        "K; may be changed later, with sampled queries."
-        return self.start.n_slots
-
-    @n_slots.setter
-    def n_slots(self, n: int) -> None:
-        self.start.n_slots = n
 
     def iteration(
         self,
@@ -222,7 +228,7 @@ class SlotAutoencoder(Autoencoder):
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch slots dim"]:
         "The slots of images; without `generator` all images have the same initial slots."
-        return self.slots(self.encoder(self.prepared(images)), generator).slots
+        return self.slots(self.encoder(self.checked(images)), generator).slots
 
     def sample(
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
@@ -238,7 +244,7 @@ class SlotAutoencoder(Autoencoder):
         self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
     ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
         "The slot of each pixel; `ValueError` without masks and attention."
-        made = self.slots(self.encoder(self.prepared(images)), generator)
+        made = self.slots(self.encoder(self.checked(images)), generator)
         masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
             return masks.argmax(1)

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
 
 # %% auto #0
-__all__ = ['extra']
+__all__ = ['PROTOCOLS', 'Protocol', 'T', 'is_code', 'by_protocol', 'extra']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -69,6 +69,21 @@ def option_of(
             raise ArgumentTypeError(str(error) + several) from error
 
     return checked
+
+# %% ../../nbs/core/01_errors.ipynb #151e9f39
+PROTOCOLS = ("paper", "text", "code")
+Protocol = Literal["paper", "text", "code"]
+T = TypeVar("T")
+
+
+def is_code(protocol: str) -> bool:
+    "Whether a protocol is the released code; `ValueError` for one that is not in `PROTOCOLS`."
+    return check_choice("protocol", protocol, PROTOCOLS) == "code"
+
+
+def by_protocol(paper: T, code: T) -> dict[str, T]:
+    "The values of protocols, where the text's letter has the paper's."
+    return {"paper": paper, "text": paper, "code": code}
 
 # %% ../../nbs/core/01_errors.ipynb #bbb82502
 def check_bytes(

@@ -93,7 +93,7 @@ def other_values(expected: Outline, given: Outline) -> list[str]:
 FIELDS: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "dataset": (str, type(None)),
-    "net": str,
+    "protocol": str,
     "width": (int, float),
     "seed": int,
     "hyperparameters": dict,

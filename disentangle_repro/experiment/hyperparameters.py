@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice
 
 # %% auto #0
 __all__ = []
@@ -103,8 +103,9 @@ def on(dataset: str, pieces: Pieces) -> Hyperparameters:
 class Setting:
     "How one model of a paper is trained; a value that depends on the data set is a dictionary from data set to value."
 
-    text: Pieces  # the paper's values
+    text: Pieces  # the paper's values, as we read them
     code: Pieces = field(default_factory=dict)  # those of the released code that are different; None: has none
+    letter: Pieces = field(default_factory=dict)  # those of the text's letter that are different; likewise
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # such as `model.beta`: values to try
     released: tuple[str, ...] = ()  # data sets where the grid's chosen values are those of the released code
     fixed: Pieces = field(default_factory=dict)  # what stays the same whatever is tuned
@@ -129,14 +130,14 @@ class Setting:
     def hyperparameters(
         self,
         dataset: str,
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
         tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: what was chosen
         image_size: int | None = None,  # pixels per side after averaging; left out: the data set's
     ) -> Hyperparameters:
         "Hyperparameters of a run; `ValueError` for a data set that it has no values for."
-        released = self.code if check_choice("protocol", protocol, ("paper", "code")) == "code" else {}
-        whole = merged(on(dataset, self.text), on(dataset, released), nested(tuned or {}), on(dataset, self.fixed))
-        for name in [name for name, value in released.get("model", {}).items() if value is None]:
+        changed = {"text": self.letter, "code": self.code}.get(check_choice("protocol", protocol, PROTOCOLS), {})
+        whole = merged(on(dataset, self.text), on(dataset, changed), nested(tuned or {}), on(dataset, self.fixed))
+        for name in [name for name, value in changed.get("model", {}).items() if value is None]:
             del whole["model"][name]
         if image_size is None:
             return whole

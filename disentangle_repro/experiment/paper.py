@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice
 from .hyperparameters import Hyperparameters, Setting, merged
 from .run_spec import RunSpec
 from .scale import Scale
@@ -118,7 +118,7 @@ class Paper:
     seeds: int  # runs for each cell
     tables: tuple[Table, ...]  # the first is the one that compares its models
     scoring: Scoring = "latents"
-    protocols: tuple[str, ...] = ("paper", "code")  # its readings; one where the released code is not implemented
+    protocols: tuple[str, ...] = PROTOCOLS  # its readings; one where the released code is not implemented
     measurements: tuple[Measurement, ...] = ()
     verdicts: Mapping[str, tuple[str, Callable[[Record, Record], tuple[str, str, str, str]]]] = field(
         default_factory=dict

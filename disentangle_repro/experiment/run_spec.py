@@ -33,7 +33,7 @@ class RunSpec:
     source: str  # "rendered" or "official"
     scale: str  # a name in `core.scale.SCALES`
     seed: int
-    protocol: str  # "paper" or "code"
+    protocol: str  # one of `PROTOCOLS`
     hyperparameters: Hyperparameters  # numbers and strings, all of them
     revision: int = 1  # of the model's code
 

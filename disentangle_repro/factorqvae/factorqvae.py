@@ -22,7 +22,7 @@ def qvae(
     dim: int = 1,  # dimensions per code; above one this is table 2's VQVAE
     beta: float = 1e-3,  # of the KL term against a mean over values of the reconstruction (table 3)
     family: str = "preactivation",  # of networks, with a squared error (appendix A.3)
-    protocol: str = "paper",  # "paper" or "code": F1 and the networks' protocol
+    protocol: str = "paper",  # F1, F8, and that of the networks
     codebook_std: float = 1.0,  # standard deviation of the initial codes
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
@@ -53,7 +53,7 @@ class FactorQVAE(Factorised):
     """Scalar codes of one codebook, sampled by distance, with a penalty on their dependence (factorqvae, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents): values of the codebook, or their
-    indices where `dim` is above one. `protocol` chooses between the text and the released code (F1, F9).
+    indices where `dim` is above one. `protocol`: F1, F8, F9.
     """
 
     quantizer = ScalarQuantizer

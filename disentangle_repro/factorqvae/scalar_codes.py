@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from ..baselines.autoencoder import LatentOutput, PlainLatent
 from ..baselines.vqvae import nearest_vector
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice
 
 # %% auto #0
 __all__ = []
@@ -56,7 +56,8 @@ def temperature_at(
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #ae5acdc4
 class CategoricalLatent(PlainLatent):
-    """Each latent a relaxed sample from one codebook, with the penalty `kl`, nats per latent (factorqvae, section 4).
+    """Each latent a relaxed sample from one codebook, with the penalty `kl` (factorqvae, section 4), nats per latent,
+    or by the text's letter per image (F8).
 
     Subclasses define `logits` (batch, n_latents, n_values) of an encoder output, and `encoder_dims`. The
     decoder input has (batch, n_latents * dim) numbers. The code is (batch, n_latents): values where `dim` is one, else
@@ -69,13 +70,13 @@ class CategoricalLatent(PlainLatent):
         self,
         n_values: int = 64,  # K, codes in the codebook (appendix A.3)
         dim: int = 1,  # dimensions per code
-        protocol: str = "paper",  # "paper" or "code": which distances, for logits from distances (F1)
+        protocol: str = "paper",  # which distances, for logits from distances (F1), and the sum of F8
         codebook_std: float = 1.0,  # standard deviation of the initial codes
     ):
         super().__init__()
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 codes of 1 dimension are needed.")
-        self.protocol = check_choice("protocol", protocol, ("paper", "code"))
+        self.protocol = check_choice("protocol", protocol, PROTOCOLS)
         self.n_values, self.decoder_dims = n_values, dim
         self.codebooks = nn.Parameter(codebook_std * torch.randn(n_values, dim))
         self.register_buffer("temperature", torch.ones(()), persistent=False)
@@ -98,7 +99,8 @@ class CategoricalLatent(PlainLatent):
     ) -> tuple[Float[Tensor, "batch latents values"], LatentOutput]:
         "Relaxed one-hots, and what calling the layer returns."
         logits = self.logits(continuous)
-        relaxed, kl = relax(logits, self.temperature, generator), uniform_kl(logits).mean()
+        relaxed, kl = relax(logits, self.temperature, generator), uniform_kl(logits)
+        kl = kl.sum(1).mean() if self.protocol == "text" else kl.mean()
         return relaxed, LatentOutput((relaxed @ self.codebooks).flatten(1), {"kl": kl})
 
     def forward(

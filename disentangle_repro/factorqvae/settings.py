@@ -11,7 +11,7 @@ from typing import Any
 
 from ..baselines.autoencoder import PIXEL_VALUES
 from ..experiment.hyperparameters import Setting, merged
-from ..qlae.infomec import PROCEDURES
+from ..qlae.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = []
@@ -47,7 +47,7 @@ def timing(
     return {"steps": ITERATIONS, "steps_per_round": 1, "schedule": "cosine" if factorises else "cosine_there_and_back"}
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #ac4732dd
-SCORING = asdict(PROCEDURES["factorqvae"])
+SCORING = asdict(RUN_PROCEDURES["factorqvae"])
 LOG_VARIANCES, NORMAL_START = {"deviation": "log_variance"}, {"initial": "normal"}
 SOURCES = {
     "optimizer": "appendix A",

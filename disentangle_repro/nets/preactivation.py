@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..core.errors import check_choice
+from ..core.errors import by_protocol, check_choice
 from .residual import DoublingConvolution
 from .style import IMAGE_SIZE, check_images, dense_layers, scaled
 
@@ -33,10 +33,9 @@ class PreactivationVariant:
     spread: float | None  # standard deviation of the initial weights; None is PyTorch's default
 
 
-PREACTIVATION_VARIANTS = {
-    "paper": PreactivationVariant(1, 1, 16, None),
-    "code": PreactivationVariant(1 / 4, 1 / 36, 64, 0.02),
-}
+PREACTIVATION_VARIANTS = by_protocol(
+    PreactivationVariant(1, 1, 16, None), code=PreactivationVariant(1 / 4, 1 / 36, 64, 0.02)
+)
 
 # %% ../../nbs/nets/04_preactivation.ipynb #4c263a58
 WIDTHS = (128, 256, 512)  # n, 2n and 4n: from the largest map to the smallest
@@ -123,7 +122,7 @@ class PreactivationEncoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
@@ -159,7 +158,7 @@ class PreactivationDecoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]

@@ -14,9 +14,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.errors import check_choice
-from .style import IMAGE_SIZE, NET_VARIANTS, SMALLEST_MAP, check_images
-from .style import conditional_instance_norm, halvings, scaled
+from ..core.errors import PROTOCOLS, check_choice
+from disentangle_repro.nets.style import (
+    IMAGE_SIZE,
+    SMALLEST_MAP,
+    check_images,
+    conditional_instance_norm,
+    halvings,
+    scaled,
+)
 
 # %% auto #0
 __all__ = []
@@ -88,10 +94,10 @@ class ResidualEncoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # "paper" or "code": here the same network
+        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
     ):
         super().__init__()
-        check_choice("protocol", protocol, NET_VARIANTS)
+        check_choice("protocol", protocol, PROTOCOLS)
         widths = [scaled(c, width) for c in ENCODER_WIDTHS[-halvings(image_size) - 1 :]]
         first, *others = pairwise(widths)
         self.stages = nn.Sequential(encoder_stage(channels, *first), *(encoder_stage(i, i, o) for i, o in others))
@@ -158,7 +164,9 @@ class DecoderStage(nn.Module):
 
 # %% ../../nbs/nets/02_residual.ipynb #ced6005b
 class ResidualDecoder(nn.Module):
-    "Latents to the logits of an image (T6)."
+    "Latents to the logits of an image (T6); with `normalize_maps` upsampled maps but the last are normalised."
+
+    normalize_maps = False
 
     def __init__(
         self,
@@ -167,21 +175,25 @@ class ResidualDecoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # "paper" or "code": here the same network
+        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
     ):
         super().__init__()
-        check_choice("protocol", protocol, NET_VARIANTS)
+        check_choice("protocol", protocol, PROTOCOLS)
         widths = [scaled(c, width) for c in DECODER_WIDTHS[: halvings(image_size)]]
         condition = scaled(CONDITION, width)
         self.condition = nn.Sequential(normed_dense(n_latents, condition), normed_dense(condition, condition))
         self.start = nn.Parameter(torch.ones(1, widths[0], SMALLEST_MAP, SMALLEST_MAP))
         self.stages = nn.ModuleList(DecoderStage(i, o, condition) for i, o in pairwise([*widths, channels]))
 
+    def normalized(self, features: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        "An upsampled map, normalised channel by channel where `normalize_maps` is set."
+        return F.instance_norm(features) if self.normalize_maps else features
+
     def activations(self, latents: Float[Tensor, "b latents"]) -> list[Float[Tensor, "b *shape"]]:
         "Conditioning vector, maps of all stages but the last two (8x8, 16x16), and the input of `doubled` for another."
         w, features, maps = self.condition(latents), self.start, []
         for stage in self.stages[:-2]:
-            features = stage(features, w)
+            features = self.normalized(stage(features, w))
             maps.append(features)
         return [w, *maps, self.stages[-2].refined(features, w)]
 
@@ -191,4 +203,4 @@ class ResidualDecoder(nn.Module):
 
     def forward(self, latents: Float[Tensor, "b latents"]) -> Float[Tensor, "b c size size"]:
         w, *_, features = self.activations(latents)
-        return self.stages[-1](self.stages[-2].doubling(features), w)
+        return self.stages[-1](self.normalized(self.stages[-2].doubling(features)), w)

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..core.errors import check_choice
+from ..core.errors import check_choice, is_code
 from .attention import Transformer, dense
 from .style import TransposedConvolution, check_images, scaled
 
@@ -275,7 +275,7 @@ class TransformerDecoder(nn.Module):
         chroma: float | None = None,  # of `luminance_chroma`, for the image; left out: RGB
     ):
         super().__init__()
-        scale = queried**-0.5 if check_choice("protocol", protocol, ("paper", "code")) == "code" else None
+        scale = queried**-0.5 if is_code(protocol) else None
         attention = {"heads": heads, "inner": lifted, "scale": scale}
         lifted, queried = scaled(lifted, width), scaled(queried, width)
         self.image_size = image_size

@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..core.errors import check_choice
+from ..core.errors import by_protocol, check_choice
 
 # %% auto #0
 __all__ = []
@@ -61,10 +61,10 @@ class NetVariant:
     last_kernel: int  # of the decoder's last convolution
 
 # %% ../../nbs/nets/01_style.ipynb #85009eaa
-NET_VARIANTS = {
-    "paper": NetVariant(0.3, False, 1e-5, True, False, False, 1),
-    "code": NetVariant(0.2, True, 1e-6, False, True, True, 3),
-}
+NET_VARIANTS = by_protocol(
+    NetVariant(0.3, False, 1e-5, True, False, False, 1),
+    code=NetVariant(0.2, True, 1e-6, False, True, True, 3),
+)
 
 # %% ../../nbs/nets/01_style.ipynb #fd6fc6aa
 BLOCK_WIDTHS = (32, 64, 128, 256)
@@ -136,7 +136,7 @@ class ImageEncoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
@@ -219,7 +219,7 @@ class StyleDecoder(nn.Module):
         channels: int = 3,  # of the images
         image_size: int = IMAGE_SIZE,  # pixels per side
         width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # "paper" or "code"
+        protocol: str = "paper",  # one of `PROTOCOLS`
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]

@@ -65,8 +65,8 @@ class ProbabilisticSlotAttention(nn.Module):
 
     The defaults are the text's letter, and those of `psa_autoencoder` our reading. Without a `generator` all images
     have the same fixed initial means, and slots are means. `n_slots` and `iterations` may be changed later, `n_slots`
-    only with sampled queries. `ValueError` for an unknown `queries`, fewer than one slot or iteration, and features
-    of another size.
+    only with sampled queries (else `ValueError`). `ValueError` for an unknown `queries`, fewer than one slot or
+    iteration, and features of another size.
     """
 
     has_weights = True  # slots have mixture weights, by which they can be pruned
@@ -86,8 +86,9 @@ class ProbabilisticSlotAttention(nn.Module):
         super().__init__()
         if min(n_slots, iterations) < 1:
             raise ValueError(f"n_slots is {n_slots} and iterations {iterations}: both must be at least 1.")
-        self.n_slots, self.iterations, self.floor, self.sampled = n_slots, iterations, floor, sampled
+        self.iterations, self.floor, self.sampled = iterations, floor, sampled
         self.projected, self.queries = projected, check_choice("queries", queries, ("sampled", "learned"))
+        self.n_slots = n_slots
         self.draws_start = queries == "sampled"
         self.norm = nn.LayerNorm(dim) if normalize else nn.Identity()
         self.to_query = identity_map(dim)
@@ -95,6 +96,11 @@ class ProbabilisticSlotAttention(nn.Module):
         if queries == "learned":
             self.mean = nn.Parameter(torch.randn(n_slots, dim))
             self.log_variance = nn.Parameter(torch.zeros(n_slots, dim))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "n_slots" and len(learned := getattr(self, "mean", range(value))) != value:
+            raise ValueError(f"n_slots is {value} but {len(learned)} slots were learned.")
+        super().__setattr__(name, value)
 
     def start(
         self, features: Float[Tensor, "batch positions dim"], generator: torch.Generator | None = None
@@ -142,14 +148,18 @@ def psa_autoencoder(
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
     chroma: float | None = None,  # as of `slot_networks`
-    floor: float = 0.1,  # these two as of `ProbabilisticSlotAttention`
-    sampled: bool = False,
+    floor: float | None = None,  # these two as of `ProbabilisticSlotAttention`; left out: the protocol's
+    sampled: bool | None = None,
+    protocol: str = "paper",  # "paper": 0.1, and means; "text": `FLOOR`, and samples (P15, P36)
     **attention: Any,  # as `ProbabilisticSlotAttention` takes them
 ) -> SlotAutoencoder:
     """PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder="convolutional"` as well (psa, Algorithms 1 to 3).
 
-    `dim`, `floor` and `sampled` are our reading; `sampled=True, floor=FLOOR` is the text's letter.
+    `dim`, `floor` and `sampled` are our reading; the text's letter has no floor but what keeps numbers finite, samples,
+    and leaves `dim` open. The released code has models of its own.
     """
+    letter = check_choice("protocol", protocol, ("paper", "text")) == "text"
+    floor, sampled = (FLOOR if letter else 0.1) if floor is None else floor, letter if sampled is None else sampled
     sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
     nets = slot_networks(dim, decoder=decoder, **sizes)
     slots = ProbabilisticSlotAttention(n_slots, dim, floor=floor, sampled=sampled, **attention)

@@ -1262,8 +1262,8 @@ def _():
     s = normal_slots(200, 5, 6, generator=generator)
     for matching in MATCHINGS:
         noisy = s + 0.5 * normal_slots(200, 5, 6, generator=generator)
-        for protocol in ("paper", "pooled"):
-            choices = {"matching": matching, "protocol": protocol}
+        for pooled in (False, True):
+            choices = {"matching": matching, "pooled": pooled}
             assert abs(smcc(s, shuffled(s, generator), **choices) - 1) < 1e-12, choices
             before = smcc(noisy, s, **choices)
             assert 0.5 < before < 0.95, choices

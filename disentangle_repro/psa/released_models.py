@@ -389,7 +389,7 @@ class ReleasedSlotAutoencoder(SlotAutoencoder):
     ) -> Int[Tensor, "batch height width"]:
         if self.decoder.masked:
             return super().segment(images, generator)
-        attention = self.slots(self.encoder(self.prepared(images)), generator).attention
+        attention = self.slots(self.encoder(self.checked(images)), generator).attention
         return enlarged((attention * attention.sum(1, keepdim=True)).argmax(2), images.shape[1])
 
 # %% ../../nbs/psa/09_released_models.ipynb #06d1b9fd

@@ -15,7 +15,7 @@ from ..experiment.scale import Scale
 from ..data.gmm2d import CHOSEN, MIXTURE, POINTS
 from .agreement import pair_records
 from .mixture_experiment import train
-from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
+from .settings import DATASETS, PRINTED_AS, SEEDS, SETTINGS
 
 # %% auto #0
 __all__ = ['TITLES', 'ON_PHOTOGRAPHS', 'MODELS', 'WITH_WEIGHTS', 'SCENES', 'PHOTOGRAPHS', 'USED', 'EVALUATED', 'SLATE',
@@ -179,7 +179,6 @@ PAPER = Paper(
     seeds=SEEDS,
     tables=TABLES,
     scoring="slots",
-    protocols=PROTOCOLS,
     measurements=(ON_MIXTURE, AGREEMENT),
     verdicts={"psa-1": ("mixture", agreement_verdict), "psa-6": ("mixture", distance_verdict)},
     metrics=SCORES,

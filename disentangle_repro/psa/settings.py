@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
+from .mixture import FLOOR
 
 # %% auto #0
-__all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'NO_DEPARTURE', 'MONET',
-           'SLOT_ATTENTION', 'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'NOT_READ',
-           'RELEASED_PSA', 'READING', 'READ', 'PSA', 'SETTINGS', 'with_slots']
+__all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'TRAINING', 'NO_DEPARTURE', 'MONET', 'SLOT_ATTENTION',
+           'BURGESS', 'SOURCES', 'OF_MONET', 'RELEASED_STEPS', 'RELEASED_TRAINING', 'NOT_READ', 'RELEASED_PSA',
+           'READING', 'READ', 'LETTER', 'PSA', 'SETTINGS', 'with_slots']
 
 # %% ../../nbs/psa/08_settings.ipynb #d4ce7857
 DATASETS = ("clevr6", "objects_room", "sprites")
@@ -21,7 +22,6 @@ PRINTED_AS = {"clevr6": "clevr", "sprites": "spriteworld"}  # our data set: the 
 IMAGE_SIZES = {"clevr6": 128, "objects_room": 64, "sprites": 64}  # pixels per side
 N_SLOTS = {"clevr6": 7, "objects_room": 7, "sprites": 5}
 SEEDS = 3  # ours
-PROTOCOLS = ("paper", "code")
 
 # %% ../../nbs/psa/08_settings.ipynb #ab3bc02f
 TRAINING = {
@@ -83,17 +83,19 @@ def with_slots(
     per_pixel: Mapping[str, int] | None = None,  # as of `Setting`
     revision: int = 4,
     code: Pieces | None = None,  # what is different in the released code
+    letter: Pieces | None = None,  # and by the letter of the text
     **model: Any,
 ) -> Setting:
     "The setting of a model with slots."
     settings = merged(TRAINING, more or {}, {"model": model})
     how = {"per_pixel": per_pixel or {}, "image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
-    return Setting(settings, code or {}, **how)
+    return Setting(settings, code or {}, letter=letter or {}, **how)
 
 
 READING = {"dim": 8, "floor": 0.1, "sampled": False}  # ours
 READ = {**SOURCES, "model.dim": "ours, P36", "model.floor": "ours, P36", "model.sampled": "ours, P15"}
-PSA = with_slots(sources=READ, revision=5, code=RELEASED_PSA, iterations=3, **READING)
+LETTER = {"model": {"floor": FLOOR, "sampled": True}}
+PSA = with_slots(sources=READ, revision=5, code=RELEASED_PSA, letter=LETTER, iterations=3, **READING)
 SETTINGS = {
     "ae": with_slots(dim=64, code=RELEASED_TRAINING),
     "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, revision=3, dim=16),

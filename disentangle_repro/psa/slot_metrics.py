@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from ..asymmetry.slot_jacobian import broadcast_derivatives, slot_derivatives
-from ..core.errors import check_choice
+from ..core.errors import Protocol, check_choice, is_code
 from ..nets.slots import SpatialBroadcastDecoder
 from disentangle_repro.psa.slot_alignment import (
     Slots,
@@ -90,7 +90,8 @@ def slot_agreement(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled", "code"] = "paper",  # slot by slot; "pooled": all together; "code": as released
+    protocol: Protocol = "paper",  # "code": the released procedure
+    pooled: bool = False,  # correlate all slots together, not slot by slot
     matching: str = "first",  # "first": on raw slots, before the fit; "alternating": in turn with it
     held_out: bool = True,  # score on other images than the map was fitted to
     seed: int = 0,  # of the division into halves
@@ -99,19 +100,19 @@ def slot_agreement(
 
     Slots are (images, slots, dims), numpy or torch; `slots_a` may have more slots, and with "alternating" other dims.
     `ValueError` where images do not correspond, numbers are not finite, dims differ with "first", or `protocol` is
-    "code" with another matching, without held-out images, or with fewer than ten images.
+    "code" with another matching, pooled, without held-out images, or with fewer than ten images.
     """
-    check_choice("protocol", protocol, ("paper", "pooled", "code"))
     check_choice("matching", matching, MATCHINGS)
     a, b = to_slot_pair(slots_a, slots_b)
-    if protocol == "code":
-        if matching != "first" or not held_out:
+    if is_code(protocol):
+        if pooled or matching != "first" or not held_out:
             raise ValueError(
-                f"matching is {matching!r} and held_out {held_out}: protocol 'code' needs 'first' and True."
+                f"matching is {matching!r}, held_out {held_out} and pooled {pooled}: protocol 'code' needs"
+                " 'first', True and False."
             )
         return kernel_agreement(a, b)
     predicted, target = MATCHINGS[matching](a, b, *halves(len(a), held_out, seed))
-    if protocol == "pooled":
+    if pooled:
         predicted, target = predicted.flatten(0, 1), target.flatten(0, 1)
     scores = correlations(predicted, target), determination(predicted, target)
     return SlotAgreement(*(mean_of_defined(score) for score in scores))
@@ -121,7 +122,8 @@ def smcc(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled", "code"] = "paper",
+    protocol: Protocol = "paper",
+    pooled: bool = False,
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,
@@ -131,12 +133,12 @@ def smcc(
     At most 1, higher is better. Slots are (images, slots, dims). `matching="first"` compares slots as they are: 1 for
     slots that differ in their order only, and far less (0.35, say) where an affine map comes on top. "alternating" fits
     order and map in turn: 1 for slots equal up to both. `held_out=False` scores on the images of the fit.
-    `protocol="pooled"` correlates all slots of all images together; "code" is the released procedure, whose map is a
-    kernel regression per slot and which correlates a prediction with its own input.
+    `pooled=True` correlates all slots of all images together; `protocol="code"` is the released procedure, whose map is
+    a kernel regression per slot and which correlates a prediction with its own input.
     Not symmetric: it measures how well `slots_a` predict `slots_b`. Above 0 for unrelated slots, as they are matched
     too: for comparison, score `slots_b` with its images in another order. Errors are those of `slot_agreement`.
     """
-    choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
+    choices = {"protocol": protocol, "pooled": pooled, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).smcc
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #f92c0008
@@ -144,7 +146,8 @@ def slot_r2(
     slots_a: Slots,
     slots_b: Slots,
     *,
-    protocol: Literal["paper", "pooled", "code"] = "paper",
+    protocol: Protocol = "paper",
+    pooled: bool = False,
     matching: str = "first",
     held_out: bool = True,
     seed: int = 0,
@@ -154,7 +157,7 @@ def slot_r2(
     At most 1, higher is better; negative where the mean would predict better. Arguments and errors are those of `smcc`,
     images and map the same.
     """
-    choices = {"protocol": protocol, "matching": matching, "held_out": held_out, "seed": seed}
+    choices = {"protocol": protocol, "pooled": pooled, "matching": matching, "held_out": held_out, "seed": seed}
     return slot_agreement(slots_a, slots_b, **choices).r2
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #79dbc726
@@ -271,11 +274,11 @@ def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #d388eda8
 def contrast(
     norms: Float[Tensor, "batch slots numbers"],  # from `derivative_norms`
-    protocol: Literal["paper", "code"] = "paper",
+    protocol: Protocol = "paper",
 ) -> Float[Tensor, " batch"]:
     "The compositional contrast of each image (Brady et al., 2023)."
     products = pair_products(norms)
-    if check_choice("protocol", protocol, ("paper", "code")) == "code":
+    if is_code(protocol):
         mean = norms.mean(1)
         products = products / (mean * mean.amax(1, keepdim=True)).clamp(min=torch.finfo(norms.dtype).tiny)
     return products.sum(1)
@@ -285,7 +288,7 @@ def compositional_contrast(
     decoder: Decoder,
     slots: Float[np.ndarray | Tensor, "images slots dims"],  # on the decoder's device, in its precision
     *,
-    protocol: Literal["paper", "code"] = "paper",  # the sum over the image; "code": relative to the image's derivatives
+    protocol: Protocol = "paper",  # the sum over the image; "code": relative to the image's derivatives
     batch: int = 16,  # images at once
     chunk: int = 16,  # directions at once
 ) -> float:  # not negative; 0 if no output depends on two slots

@@ -144,8 +144,8 @@ def explicitness_by(
     sources: Int[np.ndarray, "n sources"],
     latents: Float[np.ndarray, "n latents"],
     discrete: bool,
-    fit: str,  # "paper" or "code": how the regression is fitted (Q2)
-    inputs: str,  # "paper" or "code": its inputs (Q3)
+    fit: str,  # one of `PROTOCOLS`: how the regression is fitted (Q2)
+    inputs: str,  # one of `PROTOCOLS`: its inputs (Q3)
     categorical: bool = False,
 ) -> float:
     "InfoE with fit and inputs chosen separately."

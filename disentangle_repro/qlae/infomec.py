@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from ..core.errors import check_choice, extra
+from ..core.errors import Protocol, by_protocol, check_choice, extra, is_code
 from disentangle_repro.scores.inputs import (
     InputWarning,
     Result,
@@ -35,11 +35,11 @@ from disentangle_repro.scores.inputs import (
 from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
-__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'ProcedureName', 'PROCEDURES', 'INFORMATIVE', 'Procedure', 'procedure',
-           'active_latents', 'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver', 'cross_entropy',
-           'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination', 'normalized_v_information',
-           'explicitness', 'InfoMEC', 'informative_though_inactive', 'high_by_chance', 'check_not_ids', 'infomec',
-           'plot_nmi']
+__all__ = ['CONVERGED', 'ENCODINGS', 'PRUNING', 'PROCEDURES', 'Repository', 'RUN_PROCEDURES', 'INFORMATIVE', 'Procedure',
+           'procedure', 'active_latents', 'modularity', 'compactness', 'relative_reduction', 'whiten', 'solver',
+           'cross_entropy', 'marginal_entropy', 'is_one_hot', 'regression_inputs', 'determination',
+           'normalized_v_information', 'explicitness', 'InfoMEC', 'informative_though_inactive', 'high_by_chance',
+           'check_not_ids', 'infomec', 'plot_nmi']
 
 # %% ../../nbs/qlae/02_infomec.ipynb #61ab08bd
 CONVERGED = "converged"
@@ -58,23 +58,27 @@ class Procedure:
 
 ENCODINGS = ("values", "one_hot")
 PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}
-ProcedureName = Literal["paper", "code", "qlae", "factorqvae", "tripod"]
-PROCEDURES: dict[ProcedureName, Procedure] = {
-    "paper": Procedure(),
-    "code": Procedure(neighbors=10, encoding="one_hot", iterations=100),  # qlae's stand-alone file
-    "qlae": Procedure(pruning="range_eighth", iterations=100),  # qlae's training script
+PROCEDURES = by_protocol(Procedure(), code=Procedure(neighbors=10, encoding="one_hot", iterations=100))
+Repository = Literal["qlae", "factorqvae", "tripod"]
+RUN_PROCEDURES: dict[Repository, Procedure] = {  # by which released trainings are scored
+    "qlae": Procedure(pruning="range_eighth", iterations=100),
     "factorqvae": Procedure(encoding="one_hot", iterations=500, latents="sample"),
     "tripod": Procedure(neighbors=10, pruning="quartiles", encoding="one_hot", iterations=100),
 }
 
 # %% ../../nbs/qlae/02_infomec.ipynb #67af4acd
 def procedure(
-    protocol: ProcedureName = "paper",
+    protocol: Protocol = "paper",  # "code": qlae's stand-alone file, or `code_of`
+    code_of: Repository | None = None,  # the paper whose released trainings are scored so
     **choices: Any,  # fields of `Procedure`; `None` leaves the protocol's
 ) -> Procedure:
     "A protocol's procedure with some choices replaced; `ValueError` for one that does not exist."
     made = {name: value for name, value in choices.items() if value is not None}
     chosen = replace(PROCEDURES[check_choice("protocol", protocol, PROCEDURES)], **made)
+    if code_of is not None:
+        if not is_code(protocol):
+            raise ValueError(f"code_of is {code_of!r} and protocol {protocol!r}: needed is protocol 'code'.")
+        chosen = replace(RUN_PROCEDURES[check_choice("code_of", code_of, RUN_PROCEDURES)], **made)
     check_choice("pruning", chosen.pruning, PRUNING)
     check_choice("encoding", chosen.encoding, ENCODINGS)
     check_choice("latents", chosen.latents, ("mean", "sample"))
@@ -193,12 +197,13 @@ def normalized_v_information(
     discrete: bool,
     categorical: bool = False,  # are the latents indices, without order and distance?
     continuous_sources: bool = False,  # are the sources numbers? then by linear regression
-    protocol: ProcedureName = "paper",
+    protocol: Protocol = "paper",
+    code_of: Repository | None = None,  # as `procedure` takes it
     encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
     iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> Float[np.ndarray, " sources"]:
     "NMI_V: fraction of each source's entropy that a linear model of all latents explains (qlae, equation 13)."
-    chosen = procedure(protocol, encoding=encoding, iterations=iterations)
+    chosen = procedure(protocol, code_of, encoding=encoding, iterations=iterations)
     converged = chosen.iterations == CONVERGED
     sources, latents = check_sources_latents(sources, latents, continuous_sources)
     inputs = regression_inputs(latents, is_one_hot(discrete, categorical, chosen.encoding), converged)
@@ -218,13 +223,14 @@ def explicitness(
     discrete: bool,
     categorical: bool = False,  # are the latents indices, without order and distance?
     continuous_sources: bool = False,  # are the sources numbers? then the mean of R²
-    protocol: ProcedureName = "paper",
+    protocol: Protocol = "paper",
+    code_of: Repository | None = None,  # as `procedure` takes it
     encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
     iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
 ) -> float:
     "InfoE: the mean over sources of the fraction that a linear model of all latents explains (qlae, equation 14)."
     kinds = {"discrete": discrete, "categorical": categorical, "continuous_sources": continuous_sources}
-    choices = {"protocol": protocol, "encoding": encoding, "iterations": iterations}
+    choices = {"protocol": protocol, "code_of": code_of, "encoding": encoding, "iterations": iterations}
     return float(normalized_v_information(sources, latents, **kinds, **choices).mean())
 
 # %% ../../nbs/qlae/02_infomec.ipynb #58a8e5ed
@@ -280,7 +286,8 @@ def infomec(
     *,
     discrete: bool,  # do the latents take few values, recognised by equality?
     categorical: bool = False,  # are they indices, without order and distance?
-    protocol: ProcedureName = "paper",  # the text of the paper, its released "code", or another of `PROCEDURES`
+    protocol: Protocol = "paper",
+    code_of: Repository | None = None,  # with "code": of `RUN_PROCEDURES`; left out: the stand-alone file
     neighbors: int | None = None,  # these four as in `Procedure`; the protocol's when left out
     pruning: str | None = None,
     encoding: str | None = None,
@@ -293,8 +300,8 @@ def infomec(
     InfoM and InfoC leave inactive latents out, and are 0 where they are undefined: no active latent, InfoM with one
     source, InfoC with one latent. Neither is 0 by chance (InfoM of noise: about 0.5 for three sources), so look at
     `nmi` too. InfoE of noise is about d(v - 1) / 2nH for d latents (or their values, for indices), v values of entropy
-    H and n samples: 0.02 for 12 latents, 10 values and 1,000 samples, but 0.28 for 128. It uses all latents; "code" and
-    its relatives do not clip it at 0. Its regression costs more the more values a source has, and the more latents:
+    H and n samples: 0.02 for 12 latents, 10 values and 1,000 samples, but 0.28 for 128. It uses all latents; "code"
+    does not clip it at 0. Its regression costs more the more values a source has, and the more latents:
     with 200 values, or 64 latents and 40 values, 10 to 20 seconds of a core for 1,000 samples; with "code" far less.
 
     Warns (`InputWarning`) of latents that hardly look discrete or continuous as asked for, inactive ones that are
@@ -303,7 +310,8 @@ def infomec(
     fractional, constant or like an id (more values than half the samples), too few samples for the neighbours, latents
     that are categorical and not discrete, and for choices that do not exist.
     """
-    chosen = procedure(protocol, neighbors=neighbors, pruning=pruning, encoding=encoding, iterations=iterations)
+    choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
+    chosen = procedure(protocol, code_of, **choices)
     one_hot = is_one_hot(discrete, categorical, chosen.encoding)
     checked = check_sources_latents(sources, latents)
     check_not_ids(checked[0])

@@ -18,7 +18,7 @@ from disentangle_repro.baselines.autoencoder import (
     make_networks,
     straight_through,
 )
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice
 
 # %% auto #0
 __all__ = ['nearest_index', 'look_up', 'codebook_losses', 'LatentQuantizer', 'QLAE']
@@ -43,18 +43,19 @@ def look_up(
 def codebook_losses(
     continuous: Float[Tensor, "batch latents"],
     quantized: Float[Tensor, "batch latents"],
+    protocol: str = "paper",  # "text": sums over latents; else means (Q7)
 ) -> dict[str, Float[Tensor, ""]]:
-    "`quantize` and `commit`, means over latents and batch (qlae, equation 5 with the means of Q7)."
-    quantize = (continuous.detach() - quantized).square().mean()
-    commit = (continuous - quantized.detach()).square().mean()
-    return {"quantize": quantize, "commit": commit}
+    "`quantize` and `commit`, means over the batch and, but for the text's letter, over latents (qlae, equation 5)."
+    terms = {"quantize": continuous.detach() - quantized, "commit": continuous - quantized.detach()}
+    summed = check_choice("protocol", protocol, PROTOCOLS) == "text"
+    return {name: of.square().mean() * (of.shape[1] if summed else 1) for name, of in terms.items()}
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #37f74802
 class LatentQuantizer(PlainLatent):
     """Quantises each latent to the nearest value of its own learned codebook (qlae, section 3 and Algorithm 1).
 
     Takes (batch, n_latents) real numbers; returns the code, of the same shape, and the penalties `quantize` and
-    `commit`. `ValueError` for fewer than two values per codebook or an unknown `initial`.
+    `commit`. `ValueError` for fewer than two values per codebook, an unknown `initial` or `protocol`.
     """
 
     discrete = True
@@ -65,8 +66,10 @@ class LatentQuantizer(PlainLatent):
         n_values: int = 10,  # n_v, values per codebook (table 8)
         shared: bool = False,  # one codebook for all latents
         initial: str = "even",  # initial values: "even" over [-0.5, 0.5] (table 8), or "normal" draws
+        protocol: str = "paper",  # of `codebook_losses` (Q7)
     ):
         super().__init__()
+        self.protocol = check_choice("protocol", protocol, PROTOCOLS)
         if n_values < 2:
             raise ValueError(f"n_values is {n_values} but a latent needs at least 2 values.")
         self.n_latents = n_latents
@@ -78,7 +81,7 @@ class LatentQuantizer(PlainLatent):
         self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
     ) -> LatentOutput:
         quantized = self.code(continuous)
-        penalties = codebook_losses(continuous, quantized)
+        penalties = codebook_losses(continuous, quantized, self.protocol)
         return LatentOutput(straight_through(continuous, quantized), penalties)
 
     def code(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
@@ -101,7 +104,7 @@ class QLAE(Autoencoder):
     """Quantised-latent autoencoder (qlae, Algorithm 2) with the networks of appendix C.3.
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents). `protocol` chooses between the
-    text and the released code where they differ (Q4 to Q6).
+    text, its letter and the released code where they differ (Q4 to Q7).
     """
 
     def __init__(
@@ -116,6 +119,6 @@ class QLAE(Autoencoder):
         initial: str = "even",  # values of the codebooks, as `LatentQuantizer` takes it
         **nets: Any,  # as `make_networks` takes them
     ):
-        quantizer = LatentQuantizer(n_latents, n_values, shared, initial)
+        quantizer = LatentQuantizer(n_latents, n_values, shared, initial, protocol)
         networks = make_networks(quantizer, n_latents, protocol=protocol, **nets)
         super().__init__(**networks, weights={"quantize": quantize, "commit": commit})

@@ -210,9 +210,9 @@ def explicit_indices(
 def _():
     sources, codes = explicit_indices()
     for kind in ("synonyms", "pairs"):
-        for protocol in ("paper", "code", "qlae"):
-            infoe = explicitness(sources, codes[kind], discrete=True, categorical=True, protocol=protocol)
-            assert infoe > 0.999, f"InfoE of {kind} is {infoe} under {protocol}"
+        for how in ({}, {"protocol": "code"}, {"protocol": "code", "code_of": "qlae"}):
+            infoe = explicitness(sources, codes[kind], discrete=True, categorical=True, **how)
+            assert infoe > 0.999, f"InfoE of {kind} is {infoe} under {how}"
         assert explicitness(sources, codes[kind], discrete=True) < 0.2, f"{kind} are explicit as numbers"
     at_random = explicitness(sources, codes["at random"], discrete=True, categorical=True)
     assert at_random < 0.5, f"InfoE of random indices is {at_random}"

@@ -27,7 +27,7 @@ def ql_infogan(
     **nets: Any,  # `channels`, `width` and `protocol`, as `make_networks` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
-    quantizer = LatentQuantizer(n_latents, n_values)
+    quantizer = LatentQuantizer(n_latents, n_values, protocol=nets.get("protocol", "paper"))
     networks = make_networks(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
     return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)

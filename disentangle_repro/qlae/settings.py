@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..experiment.hyperparameters import Setting, merged
-from .infomec import PROCEDURES
+from .infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = ['SEEDS', 'COMMON', 'AUTOENCODERS', 'CRITIC_STEPS', 'ROUNDS', 'INFOGANS', 'QUANTISER', 'VECTOR_QUANTISER', 'RELEASED',
@@ -43,7 +43,7 @@ VECTOR_QUANTISER = {"dim": 64, "n_values": 512, "quantize": 1.0, "commit": 0.25}
 RELEASED = {
     "optimizer": {"decay_biases": False},
     "training": {"clip": 1.0, "clip_only_decaying": True},
-    "scoring": asdict(PROCEDURES["qlae"]),
+    "scoring": asdict(RUN_PROCEDURES["qlae"]),
 }
 AUTOENCODERS_RELEASED = merged(RELEASED, {"optimizer": {"beta2": 0.999}})
 

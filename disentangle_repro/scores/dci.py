@@ -20,7 +20,7 @@ from sklearn.tree._tree import Tree
 from torch import Tensor
 from tqdm import tqdm
 
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice
 from .importance import completeness, disentanglement, shares
 from .inputs import CHANCE, InputWarning, Result, check_numbers, check_sources_latents
 from .inputs import distinct_rows
@@ -91,7 +91,7 @@ def most_frequent(train: Int[np.ndarray, " n"], held_out: Int[np.ndarray, " m"])
     return float(np.mean(held_out == values[counts.argmax()]))
 
 # %% ../../nbs/scores/05_dci.ipynb #0ffe4ed1
-OFFERED = {"field": None, "paper": "sqrt", "code": "sqrt"}  # latents per split, as scikit-learn's `max_features`
+OFFERED = {"field": None} | dict.fromkeys(PROTOCOLS, "sqrt")  # latents per split, as scikit-learn's `max_features`
 
 # %% ../../nbs/scores/05_dci.ipynb #826f2266
 def fit_forest(
@@ -197,7 +197,7 @@ def fit_sources(
     return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
 
 # %% ../../nbs/scores/05_dci.ipynb #ebcbdd9b
-MAX_SAMPLES = {"field": 10_000, "paper": 0, "code": 0}  # 0: all
+MAX_SAMPLES = {"field": 10_000} | dict.fromkeys(PROTOCOLS, 0)  # 0: all
 
 
 def drawn_rows(n: int, max_samples: int, seed: int) -> Int[np.ndarray, " rows"]:
@@ -228,7 +228,7 @@ def dci(
     *,
     predictor: Literal["forest", "boosting"] = "forest",  # of qlae and tripod; "boosting": of factorqvae
     max_depth: int | str | None = "tune",  # of the trees; `None` is no limit
-    protocol: Literal["field", "paper", "code"] = "field",  # of the forest: whose procedure
+    protocol: Literal["field", "paper", "text", "code"] = "field",  # of the forest: whose procedure
     seed: int = 0,  # of the split and of the trees
     n_trees: int = 100,  # of a forest; of boosting, for each value of a source
     max_samples: int | None = None,  # drawn at random where there are more; 0: all; left out: the protocol's

@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from .information_gaps import bin_latents, number_values
-from .inputs import check_matrix, check_numbers, check_sources_latents, to_numpy
+from .inputs import check_flags, check_matrix, check_numbers, check_sources_latents, to_numpy
+from .predictability import standardised
 
 Generator = Callable[[Int[np.ndarray, "n sources"]], Num[np.ndarray | Tensor, "n latents"]]
 
@@ -44,7 +45,8 @@ def lookup_generator(
 ) -> tuple[Generator, Int[np.ndarray, " sources"]]:  # the generator and the number of values of each source
     """A generator that looks latents up in a complete grid, and the number of values of each source.
 
-    For `beta_vae_score` and `factor_vae_score`, which take both. `ValueError` if a combination of values is missing.
+    For `beta_vae_score` and `factor_vae_score`, which take both. `ValueError` if a combination of values is missing, or
+    occurs with different latents.
     """
     sources, latents = check_sources_latents(sources, latents)
     numbered, counts = number_values(sources)
@@ -55,6 +57,11 @@ def lookup_generator(
     if not len(rows) or (rows < 0).any():
         there = len(np.unique(sources, axis=0))
         raise ValueError(f"sources has {there:,} of {size:,} combinations of values: a generator needs all of them.")
+    differ = (latents != latents[rows[np.ravel_multi_index(tuple(numbered.T), counts)]]).any(axis=1)
+    if differ.any():
+        row = int(differ.argmax())
+        other = int(rows[np.ravel_multi_index(tuple(numbered[row]), counts)])
+        raise ValueError(f"latents differ in rows {row} and {other}, whose sources are equal: needed is one answer.")
     return lambda asked: latents[rows[np.ravel_multi_index(tuple(asked.T), counts)]], counts
 
 # %% ../../nbs/scores/09_interventions.ipynb #06894157
@@ -97,20 +104,22 @@ def beta_vae_score(
     pairs: int = 64,  # of samples, whose differences are averaged
     train: int = 10_000,  # groups of pairs
     test: int = 5_000,
+    standardize: bool = False,  # divide differences by their standard deviations, so that units do not count
     seed: int = 0,
 ) -> float:  # from chance, 1 / n_sources, to 1
     """Accuracy of a linear classifier of which source was held fixed (Higgins et al. 2017, section 3).
 
     From chance, 1 / n_sources, to 1; higher is better. It depends on the unit of the latents, since the classifier is
-    regularised (0.36 to 1.00 for one representation times 1e-3 to 1): standardise latents to compare models.
+    regularised (0.36 to 1.00 for one representation times 1e-3 to 1): `standardize` to compare models.
 
-    `generator` takes sources (n, n_sources), each from 0 to its
-    number of values less one, to latents (n, n_latents). Numbers and classifier are disentanglement_lib's; `pairs` are
+    `generator` takes sources (n, n_sources), each from 0 to its number of values less one, to latents (n, n_latents).
+    Numbers and classifier are disentanglement_lib's; `pairs` are
     averaged for each of the `train` and `test` groups, so the generator is asked for `2 * pairs * (train + test)` rows
     in all. `ValueError` unless there are two sources of two values, for counts below 1, and where the generator does
     not return finite rows, one for each.
     """
     counts, rng = check_value_counts(value_counts), np.random.default_rng(seed)
+    check_flags(standardize=standardize)
     check_numbers(1, pairs=pairs, train=train, test=test)
     parts = []
     for number in (train, test):
@@ -119,6 +128,8 @@ def beta_vae_score(
     (fixed, differences), (fixed_test, differences_test) = parts
     if len(np.unique(fixed)) < 2:
         raise ValueError(f"train is {train}: only one source was held fixed, more groups are needed.")
+    if standardize:
+        differences, differences_test = standardised(differences, differences_test)
     return float(LogisticRegression().fit(differences, fixed).score(differences_test, fixed_test))
 
 # %% ../../nbs/scores/09_interventions.ipynb #b5931ada

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
@@ -14,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import Lasso
 from torch import Tensor
 
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, Protocol, check_choice
 from .inputs import check_matrix, to_numpy
 
 # %% auto #0
@@ -76,7 +75,7 @@ CORRELATIONS = {"lasso": lasso_weights, "spearman": rank_correlations}
 # %% ../../nbs/scores/10_label_free.ipynb #5d5be97c
 def one_to_one(
     correlations: Float[np.ndarray, "a b"],  # of informative latents
-    protocol: Literal["paper", "code"] = "paper",
+    protocol: Protocol = "paper",
 ) -> float:  # from 0 to the largest entry
     "How nearly each latent has one counterpart (Duan et al. 2020, equation 3); 0 without informative latents."
     if not correlations.size:
@@ -95,7 +94,7 @@ def udr(
     correlation: str = "lasso",  # or "spearman"
     kl: Sequence[Num[np.ndarray | Tensor, " latents"]] | None = None,  # one per model: mean KL per latent
     threshold: float = 0.01,  # of KL, in nats, at or below which a latent is left out
-    protocol: Literal["paper", "code"] = "paper",  # "code": models count the same, with few informative latents or many
+    protocol: Protocol = "paper",  # "code": models count the same, with few informative latents or many
 ) -> Float[np.ndarray, " models"]:  # from 0 to about 1, higher is better
     """Unsupervised disentanglement ranking (Duan et al. 2020, section 4): each model's median over the others.
 
@@ -106,7 +105,7 @@ def udr(
     for numbers that are not finite, and for `kl` of other lengths.
     """
     correlate = CORRELATIONS[check_choice("correlation", correlation, CORRELATIONS)]
-    check_choice("protocol", protocol, ("paper", "code"))
+    check_choice("protocol", protocol, PROTOCOLS)
     arrays = check_representations(representations)
     if kl is not None and not isinstance(kl, (Sequence, np.ndarray, Tensor)):
         raise ValueError(f"kl is {kl!r}: needed is a sequence, for each model its latents' mean KL divergence.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
@@ -18,9 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import Tensor
 
-from ..core.errors import check_choice
-from .dci import HELD_OUT, check_training_rows, for_trees, forest_by_depth, most_frequent
-from .dci import split_rows
+from ..core.errors import PROTOCOLS, Protocol, check_choice
+from disentangle_repro.scores.dci import (
+    HELD_OUT,
+    check_training_rows,
+    for_trees,
+    forest_by_depth,
+    most_frequent,
+    split_rows,
+)
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
 from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
@@ -71,19 +76,20 @@ def sap(
     continuous: bool = False,  # are the sources numbers, whose order and distance count?
     *,
     held_out: float = 1 / 3,  # the fraction that machines are tested on; continuous sources need none
+    standardize: bool = False,  # divide latents by their standard deviations first, so that units do not count
     seed: int = 0,  # of the split
 ) -> float:  # from 0 to 1
     """Separated attribute predictability (Kumar et al. 2018, section 3), with disentanglement_lib's machines.
 
     From 0 to 1, higher is better; about 0 for noise. It depends on the unit of the latents, since the machines are
-    regularised (0.00 to 0.44 for one representation times 1e-3 to 100): standardise latents to compare models. 1 if
+    regularised (0.00 to 0.44 for one representation times 1e-3 to 100): `standardize` to compare models. 1 if
     each source is read off one latent without error, and the others are of no use at all. Accuracies never get there:
     any latent is as good as a guess, and a linear machine misses middle values (perfect latents of 4, 3 and 5 values:
     0.36). `continuous=True` takes squared correlations instead, which do not depend on units; `held_out` is the
     fraction of rows that accuracies are measured on. At least two latents, and 10 rows unless continuous; `ValueError`
     otherwise, for a fraction outside (0, 1), and where `check_sources_latents` raises it.
     """
-    check_flags(continuous=continuous)
+    check_flags(continuous=continuous, standardize=standardize)
     check_fractions(held_out=held_out)
     sources, latents = check_sources_latents(sources, latents, continuous_sources=continuous)
     if latents.shape[1] < 2:
@@ -91,6 +97,8 @@ def sap(
     if continuous:
         return float(gaps(squared_correlations(sources, latents), axis=1).mean())
     sources, latents = distinct_rows(sources, latents)
+    if standardize:
+        latents, _ = standardised(latents, latents)
     parts = [(sources[rows], latents[rows]) for rows in split_rows(sources, held_out, seed)]
     check_training_rows(parts[0][0])
     return float(gaps(single_accuracies(*parts), axis=1).mean())
@@ -110,7 +118,7 @@ def area_under_curve(
 def source_areas(
     train: tuple[np.ndarray, np.ndarray],  # latents, standardised, and a source
     rest: tuple[np.ndarray, np.ndarray],
-    protocol: str,  # "paper" or "code"
+    protocol: str,  # one of `PROTOCOLS`
 ) -> Float[np.ndarray, " values"]:  # held out; NaN for a value that is missing there
     "Area under the curve for each value of a source that was trained on."
     values = np.unique(train[1])
@@ -135,7 +143,7 @@ def explicitness_score(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
-    protocol: Literal["paper", "code"] = "paper",  # "code": one softmax a source, sources count the same
+    protocol: Protocol = "paper",  # "code": one softmax a source, sources count the same
     held_out: float = 1 / 3,  # the fraction that areas are measured on
     seed: int = 0,  # of the split
 ) -> float:  # from 0.5, for chance, to 1
@@ -147,7 +155,7 @@ def explicitness_score(
     `ValueError` otherwise, where no value is on both sides, for another protocol, a fraction outside (0, 1), and where
     `check_sources_latents` raises it.
     """
-    check_choice("protocol", protocol, ("paper", "code"))
+    check_choice("protocol", protocol, PROTOCOLS)
     check_fractions(held_out=held_out)
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     train, rest = split_rows(sources, held_out, seed)
@@ -157,7 +165,7 @@ def explicitness_score(
     areas = Parallel(n_jobs=-1, prefer="threads")(jobs)
     if all(np.isnan(of).all() for of in areas):
         raise ValueError("sources have no value that occurs on both sides of the split: needed are values that recur.")
-    return float(np.nanmean(np.concatenate(areas) if protocol == "paper" else [np.nanmean(a) for a in areas]))
+    return float(np.nanmean([np.nanmean(a) for a in areas] if protocol == "code" else np.concatenate(areas)))
 
 # %% ../../nbs/scores/08_predictability.ipynb #d7619ae2
 def curve_explicitness(

@@ -98,15 +98,6 @@ class Training:
                 group["weight_decay"] = self.model.decay_share(done) * decay
             self.model.anneal(done)
 
-    def is_scheduled(self) -> bool:
-        "Whether an update depends on the fraction of training that is done, and so on the length of the training."
-
-        def values(done: float) -> tuple[float, ...]:
-            self.model.anneal(done)
-            buffers = (buffer.double().sum().item() for buffer in self.model.buffers())
-            return self.schedule(done), max(self.weight_decays) * self.model.decay_share(done), *buffers
-
-        return len({values(quarter / 4) for quarter in (4, 3, 2, 1, 0)}) > 1
 
     @property
     def step(self) -> Step:
@@ -377,13 +368,26 @@ def latest(training: Training, *paths: Path | None) -> dict[str, Any] | None:  #
     return max(states, key=lambda state: state["updates"], default=None)
 
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
-def check_length(training: Training, checkpoint: Path, total: int | None, updates: int) -> None:
-    "Warn where a checkpoint is of a training of another length, which a longer or shorter one does not begin with."
-    if total not in (None, updates) and training.is_scheduled():
+def is_scheduled(model: Autoencoder, schedule: Callable[[float], float], weight_decay: float) -> bool:
+    "Whether an update depends on the fraction of training that is done, and so on the length of the training."
+
+    def values(done: float) -> tuple[float, ...]:
+        model.anneal(done)
+        buffers = (buffer.double().sum().item() for buffer in model.buffers())
+        return schedule(done), weight_decay * model.decay_share(done), *buffers
+
+    return len({values(quarter / 4) for quarter in (4, 3, 2, 1, 0)}) > 1
+
+
+def check_length(checkpoint: str, total: int | None, updates: int, *scheduled: Any) -> None:
+    """Warn where a checkpoint is of a training of another length, which a longer or shorter one does not begin with.
+
+    `scheduled` is what `is_scheduled` takes."""
+    if total not in (None, updates) and is_scheduled(*scheduled):
         warnings.warn(
-            f"Checkpoint {checkpoint} is of a training of {total:,} updates, and {updates:,} are asked for. What is"
+            f"{checkpoint} is of a training of {total:,} updates, and {updates:,} are asked for. What is"
             " scheduled (learning rate, weight decay or values of the model) follows the fraction of training, so the"
-            f" result is not that of a training of {updates:,} updates. For that, name another file.",
+            f" result is not that of a training of {updates:,} updates. For that, begin with another file.",
             stacklevel=4,
         )
 
@@ -417,7 +421,8 @@ def resume(
     if not usable:
         made = f"holds {state['updates']:,} of {updates:,} updates, made on another kind of device than this"
         raise DataError(checkpoint, f"{made} ({training.images.device.type}): finish it there, or delete its folder.")
-    check_length(training, checkpoint, state.get("total"), updates)
+    scheduled = training.model, training.schedule, max(training.weight_decays)
+    check_length(f"Checkpoint {checkpoint}", state.get("total"), updates, *scheduled)
     restore(training, state)
 
 # %% ../../nbs/train/02_loop.ipynb #e873e6f0

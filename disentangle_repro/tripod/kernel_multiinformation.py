@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..baselines.variational import aggregate_log_densities
-from ..core.errors import check_choice
+from ..core.errors import PROTOCOLS, check_choice, is_code
 
 # %% auto #0
 __all__ = []
@@ -39,7 +39,7 @@ def latent_scales(
     protocol: str = "paper",  # "paper": divided by n_b - 1; "code": by n_b, and 1e-6 added
 ) -> Float[Tensor, "latents"]:
     "Standard deviation of each latent (tripod, Algorithm 1, line 7); `ValueError` for fewer than two samples."
-    if check_choice("protocol", protocol, ("paper", "code")) == "paper":
+    if not is_code(protocol):
         return check_samples(continuous).std(0)
     return check_samples(continuous).std(0, correction=0) + 1e-6
 
@@ -86,7 +86,7 @@ def kernel_multiinformation(
     The joint density has Silverman's bandwidths, the marginals have `scales`. Gradients reach `latents` and `scales`.
     `ValueError` for fewer than two samples, another number of scales than of latents, or a negative one.
     """
-    check_choice("protocol", protocol, ("paper", "code"))
+    check_choice("protocol", protocol, PROTOCOLS)
     scales = latent_scales(latents, protocol) if scales is None else check_scales(scales, check_samples(latents))
     ones = torch.ones_like(scales)
     return multiinformation_at(standardized(latents, scales), silverman(ones, len(latents)), ones)

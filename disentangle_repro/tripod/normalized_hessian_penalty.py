@@ -9,9 +9,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..core.errors import check_choice
-from .hessian_penalty import Activations, Decoder, Linear, both_sides, curvature_contrasts
-from .hessian_penalty import curvature_variance, identity, layers, rademacher
+from ..core.errors import check_choice, is_code
+from disentangle_repro.tripod.hessian_penalty import (
+    Activations,
+    Decoder,
+    Linear,
+    both_sides,
+    curvature_contrasts,
+    curvature_variance,
+    identity,
+    layers,
+    rademacher,
+)
 from .kernel_multiinformation import latent_scales
 
 # %% auto #0
@@ -35,7 +44,7 @@ def aggregate_layers(
     protocol: str = "paper",  # "paper": one ratio (Algorithm 1, line 24); "code": one for each layer, added up (T4)
 ) -> Float[Tensor, "batch"]:
     "The normalised Hessian penalty of each sample, from the sums of each layer."
-    if check_choice("protocol", protocol, ("paper", "code")) == "code":
+    if is_code(protocol):
         return ratio(numerators, denominators, floors).sum(0)
     counts = ~(denominators <= floors)
     sums = (torch.where(counts, part, 0).sum(0) for part in (numerators, denominators))

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
-from ..qlae.infomec import PROCEDURES
+from ..qlae.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = ['DATASETS', 'PSNR_THRESHOLDS', 'TRAINING', 'SEEDS', 'NETWORKS', 'RELEASED', 'SOURCES', 'WEIGHTS', 'PENALTIES', 'KLM',
@@ -38,7 +38,7 @@ NETWORKS = {"model": {"family": "residual"}}  # of all models
 RELEASED = {
     "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
     "training": {"steps": 250_000, "clip": 1.0},
-    "scoring": {**asdict(PROCEDURES["tripod"]), "max_depth": 10},
+    "scoring": {**asdict(RUN_PROCEDURES["tripod"]), "max_depth": 10},
 }
 SOURCES = {
     "optimizer": "table 4; T1",

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
 from ..core.device import float32_products_in
+from ..nets.residual import ResidualDecoder
 from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
@@ -39,7 +40,7 @@ class Tripod(Autoencoder):
     """Finite scalar quantisation, kernel multi-information and the normalised Hessian penalty (tripod, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents), each one of `n_values` in [-1, 1].
-    `protocol` chooses between the text and the released code where they differ (T4, R3).
+    `protocol` chooses between the text, its letter and the released code where they differ (Q7, T4, R3, R5).
     """
 
     def __init__(
@@ -120,7 +121,8 @@ def normalised(activations: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows
 class NaiveTripod(Tripod):
     """Latent quantisation, fixed smoothing and the vanilla Hessian penalty (tripod, section 4.1).
 
-    Inputs and outputs as of `Tripod`.
+    Inputs and outputs as of `Tripod`. Activations are normalised within the penalty, or by the text's letter within the
+    decoder (R5): then `ValueError` for networks other than "residual".
     """
 
     def __init__(
@@ -133,9 +135,13 @@ class NaiveTripod(Tripod):
         protocol: str = "paper",
         **rest: Any,  # as `Tripod` takes them
     ):
-        quantizer = LatentQuantizer(n_latents, n_values)
+        quantizer = LatentQuantizer(n_latents, n_values, protocol=protocol)
         super().__init__(n_latents, latent=quantizer, protocol=protocol, **rest)
         self.weights |= checked_weights({"quantize": quantize, "commit": commit})
+        if protocol == "text":
+            if not isinstance(self.decoder, ResidualDecoder):
+                raise ValueError("family has a decoder without maps to normalise: protocol 'text' needs 'residual'.")
+            self.decoder.normalize_maps = True
 
     def scales(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, " latents"]:
         return torch.full_like(continuous[0], FIXED_SCALE)
@@ -148,7 +154,10 @@ class NaiveTripod(Tripod):
     ) -> Float[Tensor, ""]:
         def normalised_layers(rows: Float[Tensor, "rows latents"]) -> list[Float[Tensor, "rows *shape"]]:
             *layers, before = self.decoder.activations(rows)
-            return [normalised(layer) for layer in (*layers, self.decoder.doubled(before))]
+            layers.append(self.decoder.doubled(before))
+            if self.protocol == "text":
+                return [*layers[:-1], F.instance_norm(layers[-1])]
+            return [normalised(layer) for layer in layers]
 
         how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "generator": generator}
         return hessian_penalty(normalised_layers, latents, **how)
@@ -166,7 +175,7 @@ def qlae_klm(
     **rest: Any,  # as `Tripod` takes them
 ) -> Tripod:
     "QLAE with kernel multi-information (tripod, table 6)."
-    quantizer = LatentQuantizer(n_latents, n_values)
+    quantizer = LatentQuantizer(n_latents, n_values, protocol=protocol)
     penalties = {"multiinformation": multiinformation, "hessian": hessian}
     model = Tripod(n_latents, latent=quantizer, protocol=protocol, **penalties, **rest)
     model.weights |= checked_weights({"quantize": quantize, "commit": commit})

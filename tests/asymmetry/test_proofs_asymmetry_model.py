@@ -3,6 +3,8 @@
 import torch
 from mutations import Chapter, proof_tests
 
+from disentangle_repro.core.errors import by_protocol
+
 cross_attention = Chapter("asymmetry/05_cross_attention")
 transformer_vae = Chapter("asymmetry/06_transformer_vae")
 attention = Chapter("nets/00_attention")
@@ -106,7 +108,7 @@ class AlwaysWarm(transformer_vae.TransformerVAE):
         pass
 
 
-SWAPPED = dict(zip(("code", "paper"), transformer_vae.DEVIATIONS.values(), strict=True))
+SWAPPED = by_protocol(transformer_vae.DEVIATIONS["code"], transformer_vae.DEVIATIONS["paper"])
 KL = "section 5, KL term"
 
 BROKEN_MODEL = [

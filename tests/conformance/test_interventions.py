@@ -6,7 +6,7 @@ import pytest
 import torch
 from inputs import corners, mixed
 
-from disentangle_repro.metrics import beta_vae_score, factor_vae_score, irs, lookup_generator, udr
+from disentangle_repro.metrics import beta_vae_score, factor_vae_score, irs, lookup_generator, sap, udr
 from disentangle_repro.scores.interventions import absolute_differences, groups, stillest
 from disentangle_repro.scores.label_free import one_to_one
 
@@ -151,3 +151,27 @@ def test_what_udr_refuses(given, message):
     representations, options = (*given, {})[:2]
     with pytest.raises(ValueError, match=message):
         udr(representations, **options)
+
+
+def test_a_combination_of_sources_has_one_answer():
+    "Equal rows that repeat are one; different ones would be decided by their order."
+    grid = np.stack(np.unravel_index(np.arange(24), (3, 4, 2)), axis=1)
+    z = np.random.default_rng(0).normal(size=(24, 5))
+    generator, _ = lookup_generator(np.concatenate([grid, grid]), np.concatenate([z, z]))
+    assert np.array_equal(generator(grid), z)
+    with pytest.raises(ValueError, match=r"latents differ in rows 3 and 24, whose sources are equal"):
+        lookup_generator(np.concatenate([grid, grid[3:4]]), np.concatenate([z, z[3:4] + 1]))
+
+
+def test_standardised_scores_do_not_depend_on_the_unit_of_latents():
+    grid = np.stack(np.unravel_index(np.arange(120), (4, 5, 6)), axis=1)
+    noise = 0.1 * np.random.default_rng(0).normal(size=(120 * 9, 3))
+    sources = np.tile(grid, (9, 1))
+    for score in (
+        lambda unit, **how: sap(sources, unit * (sources + noise), **how),
+        lambda unit, **how: beta_vae_score(*lookup_generator(grid, unit * grid), train=300, test=200, **how),
+    ):
+        small, large = score(1e-3), score(1.0)
+        assert large > small + 0.1
+        assert score(1e-3, standardize=True) == pytest.approx(score(1.0, standardize=True), abs=1e-9)
+        assert score(1.0, standardize=True) > large - 0.05

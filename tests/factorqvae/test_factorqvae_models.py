@@ -12,7 +12,7 @@ from disentangle_repro.train.loop import CudaGraphStep
 
 def made(name, dataset="shapes3d", protocol="paper", width=0.1):
     own = SETTINGS[name].hyperparameters(dataset, protocol)["model"]
-    return create_model(name, dataset=dataset, net=protocol, width=width, **own)
+    return create_model(name, dataset=dataset, protocol=protocol, width=width, **own)
 
 
 @pytest.fixture(scope="module")

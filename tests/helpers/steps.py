@@ -17,7 +17,7 @@ from disentangle_repro.train import Training, make_optimizer
 
 META = torch.device("meta")
 GRID, SLOTS = {"dataset": "shapes3d", "width": 0.125}, {"dataset": "sprites", "width": 0.25, "image_size": 16}
-GIVEN = {"grid": GRID, "slots": SLOTS, "released": SLOTS | {"net": "code"}}
+GIVEN = {"grid": GRID, "slots": SLOTS, "released": SLOTS | {"protocol": "code"}}
 CASES = [*(("grid", name) for name in sorted(MODELS)), *(("slots", name) for name in sorted(SLOT_MODELS))]
 CASES += [("released", name) for name in sorted(RELEASED)]
 OF_FACTORQVAE = [("factorqvae", name) for name in SETTINGS]  # with that paper's networks
@@ -25,7 +25,7 @@ OF_FACTORQVAE = [("factorqvae", name) for name in SETTINGS]  # with that paper's
 
 def configuration(kind: str, name: str, protocol: str) -> dict:
     "What a paper's protocol says of a model, or nothing where no table has it; one step of a critic per round."
-    given = {"dataset": "shapes3d" if kind in ("grid", "factorqvae") else "sprites", "net": protocol}
+    given = {"dataset": "shapes3d" if kind in ("grid", "factorqvae") else "sprites", "protocol": protocol}
     if kind == "factorqvae":
         given |= SETTINGS[name].hyperparameters("shapes3d", protocol)["model"]
     elif of := [paper for paper in ("qlae", "tripod") if kind == "grid" and name in PAPERS[paper].models]:

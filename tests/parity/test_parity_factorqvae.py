@@ -174,7 +174,7 @@ def test_codes(name):
     images = bytes_of(2 if name.startswith("Factor") else 1)
     means = encode_all(model, images)
     with same_noise():
-        codes = scored_latents(model, images, means, procedure("factorqvae").latents)
+        codes = scored_latents(model, images, means, procedure("code", "factorqvae").latents)
     if model.discrete:
         codes = model.latent.index(codes)
     check(f"{name}, codes", codes, kept["codes"], OUTPUT)
@@ -183,7 +183,7 @@ def test_codes(name):
 @pytest.mark.parametrize("kind", METRICS)
 def test_infomec(kind):
     kept, (sources, latents) = FIXTURE["metrics"][kind], attribute_codes(kind)
-    found = infomec(sources, latents, discrete=DISCRETE[kind], protocol="factorqvae")
+    found = infomec(sources, latents, discrete=DISCRETE[kind], protocol="code", code_of="factorqvae")
     check(f"InfoMEC of {kind}, NMI", found.nmi, kept["infomec nmi"], SCORE)
     for name in ("infom", "infoe", "infoc"):
         check(f"InfoMEC of {kind}, {name}", getattr(found, name), kept[f"infomec {name}"], SCORE)

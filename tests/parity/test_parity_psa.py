@@ -76,7 +76,7 @@ def build(case: str) -> tuple[nn.Module, dict, dict[str, str]]:
     size, kept = SIZES["clevr" if "64" in case else "objects_room"], FIXTURE["models"][case]
     name = case.split()[0]
     rounds = {} if name == "ae" else {"iterations": CASES[name]["niters"]}
-    model = create_model(name, dataset="objects_room", net="code", image_size=size, n_slots=SLOTS, dim=DIM, **rounds)
+    model = create_model(name, "objects_room", protocol="code", image_size=size, n_slots=SLOTS, dim=DIM, **rounds)
     names = names_of(model)
     assert set(names.values()) == set(dict(model.named_parameters()))
     return model, kept, names

@@ -145,7 +145,7 @@ def test_wrapped_psnr():
 def test_infomec(kind):
     sources, representations = numbers.representations()
     released, latents = RELEASED["metrics"][kind], representations[kind] * (2 if kind == "quantized" else 1)
-    ours = infomec(sources, latents, discrete=kind == "quantized", protocol="tripod")
+    ours = infomec(sources, latents, discrete=kind == "quantized", protocol="code", code_of="tripod")
     assert ours.active.tolist() == released["active_latents"]
     np.testing.assert_allclose(ours.nmi, released["nmi"], atol=SCORES)
     for score in ("infom", "infoe", "infoc"):

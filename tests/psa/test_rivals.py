@@ -37,7 +37,7 @@ def test_slot_attention_has_the_plain_rectifier_throughout(decoder):
 @pytest.mark.parametrize(("protocol", "published"), [("paper", "ReLU"), ("code", "GELU")])
 def test_the_baseline_of_asymmetry_has_the_rectifiers_of_text_and_code(protocol, published):
     name = "slot_attention-spatial_broadcast-rec"
-    model = create_model(name, dataset="sprites", net=protocol, width=0.25, slot_dim=8)
+    model = create_model(name, dataset="sprites", protocol=protocol, width=0.25, slot_dim=8)
     assert rectifiers(model.decoder) == rectifiers(model.encoder) == {published}
     assert rectifiers(model.slots) == {"ReLU"}
 

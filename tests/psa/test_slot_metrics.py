@@ -90,9 +90,9 @@ def test_alternating_undoes_permutations_and_an_affine_map(k, d, seed):
     generator = make_generator(seed)
     s = normal_slots(150, k, d, generator=generator)
     t = shuffled(s, generator) @ random_matrix(d, generator) + 3
-    for protocol in ("paper", "pooled"):
-        assert min(slot_agreement(s, t, matching="alternating", protocol=protocol, seed=seed)) > 0.999
-        assert min(slot_agreement(t, s, matching="alternating", protocol=protocol, seed=seed)) > 0.999
+    for pooled in (False, True):
+        assert min(slot_agreement(s, t, matching="alternating", pooled=pooled, seed=seed)) > 0.999
+        assert min(slot_agreement(t, s, matching="alternating", pooled=pooled, seed=seed)) > 0.999
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -121,7 +121,7 @@ def test_alternating_finds_as_much_as_the_known_order(noise):
     t = (s + noise * normal_slots(600, 5, 8, generator=generator)) @ random_matrix(8, generator)
     fit, score = halves(600, True, 0)
     known = slot_alignment.correlations(fit_affine(s[fit], t[fit])(s[score]), t[score]).mean().item()
-    assert smcc(s, shuffled(t, generator), matching="alternating", protocol="pooled") > known - 0.01
+    assert smcc(s, shuffled(t, generator), matching="alternating", pooled=True) > known - 0.01
 
 
 def test_more_slots_than_objects_and_other_dims():
@@ -143,12 +143,12 @@ def test_orders_of_either_set(matching):
     generator = make_generator(3)
     a = normal_slots(200, 4, 6, generator=generator)
     b = a + 0.4 * normal_slots(200, 4, 6, generator=generator)
-    for protocol in ("paper", "pooled"):
-        scores = slot_agreement(a, b, matching=matching, protocol=protocol)
-        again = slot_agreement(shuffled(a, generator), b, matching=matching, protocol=protocol)
+    for pooled in (False, True):
+        scores = slot_agreement(a, b, matching=matching, pooled=pooled)
+        again = slot_agreement(shuffled(a, generator), b, matching=matching, pooled=pooled)
         np.testing.assert_allclose(again, scores, rtol=0, atol=1e-12)
     np.testing.assert_allclose(
-        slot_agreement(a, shuffled(b, generator), matching=matching, protocol="pooled"), scores, rtol=0, atol=1e-12
+        slot_agreement(a, shuffled(b, generator), matching=matching, pooled=True), scores, rtol=0, atol=1e-12
     )
 
 

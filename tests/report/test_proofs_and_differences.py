@@ -22,10 +22,12 @@ NUMBER = re.compile(r"(?<![A-Za-z0-9$\\^_{])[QTFAPR][1-9][0-9]?(?![A-Za-z0-9^_])
 
 
 @cache
-def text_of(notebook: str) -> str:
-    "What stands in the cells of a notebook, without its outputs and without the insides of formulas."
+def text_of(notebook: str, tables: bool = False) -> str:
+    "What stands in the cells of a notebook, and in the tables that they show, without the insides of formulas."
     cells = json.loads((ROOT / notebook).read_text())["cells"]
-    return re.sub(r"\$[^$\n]*\$", "", "\n".join("".join(cell["source"]) for cell in cells))
+    shown = [out["data"].get("text/markdown", []) for cell in cells for out in cell.get("outputs", []) if "data" in out]
+    texts = [cell["source"] for cell in cells] + (shown if tables else [])
+    return re.sub(r"\$[^$\n]*\$", "", "\n".join(map("".join, texts)))
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def leads_to_its_chapters(line: dict) -> bool:
     "Whether a difference has a paper, all its parts, a chapter that numbers it, and notebooks that exist."
     of_paper = line["paper"] in OWN.values() and OWN.get(line["id"][0], line["paper"]) == line["paper"]
     whole = all(isinstance(value, list) or value.strip() for value in line.values())
-    text = text_of(line["chapter"])
+    text = text_of(line["chapter"], tables=True)
     named = line["id"] in NUMBER.findall(text) or f'"{line["id"]}"' in text
     return of_paper and whole and named and line["where"] and all((ROOT / book).is_file() for book in line["where"])
 
@@ -103,6 +105,13 @@ def leads_to_its_chapters(line: dict) -> bool:
 def test_a_difference_leads_to_its_chapters():
     assert len(LISTED) > 100
     assert [(line["paper"], line["id"]) for line in DIFFERENCES if not leads_to_its_chapters(line)] == []
+
+
+def test_a_line_says_under_which_protocols_it_is_otherwise():
+    for line in DIFFERENCES:
+        assert {*line["changed_by"]} <= {"text", "code"}, line
+        assert ("by protocol" in line["ours"] or "under code" in line["ours"]) <= (line["changed_by"] != []), line
+        assert ("the same under every protocol" in line["ours"]) <= (line["changed_by"] == []), line
 
 
 def test_numbers_have_no_gaps():

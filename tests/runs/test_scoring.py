@@ -31,7 +31,7 @@ from disentangle_repro.lab.runs.evaluate import evaluate, info_probe
 from disentangle_repro.lab.runs.slots import evaluate_slots, start_of
 from disentangle_repro.models import create_model
 from disentangle_repro.psa.slot_metrics import recombined
-from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, normalized_v_information
+from disentangle_repro.qlae.infomec import RUN_PROCEDURES, explicitness, infomec, normalized_v_information, procedure
 from disentangle_repro.scores.dci import DCI
 
 # ---- the released files, each in plain scikit-learn
@@ -83,6 +83,10 @@ RELEASED = {  # repository and file
 }
 
 
+def named(name):
+    return {"protocol": "code", "code_of": name} if name in RUN_PROCEDURES else {"protocol": name}
+
+
 def representation(kind, n=1200):
     "Latents that mix sources, one of them a tenth as wide as the widest, one with a value that four fifths share."
     rng = np.random.default_rng(3)
@@ -110,19 +114,19 @@ def test_a_named_procedure_is_the_released_file(name, kind):
     active = rule(latents, kind)
     expected = listed(sources, latents, kind, neighbours=neighbours, one_hot=one_hot, iterations=iterations,
                       active=active)  # fmt: skip
-    ours = infomec(sources, latents, discrete=kind != "continuous", categorical=kind == "indices", protocol=name)
+    ours = infomec(sources, latents, discrete=kind != "continuous", categorical=kind == "indices", **named(name))
     assert (ours.active == active).all()
     assert (ours.infom, ours.infoe, ours.infoc) == pytest.approx(expected, abs=5e-3)
 
 
 def test_a_choice_overrides_its_protocol_and_leaves_the_others():
     sources, latents = representation("continuous")
-    named = {name: infomec(sources, latents, discrete=False, protocol=name) for name in PROCEDURES}
-    for name, found in named.items():
-        choices = {key: value for key, value in asdict(PROCEDURES[name]).items() if key != "latents"}
+    by_name = {name: infomec(sources, latents, discrete=False, **named(name)) for name in ("paper", *RELEASED)}
+    for name, found in by_name.items():
+        choices = {key: value for key, value in asdict(procedure(**named(name))).items() if key != "latents"}
         written_out = infomec(sources, latents, discrete=False, protocol="code", **choices)
         assert (written_out.infom, written_out.infoe, written_out.infoc) == (found.infom, found.infoe, found.infoc)
-    assert len({found.infom for found in named.values()}) == 5 - 1  # the text's and factorqvae's differ in InfoE alone
+    assert len({found.infom for found in by_name.values()}) == 5 - 1  # two differ in InfoE alone
 
 
 @pytest.mark.parametrize(
@@ -265,7 +269,7 @@ def test_factorqvae_under_code_draws_with_log_variances_and_its_released_procedu
     raw = torch.tensor([[0.0, 4.0]])
     for protocol, expected in (("paper", np.log1p(np.exp(4))), ("code", np.exp(2))):
         options = {**specs[protocol].part("model"), "width": 0.05}
-        model = create_model("beta_vae", dataset="shapes3d", net=protocol, **options)
+        model = create_model("beta_vae", dataset="shapes3d", protocol=protocol, **options)
         draws = model.latent.sampled(raw.expand(20_000, 2), torch.Generator().manual_seed(0))
         assert draws.std().item() == pytest.approx(expected, rel=0.03)
 

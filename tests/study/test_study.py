@@ -225,7 +225,7 @@ def test_slot_models_compute_in_luminance_and_chroma_at_scale_study_only(paper, 
     rates = {name: run.part("optimizer")["learning_rate"] for name, run in runs.items()}
     assert rates == dict.fromkeys(SCALES, rates["paper"]) | ({"study": 4e-4} if model == "monet" else {})
     with torch.device("meta"):
-        network = create_model(model, dataset="sprites", net=protocol, image_size=32, **own)
+        network = create_model(model, dataset="sprites", protocol=protocol, image_size=32, **own)
     maps = [part.matrix.shape for part in network.modules() if isinstance(part, ChannelMap)]
     assert maps == [(3, 3)] * (2 if "chroma" in own else 0), "one before the encoder, one after the decoder"
 

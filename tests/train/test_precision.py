@@ -80,12 +80,12 @@ def test_a_forward_of_a_networks_own_comes_back():
 
 
 @pytest.mark.parametrize("name", ["infowgan_gp", "qlinfowgan_gp"])
-@pytest.mark.parametrize("net", ["paper", "code"])
-def test_networks_are_lowered_once(net, name, monkeypatch):
+@pytest.mark.parametrize("protocol", ["paper", "code"])
+def test_networks_are_lowered_once(protocol, name, monkeypatch):
     "The released critic shares the encoder's convolutions."
     calls, lower = [], chapter.in_bfloat16
     monkeypatch.setattr(chapter, "in_bfloat16", lambda forward, kind: calls.append(forward) or lower(forward, kind))
-    model = create_model(name, **GIVEN["grid"], net=net)
+    model = create_model(name, **GIVEN["grid"], protocol=protocol)
     with chapter.networks_in("bf16", model):
         assert [call.__self__ for call in calls] == [model.encoder, model.decoder, model.critic]
 

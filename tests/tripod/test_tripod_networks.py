@@ -32,7 +32,7 @@ def agreement(decoder):
 @pytest.mark.parametrize("settings", ["left out", "of a run"])
 def test_the_finite_difference_is_a_second_derivative_on_tripods_decoder(protocol, settings):
     own = TRIPOD.hyperparameters("shapes3d", protocol)["model"] if settings == "of a run" else {}
-    model = create_model("tripod", dataset="shapes3d", net=protocol, width=0.125, **own)
+    model = create_model("tripod", dataset="shapes3d", protocol=protocol, width=0.125, **own)
     correlations = agreement(model.decoder)
     assert min(correlations) > 0.95, f"correlations with the limit {correlations}"
 
@@ -47,5 +47,5 @@ def test_on_leaky_rectifiers_it_is_none():
 def test_every_model_of_the_tables_has_residual_networks(name, protocol):
     for dataset in DATASETS:
         own = SETTINGS[name].hyperparameters(dataset, protocol)["model"]
-        model = create_model(name, dataset=dataset, net=protocol, width=0.03, **own)
+        model = create_model(name, dataset=dataset, protocol=protocol, width=0.03, **own)
         assert isinstance(model.encoder, ResidualEncoder) and isinstance(model.decoder, ResidualDecoder)

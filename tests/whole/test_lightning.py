@@ -1,6 +1,7 @@
 "Models as LightningModules: the updates of Lightning's loop are those of the package's own."
 
 import sys
+import warnings
 from copy import deepcopy
 from importlib.util import find_spec
 
@@ -109,3 +110,22 @@ def test_each_step_has_its_own_noise(images):
     model.steps = lambda: [step._replace(loss=loss)]
     trained(model, images, max_steps=3)
     assert len(set(seen)) == 3, "initial slots are drawn in training"
+
+
+@needs_lightning
+@pytest.mark.parametrize("name,warns", [("qvae", True), ("ae", False)])
+def test_a_longer_training_that_begins_with_a_checkpoint_is_warned_of(name, warns, images, tmp_path):
+    "The temperature of qvae falls with the fraction of training; nothing of an autoencoder does."
+    from lightning import Trainer
+
+    quiet = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    file, batches = tmp_path / "at.ckpt", DataLoader(images, batch_size=8)
+    for steps, begin in ((2, None), (4, file)):
+        trainer = Trainer(accelerator="cpu", max_steps=steps, **dict.fromkeys(quiet, False))
+        module = LightningAutoencoder(create_model(name, **SMALL), **RATES)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            trainer.fit(module, batches, ckpt_path=begin)
+        trainer.save_checkpoint(file)
+    longer = [warning for warning in seen if "is of a training of 2 updates, and 4" in str(warning.message)]
+    assert len(longer) == warns

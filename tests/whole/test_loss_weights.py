@@ -25,7 +25,7 @@ WRITTEN_OUT = {
 
 def measured(paper, name, protocol):
     config = PAPERS[paper].hyperparameters(name, "shapes3d", protocol)["model"] | {"width": 0.03}
-    return effective_weights(moved_at_random(create_model(name, dataset="shapes3d", net=protocol, **config)), IMAGES)
+    return effective_weights(moved_at_random(create_model(name, "shapes3d", protocol=protocol, **config)), IMAGES)
 
 
 @pytest.mark.parametrize("protocol", ["paper", "code"])

@@ -90,7 +90,7 @@ def test_all_are_listed():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_as_large_as_the_papers(name, dataset):
     with torch.device("meta"):  # shapes alone
-        model = create_model(name, dataset=dataset, net="paper")
+        model = create_model(name, dataset=dataset, protocol="paper")
     sizes = paper_size(name, 2 * N_SOURCES[dataset])
     assert {part: count(module) for part, module in model.named_children()} == sizes
     assert count(model) == sum(sizes.values()), "parts share parameters, or some belong to none"
@@ -98,7 +98,7 @@ def test_a_model_is_as_large_as_the_papers(name, dataset):
 
 @pytest.mark.parametrize("name", ["qlae", "infowgan_gp", "tripod"])
 def test_losses_gradients_and_images_are_finite_at_full_width(name, images):
-    check_step(create_model(name, dataset="shapes3d", net="paper"), images, every_part=True, weighted=True)
+    check_step(create_model(name, dataset="shapes3d", protocol="paper"), images, every_part=True, weighted=True)
 
 
 @pytest.mark.parametrize(("name", "dataset"), [("qlae", "shapes3d"), ("infowgan_gp", "shapes3d"), ("monet", "sprites")])
@@ -117,7 +117,7 @@ def test_a_model_that_is_called_reconstructs(name, dataset, images):
         ({"n_values": 2.5}, r"n_values is 2\.5 but must be an integer\."),
         ({"width": "0.25"}, "width is '0.25' but must be a number above 0"),
         ({"dataset": "sprites", "name": "psa", "n_slots": 4.0}, r"n_slots is 4\.0 but must be an integer\."),
-        ({"net": "x"}, "net is 'x' but must be one of 'paper', 'code'"),
+        ({"protocol": "x"}, "protocol is 'x' but must be one of 'paper', 'text', 'code'"),
         ({"width": 0}, "width is 0 but must be above 0"),
         ({"name": "monet"}, "monet is for images of several objects but shapes3d has one object: name must be one of"),
         ({"dataset": "sprites", "name": "psa", "width": -1.0}, "width is -1.0 but must be above 0"),
@@ -155,3 +155,28 @@ def test_a_function_without_an_argument_that_all_models_get_is_told_so(monkeypat
         create_model("bad", "shapes3d")
     (note,) = error.value.__notes__
     assert note == "create_model gives width to the function that makes bad: it needs it, or **how."
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE_1 if name.startswith("transformer")])
+def test_learned_slots_cannot_become_more(name):
+    "Where each slot has parameters, another number is refused and not ignored."
+    model = create_model(name, dataset="sprites", width=0.1)
+    assert model.slots.n_slots == 5
+    with pytest.raises(ValueError, match="n_slots is 8 but 5 slots were learned"):
+        model.slots.n_slots = 8
+    psa = create_model("psa", dataset="sprites", width=0.1, queries="learned")
+    with pytest.raises(ValueError, match="n_slots is 8 but 5 slots were learned"):
+        psa.slots.n_slots = 8
+    psa.slots.n_slots = 5
+
+
+@pytest.mark.parametrize("name", [*sorted(models.SLOT_MODELS), "qlae"])
+@pytest.mark.parametrize("what", ["encode", "sample", "segment"])
+def test_bytes_of_0_and_1_are_refused_whatever_is_asked(name, what):
+    dataset = "shapes3d" if name == "qlae" else "sprites"
+    model = create_model(name, dataset=dataset, width=0.1, image_size=16).eval()
+    if not hasattr(model, what):
+        return
+    images = torch.randint(2, (2, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
+    with pytest.raises(ValueError, match="images holds bytes of 0 and 1, but white is 255"):
+        getattr(model, what)(images)

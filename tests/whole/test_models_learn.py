@@ -42,6 +42,11 @@ def test_attention_is_not_one_hot_before_training(name):
     assert start_entropy(name) > 0.1
 
 
+@pytest.mark.parametrize("name", SATURATED)
+def test_that_attention_is_one_hot_would_be_seen(name):
+    assert start_entropy(name, **LETTER) < 0.02 and start_entropy(name, protocol="code") < 0.02
+
+
 def test_every_layer_with_attention_over_slots_is_tried():
     others = {name for name in SLOT_MODELS if name in ("ae", "monet") or name.startswith("transformer")}
     assert {*ATTENTION} | others == {*SLOT_MODELS}

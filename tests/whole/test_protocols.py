@@ -28,7 +28,7 @@ CASES = [  # that all take a step under both is in `test_every_step.py`
 @pytest.mark.parametrize(("paper", "name", "protocol"), CASES)
 def test_every_model_learns_under_both_protocols(paper, name, protocol):
     settings = PAPERS[paper].hyperparameters(name, "shapes3d", protocol)
-    model = create_model(name, dataset="shapes3d", net=protocol, width=0.125, image_size=32, **settings["model"])
+    model = create_model(name, dataset="shapes3d", protocol=protocol, width=0.125, image_size=32, **settings["model"])
     optimizer = make_optimizer(model, **settings["optimizer"])
     images = load_dataset("shapes3d", n=300, image_size=32).images
     training = Training(model, optimizer, images, batch_size=8, seed=0, clip=settings["training"]["clip"])
@@ -39,7 +39,7 @@ def test_every_model_learns_under_both_protocols(paper, name, protocol):
 
 
 def test_the_codes_gradients_are_bounded_one_by_one():
-    model = create_model("ae", dataset="shapes3d", net="code", width=0.125)
+    model = create_model("ae", dataset="shapes3d", protocol="code", width=0.125)
     optimizer = make_optimizer(model, learning_rate=0.0, beta1=0.9, beta2=0.999, weight_decay=0.0)
     images = load_dataset("shapes3d", n=300).images
     for clip in (None, 1e-4):
@@ -49,7 +49,7 @@ def test_the_codes_gradients_are_bounded_one_by_one():
 
 
 def test_the_codes_variant_differs_where_the_list_says():
-    paper, code = (create_model("qlae", dataset="shapes3d", net=net, width=0.125) for net in ("paper", "code"))
+    paper, code = (create_model("qlae", dataset="shapes3d", protocol=p, width=0.125) for p in ("paper", "code"))
     assert paper.decoder.last.kernel_size == (1, 1) and code.decoder.last.kernel_size == (3, 3)  # Q6
     convolutions = [m for m in code.modules() if isinstance(m, torch.nn.Conv2d | torch.nn.ConvTranspose2d)]
     assert all(convolution.bias is None for convolution in convolutions)  # Q4, Q6
@@ -65,7 +65,7 @@ def test_the_code_bounds_only_the_gradients_of_what_decays():
     images = load_dataset("shapes3d", n=300).images
     bounded = {}
     for everything in (True, False):
-        model = create_model("qlae", dataset="shapes3d", net="code", width=0.125, **how["model"])
+        model = create_model("qlae", dataset="shapes3d", protocol="code", width=0.125, **how["model"])
         optimizer = make_optimizer(model, **how["optimizer"])
         rule = {"clip": 1e-6, "clip_only_decaying": not everything}
         Training(model, optimizer, images, batch_size=8, seed=0, **rule).update()

@@ -14,10 +14,10 @@ from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core.saved import CARD, WEIGHTS
 from disentangle_repro.models import create_model, from_pretrained
 
-QLAE = {"name": "qlae", "dataset": "shapes3d", "net": "paper", "width": 0.125, "seed": 3, "n_values": 7}
+QLAE = {"name": "qlae", "dataset": "shapes3d", "protocol": "paper", "width": 0.125, "seed": 3, "n_values": 7}
 SEVERAL = {
     "qlae": QLAE,
-    "tripod": {"name": "tripod", "dataset": "shapes3d", "net": "code", "width": 0.125},
+    "tripod": {"name": "tripod", "dataset": "shapes3d", "protocol": "code", "width": 0.125},
     "factorqvae": {"name": "factorqvae", "dataset": "shapes3d", "width": 0.125},
     "infowgan_gp": {"name": "infowgan_gp", "dataset": "shapes3d", "width": 0.125},
     "psa": {"name": "psa", "dataset": "sprites", "width": 0.25, "dim": 16},
@@ -159,7 +159,7 @@ def test_a_model_of_own_images_loads_where_nobody_knows_them(tmp_path):
     assert done.returncode == 0, done.stderr
     model = from_pretrained(tmp_path / "model")
     sizes = {"image_size": 32, "n_latents": 2}
-    assert model.config == {"name": "qlae", "dataset": "mine", "net": "paper", "width": 0.125, "seed": 2} | sizes
+    assert model.config == {"name": "qlae", "dataset": "mine", "protocol": "paper", "width": 0.125, "seed": 2} | sizes
     assert model.encode(torch.zeros(1, 32, 32, 3, dtype=torch.uint8)).shape == (1, 2) and not model.training
     model.save_pretrained(tmp_path / "again")
     assert (tmp_path / "again" / CARD).read_text() == (tmp_path / "model" / CARD).read_text()

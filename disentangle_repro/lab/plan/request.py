@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..runs.engine import check_engine
-from ...core.errors import check_choice, option_of
+from ...core.errors import PROTOCOLS, check_choice, option_of
 from ...experiment.scale import SCALES, Scale, pick_scale
 from ...data.load import GRIDS, SCENES
 from ...models import list_models
@@ -36,7 +36,7 @@ class Request:
 
     scale: Scale
     source: str = "rendered"  # of the data
-    protocol: str = "paper"  # "paper" or "code"
+    protocol: str = "paper"  # one of `PROTOCOLS`
     seeds: int | None = None  # how many; the scale's number when left out
     updates: int | None = None  # of each run; the scale's number when left out
     set: Mapping[str, Any] = field(default_factory=dict)  # such as `{"training.batch_size": 32}`, for runs that have it
@@ -105,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
         f"of {', '.join(SCALES)}; left out: what suits this machine"
     ))
     options.add_argument("--source", default="rendered", choices=("rendered", "official"), help="of the data")
-    options.add_argument("--protocol", default="paper", choices=("paper", "code"), help="the text or the released code")
+    options.add_argument("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
     options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
     options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from ...core.errors import DataError
+from ...core.errors import DataError, check_choice
 from ...core.files import project_root
 from ...core.proofs import CheckRecord, proof_checks
 from .page import write_page
 from ..tables.claims import read_yaml
 
 # %% auto #0
-__all__ = []
+__all__ = ['differences_table']
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #30b62583
 PASSED, FAILED, NOT_RUN = STATES = ("passed", "failed", "not run yet")
@@ -75,7 +76,7 @@ def write_proofs(
     return write_page(site, "proofs.html", "proofs.html", "Proof checks", checks=checks, chapters=chapters, **counts)
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #c09813e6
-DIFFERENCE = ("id", "paper", "about", "text", "code", "ours", "chapter", "where")
+DIFFERENCE = ("id", "paper", "about", "text", "code", "ours", "changed_by", "chapter", "where")
 
 
 def read_differences(path: Path) -> list[dict[str, object]]:
@@ -88,6 +89,24 @@ def read_differences(path: Path) -> list[dict[str, object]]:
     if twice := [" ".join(name) for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise DataError(path, f"holds more than once: {', '.join(twice)}.")
     return lines
+
+# %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #d672630b
+def differences_table(
+    chapter: str,  # its path, such as `nbs/qlae/07_paper_against_code.ipynb`
+    measured: Mapping[str, str],  # by number
+) -> str:  # Markdown
+    "The differences that a chapter measures, as its closing table; `ValueError` for a number that is not among them."
+    file = project_root() / "paper_tables" / "paper_vs_code.yaml"
+    lines = {line["id"]: line for line in read_differences(file) if line["chapter"] == chapter}
+    for number in measured:
+        check_choice("measured", number, lines)
+    rows = ["| | the text | the released code | here | `protocol=` | measured | where here |", f"|{'---|' * 7}"]
+    for number, line in lines.items():
+        places = {path: Path(os.path.relpath(path, Path(chapter).parent)).as_posix() for path in line["where"]}
+        links = (f"[{re.sub('^[0-9]+_', '', Path(path).stem)}]({place})" for path, place in places.items())
+        said = line["text"], line["code"], line["ours"], ", ".join(line["changed_by"]), measured.get(number, "")
+        rows.append(f"| **{number}** {line['about']} | {' | '.join(said)} | {', '.join(links)} |")
+    return "\n".join(rows)
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #30bb77a7
 def id_order(identifier: str) -> str:

@@ -40,7 +40,7 @@ __all__ = ['COUNTS', 'NEEDED', 'N_PROBES', 'PROBE_RATIO', 'LEAST_UPDATES', 'SCOR
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #05d6f048
 def new_model(spec: RunSpec) -> Autoencoder:
     "The model of a specification, with its initial weights; `TypeError` for an unknown hyperparameter."
-    asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
+    asked = {"dataset": spec.dataset, "protocol": spec.protocol, "image_size": spec.part("data")["image_size"]}
     return create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
 
 

@@ -30,7 +30,8 @@ def jacobians_of(
 def jacobian_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`j_ari` and `jis` (asymmetry, section 6)."
     jacobian, masks = jacobians_of(model, slots), data.masks.to(slots.device)
-    return {"j_ari": j_ari(jacobian, masks), "jis": jis(jacobian, masks > 0)}
+    how = {"protocol": model.protocol}
+    return {"j_ari": j_ari(jacobian, masks, **how), "jis": jis(jacobian, masks > 0, **how)}
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #75701411
 @torch.no_grad()

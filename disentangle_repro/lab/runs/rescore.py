@@ -110,7 +110,7 @@ def model_of(spec: RunSpec, store: Store) -> tuple[Autoencoder, bool]:  # and wh
     try:
         return trained_model(spec, store), True
     except DataError:
-        asked = {"dataset": spec.dataset, "net": spec.protocol, "image_size": spec.part("data")["image_size"]}
+        asked = {"dataset": spec.dataset, "protocol": spec.protocol, "image_size": spec.part("data")["image_size"]}
         return create_model(spec.model, **asked, seed=spec.seed, **spec.part("model")), False
 
 # %% ../../../nbs/lab/runs/07_rescore.ipynb #8a9514f0

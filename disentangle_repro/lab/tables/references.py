@@ -47,7 +47,7 @@ Conditions = Mapping[str, Any]
 @cache
 def kind_of_latents(model: str, dataset: str, protocol: str) -> tuple[bool, bool]:
     "Whether the latents of a model are discrete, and whether they are indices."
-    made = create_model(model, dataset=dataset, net=protocol, width=0.125)
+    made = create_model(model, dataset=dataset, protocol=protocol, width=0.125)
     return made.discrete, made.categorical
 
 

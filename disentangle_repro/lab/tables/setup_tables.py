@@ -180,7 +180,7 @@ def parameters_and_heads(
 ) -> tuple[int, str]:  # a number, and the different dimensions, empty without attention
     "How many parameters a model has at a scale, its discriminator left out, and the dimensions of an attention head."
     spec = run_spec(paper, model, dataset, Request(SCALES[scale]))
-    how = {"net": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
+    how = {"protocol": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
     with torch.device("meta"):
         network = create_model(spec.model, dataset=dataset, **how)
     attention = [part for part in network.modules() if isinstance(part, MultiHeadAttention)]

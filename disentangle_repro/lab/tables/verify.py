@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
+from ...core.errors import PROTOCOLS
 from ...core.files import project_root
 from ...experiment.scale import SCALES
 from ...experiment.run_spec import RunSpec
@@ -31,7 +32,7 @@ __all__ = ['COMPARED', 'NUMBER', 'published', 'files_of', 'same_line', 'first_di
 # %% ../../../nbs/lab/tables/11_verify.ipynb #dd5a2bf5
 def published(folder: Path) -> list[Request]:
     "The requests whose tables are in a folder."
-    asked = [Request(scale, protocol=protocol) for scale in SCALES.values() for protocol in ("paper", "code")]
+    asked = [Request(scale, protocol=protocol) for scale in SCALES.values() for protocol in PROTOCOLS]
     there = {path.name for path in folder.glob("*") if any(path.glob("*.md"))}
     return [request for request in asked if request.scale.name != "smoke" and tables_folder(request).name in there]
 
