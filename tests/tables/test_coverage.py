@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.tables import claims, layout
+from disentangle_repro.lab.tables.cells import measured_by
+from disentangle_repro.lab.tables.layout import reported_cell, reported_numbers, table_cells, write_table
+from disentangle_repro.lab.tables.setup_tables import our_setup
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.tables import claims, layout
-from disentangle_repro.tables.cells import measured_by
-from disentangle_repro.tables.layout import reported_cell, reported_numbers, table_cells, write_table
-from disentangle_repro.tables.setup_tables import our_setup
 from disentangle_repro.train.store import Store
 
 SMOKE = Request(SCALES["smoke"])
