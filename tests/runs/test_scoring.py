@@ -20,6 +20,7 @@ from disentangle_repro.baselines.autoencoder import Autoencoder, decode_all, enc
 from disentangle_repro.baselines.variational import GaussianLatent
 from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.command import main
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.data.load import Dataset, load_dataset
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
