@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .core.files import project_root
-from .core.hyperparameters import Hyperparameters, Setting, merged
-from .core.paper import Model, Paper, Table
+from .experiment.hyperparameters import Hyperparameters, Setting, merged
+from .experiment.paper import Model, Paper, Table
 from .metrics import LATENTS, METRICS
 from .papers import PAPERS
 

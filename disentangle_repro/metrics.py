@@ -22,7 +22,7 @@ from .asymmetry.cross_attention import interaction_loss
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
 from .core.errors import check_choice
 from .core.extensions import check_new
-from .core.paper import Score
+from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
 from .qlae.choices import choices

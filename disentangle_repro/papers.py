@@ -16,8 +16,8 @@ import yaml
 from .asymmetry.reported import PAPER as ASYMMETRY
 from .core.errors import DataError, check_choice
 from .core.extensions import check_new
-from .core.hyperparameters import flat, merged, nested, with_defaults
-from .core.paper import Model, Paper, Table
+from .experiment.hyperparameters import flat, merged, nested, with_defaults
+from .experiment.paper import Model, Paper, Table
 from .data.load import GRIDS, NAMES, PUBLISHED, RENDERED, SCENES
 from .factorqvae.reported import PAPER as FACTORQVAE
 from .metrics import DECIMALS, LATENTS, LOWER_IS_BETTER, METRIC_NAMES, METRICS, add_scores

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['pair_products', 'interaction_loss']
+__all__ = []
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #4a51ec3c
 def pair_products(

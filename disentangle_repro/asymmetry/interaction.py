@@ -18,10 +18,7 @@ from ..core.device import make_generator
 from ..tripod.hessian_penalty import smooth_decoder
 
 # %% auto #0
-__all__ = ['Generator', 'Slots', 'Points', 'count_latents', 'derivatives', 'interaction_indices', 'products',
-           'interaction_tensor', 'interaction_strength', 'checked_points', 'interactions', 'interaction_order',
-           'monomials', 'exponents', 'multi_factorial', 'slot_networks', 'cross_terms', 'generator_of_order', 'splits',
-           'satisfies_asymmetry', 'derivative_columns', 'rank', 'independence_ranks', 'sufficient_independence']
+__all__ = []
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #a0bd9497
 Generator = Callable[[Float[Tensor, "latents"]], Float[Tensor, "outputs"]]

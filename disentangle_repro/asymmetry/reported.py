@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .settings import DATASETS, NETWORK_SIZES, SEEDS, SETTINGS
-from ..core.paper import Measurement, Model, Paper, PaperFigure, Score, Table
-from ..core.run_spec import RunSpec
-from ..core.scale import Scale
+from ..experiment.paper import Measurement, Model, Paper, PaperFigure, Score, Table
+from ..experiment.run_spec import RunSpec
+from ..experiment.scale import Scale
 
 # %% auto #0
 __all__ = ['TRANSFORMER', 'DECODERS', 'MODELS', 'WITH_ATTENTION', 'TRUTH', 'BY_JACOBIAN', 'TABLES', 'FIGURES', 'PAPER',

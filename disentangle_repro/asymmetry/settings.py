@@ -5,11 +5,10 @@
 # %% ../../nbs/asymmetry/08_settings.ipynb #c271d7bf
 from __future__ import annotations
 
-from ..core.hyperparameters import Pieces, Setting, merged
+from ..experiment.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
-__all__ = ['DATASETS', 'ITERATIONS', 'BATCH_SIZES', 'NETWORK_SIZES', 'IMAGE_SIZES', 'CONVOLUTIONS', 'REGULARISED_RECONSTRUCTION',
-           'TRAINING', 'SEEDS', 'EVALUATION', 'IMAGE_COST', 'RISE', 'SOURCES', 'SETTINGS', 'timing', 'row']
+__all__ = []
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #c65a74bf
 DATASETS = ("sprites", "clevr6")

@@ -24,10 +24,7 @@ from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
-__all__ = ['Decoder', 'SHORTCUTS', 'image_of', 'sum_over_directions', 'slot_derivatives', 'forward_jacobian', 'sheet_slope',
-           'broadcast_derivatives', 'broadcast_jacobian', 'keys_and_values', 'pixel_colours', 'pixel_jacobian',
-           'transformer_jacobian', 'slot_jacobian', 'to_jacobian', 'check_pixels', 'j_ari', 'shares', 'jis',
-           'to_foreground', 'scene_decoder', 'true_jacobian', 'plot_slot_jacobians', 'shared_pixels']
+__all__ = []
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
 Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with an `image`

@@ -8,13 +8,8 @@ __all__ = ['Autoencoder', 'Discriminator', 'Factorised', 'LatentOutput', 'PlainL
 
 # %% ../../nbs/baselines/index.ipynb #c7436d03
 from .autoencoder import Autoencoder, LatentOutput, PlainLatent, decode_all, encode_all
-from disentangle_repro.baselines.factorvae import (
-    Discriminator,
-    Factorised,
-    discriminator_loss,
-    permute,
-    total_correlation,
-)
+from .factorvae import Discriminator, Factorised, discriminator_loss, permute
+from .factorvae import total_correlation
 
 _all_ = [
     "Autoencoder", "Discriminator", "Factorised", "LatentOutput", "PlainLatent", "decode_all", "discriminator_loss",

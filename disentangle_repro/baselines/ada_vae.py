@@ -17,8 +17,7 @@ from .variational import GaussianLatent, draw, mean_and_scale
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['Moments', 'AVERAGES', 'pair_divergence', 'shared_latents', 'arithmetic', 'product', 'geometric', 'PairLatent',
-           'ada_vae', 'ada_gvae', 'ada_ml_vae']
+__all__ = []
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #3582f817
 def pair_divergence(

@@ -22,9 +22,7 @@ from ..nets.residual import ResidualDecoder, ResidualEncoder
 from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, to_network
 
 # %% auto #0
-__all__ = ['LIKELIHOODS', 'PIXEL_VALUES', 'FAMILIES', 'LatentOutput', 'PlainLatent', 'straight_through', 'parts_with_gradients',
-           'reconstruction_loss', 'gaussian_mean', 'squared_error', 'Likelihood', 'Step', 'checked_weights',
-           'Autoencoder', 'encode_all', 'decode_all', 'pixel_values', 'Family', 'make_networks', 'plain_autoencoder']
+__all__ = []
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):

@@ -14,7 +14,7 @@ from torch import Tensor
 from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
 
 # %% auto #0
-__all__ = ['biological_penalties', 'BiologicalLatent', 'bioae']
+__all__ = []
 
 # %% ../../nbs/baselines/03_bioae.ipynb #2ec6b80e
 def biological_penalties(latents: Float[Tensor, "batch latents"]) -> dict[str, Float[Tensor, ""]]:

@@ -15,7 +15,7 @@ from .variational import GaussianLatent
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['MOMENTS', 'latent_covariance', 'moment_penalties', 'MomentLatent', 'dip_vae', 'dip_vae_i', 'dip_vae_ii']
+__all__ = []
 
 # %% ../../nbs/baselines/09_dip_vae.ipynb #4a38784a
 def latent_covariance(

@@ -21,8 +21,7 @@ from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
 from ..nets.style import scaled
 
 # %% auto #0
-__all__ = ['HIDDEN_LAYERS', 'HIDDEN_UNITS', 'SLOPE', 'reorder', 'permute', 'discriminator_loss', 'total_correlation',
-           'Discriminator', 'Factorised', 'factorvae']
+__all__ = []
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #ec577390
 def reorder(

@@ -19,8 +19,7 @@ from ..core.errors import check_choice
 from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'reading_loss', 'UniformLatent', 'value_difference', 'interpolate', 'gradient_penalty', 'by_class',
-           'InfoGAN', 'style_critic', 'infogan']
+__all__ = []
 
 # %% ../../nbs/baselines/05_infogan.ipynb #3c864e8e
 def reading_loss(

@@ -19,8 +19,7 @@ from ..nets.slots import RELU, SpatialBroadcastDecoder
 from ..nets.style import EncoderLayer, NetVariant, from_network, scaled
 
 # %% auto #0
-__all__ = ['BLOCK', 'SMALLEST_MAP', 'BOTTOM', 'COMPONENT_CHANNELS', 'COMPONENT_HIDDEN', 'split_scope', 'cut_out', 'unet_channels',
-           'AttentionNet', 'ComponentEncoder', 'mixture_log_likelihood', 'mask_divergence', 'MONet']
+__all__ = []
 
 # %% ../../nbs/baselines/07_monet.ipynb #7c15e50c
 def split_scope(

@@ -19,22 +19,12 @@ from .variational import draw
 from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
-from disentangle_repro.nets.slots import (
-    CHANNELS,
-    LEAKY,
-    RELU,
-    ConvolutionalDecoder,
-    SlotEncoder,
-    SpatialBroadcastDecoder,
-    TransformerDecoder,
-    leaky_dense,
-)
+from ..nets.slots import CHANNELS, LEAKY, RELU, ConvolutionalDecoder, SlotEncoder
+from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, leaky_dense
 from ..nets.style import from_network, scaled
 
 # %% auto #0
-__all__ = ['QUERIES', 'SLOT_DECODERS', 'responsibilities', 'weighted_mean', 'SampledQueries', 'LearnedQueries', 'SlotsOutput',
-           'SlotAttention', 'DirectSlots', 'SlotAutoencoder', 'enlarged', 'slot_networks', 'slot_autoencoder',
-           'additive_autoencoder']
+__all__ = []
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #8e7db41d
 def responsibilities(

@@ -13,18 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from disentangle_repro.baselines.autoencoder import (
-    Autoencoder,
-    LatentOutput,
-    PlainLatent,
-    make_networks,
-    pixel_values,
-)
+from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
+from .autoencoder import pixel_values
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['DEVIATIONS', 'mean_and_scale', 'draw', 'gaussian_kl', 'GaussianLatent', 'beta_vae', 'log_density',
-           'aggregate_log_densities', 'kl_terms', 'TotalCorrelationLatent', 'beta_tcvae']
+__all__ = []
 
 # %% ../../nbs/baselines/02_variational.ipynb #dca883dc
 DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp()}

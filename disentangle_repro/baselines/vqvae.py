@@ -12,16 +12,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from disentangle_repro.baselines.autoencoder import (
-    Autoencoder,
-    LatentOutput,
-    PlainLatent,
-    make_networks,
-    straight_through,
-)
+from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
+from .autoencoder import straight_through
 
 # %% auto #0
-__all__ = ['nearest_vector', 'vector_losses', 'VectorQuantizer', 'vqvae']
+__all__ = []
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #228befbd
 def nearest_vector(

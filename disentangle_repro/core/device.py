@@ -14,8 +14,7 @@ import torch
 from .errors import check_choice
 
 # %% auto #0
-__all__ = ['pick_device', 'device_name', 'peak_memory', 'make_generator', 'seeded', 'fixed_threads', 'set_float32_products',
-           'float32_products', 'float32_products_in']
+__all__ = []
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
 def pick_device(device: torch.device | str | None = None) -> torch.device:

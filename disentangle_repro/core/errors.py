@@ -18,8 +18,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 # %% auto #0
-__all__ = ['FAULTS', 'DataError', 'faults_of', 'check_choice', 'option_of', 'check_bytes', 'refusal', 'extra', 'OutOfTime',
-           'Diverged', 'until']
+__all__ = ['extra']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):

@@ -17,8 +17,7 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from platformdirs import user_cache_path
 
 # %% auto #0
-__all__ = ['OURS', 'NO_LOCKS', 'is_checkout', 'project_root', 'paper_tables_folder', 'kept_results', 'data_folder',
-           'need_checkout', 'write_through', 'written_whole', 'write_text', 'remove_unfinished', 'held', 'set_aside']
+__all__ = []
 
 # %% ../../nbs/core/03_files.ipynb #aa6ade64
 OURS = re.compile(r"^lib_name\s*=\s*disentangle_repro\s*$", re.MULTILINE)

@@ -14,7 +14,7 @@ from torch import Tensor
 from .hdf5 import OnDisk
 
 # %% auto #0
-__all__ = ['in_blocks', 'averaged', 'majority', 'averaged_file']
+__all__ = []
 
 # %% ../../nbs/data/20_averaging.ipynb #5a1e0c65
 def in_blocks(

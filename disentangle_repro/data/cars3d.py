@@ -19,7 +19,7 @@ from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['CARS3D', 'read_mesh', 'resized', 'read_cars3d', 'write_cars3d']
+__all__ = []
 
 # %% ../../nbs/data/24_cars3d.ipynb #5c6ed633
 CARS3D = Scene(

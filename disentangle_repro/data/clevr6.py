@@ -15,30 +15,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from disentangle_repro.data.raycast import (
-    Bodies,
-    Hit,
-    Rays,
-    box,
-    camera_rays,
-    cylinder,
-    first_met,
-    floor,
-    highlight,
-    lambert,
-    mirrored,
-    openness,
-    shrunk,
-    sphere,
-    unit,
-)
+from .raycast import Bodies, Hit, Rays, box, camera_rays, cylinder, first_met, floor, highlight
+from .raycast import lambert, mirrored, openness, shrunk, sphere, unit
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['SHAPES', 'SIZES', 'MATERIALS', 'COLOURS', 'FEATURES', 'RANGES', 'CATEGORIES', 'OBJECTS', 'STUDIO', 'GAP', 'MARGIN',
-           'CLEVR6', 'Studio', 'smallest_gap', 'in_view', 'fits', 'redrawn', 'in_blocks', 'clevr6_block',
-           'sample_clevr6', 'StillLife', 'category', 'still_life', 'lamp_points', 'light_of_lamp', 'light_around',
-           'seen', 'groups', 'still_lifes', 'camera', 'draw_clevr6', 'mask_clevr6']
+__all__ = []
 
 # %% ../../nbs/data/08_clevr6.ipynb #cd265064
 SHAPES: dict[str, tuple[Callable[[Rays], Hit], float, float]] = {  # body of size 1, ball around it, half height
@@ -333,15 +315,12 @@ def mask_clevr6(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Ten
 # %% ../../nbs/data/08_clevr6.ipynb #ea20d827
 CLEVR6 = ObjectScene(
     name="clevr6",
-    backdrop=(),
     features=FEATURES,
     ranges=RANGES,
     categories=CATEGORIES,
     objects=OBJECTS,
-    segments=1,
     splits={"train": 49_483, "validation": 2_000, "test": 2_000},
     image_size=128,
-    version=1,
     sample=sample_clevr6,
     draw=draw_clevr6,
     mask=mask_clevr6,

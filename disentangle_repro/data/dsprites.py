@@ -15,8 +15,7 @@ from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['DISTANCES', 'UNIT', 'DSPRITES', 'square_distance', 'ellipse_distance', 'heart_distance', 'cover', 'cover_any',
-           'draw_dsprites']
+__all__ = []
 
 # %% ../../nbs/data/11_dsprites.ipynb #27c3c08f
 def square_distance(u: Float[Tensor, "*shape"], v: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -12,26 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from disentangle_repro.data.raycast import (
-    Rays,
-    between_roots,
-    camera_rays,
-    dot,
-    lambert,
-    off_zero,
-    shrunk,
-    towards,
-    unit,
-)
+from .raycast import Rays, between_roots, camera_rays, dot, lambert, off_zero, shrunk, towards
+from .raycast import unit
 from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['PETROL', 'OAK', 'DARK_OAK', 'CURTAIN', 'WHITE', 'BLACK', 'PIECES', 'Stay', 'STAYS', 'SOFTNESS', 'SHADES', 'COMPASS',
-           'AROUND', 'WARM', 'FIELD_OF_VIEW', 'LOOK_AT', 'STRENGTH', 'TO_LIGHT', 'EYE', 'FALCOR3D', 'Piece', 'Lines',
-           'prepared', 'both', 'in_slab', 'in_box', 'in_round', 'in_ball', 'in_cylinder', 'first_piece', 'facing',
-           'of_pieces', 'normals', 'clear', 'light_from_around', 'lamp_light', 'View', 'view_from', 'in_light',
-           'between', 'draw_falcor3d']
+__all__ = []
 
 # %% ../../nbs/data/06_falcor3d.ipynb #4d4708f3
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..core.device import make_generator
 
 # %% auto #0
-__all__ = ['MIXTURE', 'CHOSEN', 'POINTS', 'Mixture', 'PointSets', 'sample_sets']
+__all__ = []
 
 # %% ../../nbs/data/14_gmm2d.ipynb #66acbd09
 @dataclass(frozen=True)

@@ -30,12 +30,7 @@ from .joint import joint_rows, joint_size
 from .scenes import ObjectScene, Scene
 
 # %% auto #0
-__all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest',
-           'check_objects', 'is_plain_gzip', 'decompressed_chunk', 'read_rows', 'OnDisk', 'Contents', 'read_grid',
-           'read_objects', 'read_images', 'size_of', 'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes',
-           'file_description', 'chunk_length', 'create', 'compressed', 'block_length', 'labels_of', 'rows_in_file',
-           'draw_part', 'is_usable', 'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds',
-           'write_images']
+__all__ = []
 
 # %% ../../nbs/data/16_hdf5.ipynb #1942ba07
 @contextmanager

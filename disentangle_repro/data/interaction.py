@@ -14,7 +14,7 @@ from torch import Tensor
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['Draw', 'block', 'mixed_differences']
+__all__ = []
 
 # %% ../../nbs/data/15_interaction.ipynb #b2667d84
 Draw = Callable[[Float[Tensor, "n sources"]], Float[Tensor, "n height width channels"]]
@@ -28,16 +28,3 @@ def block(scene: ObjectScene, number: int) -> Float[Tensor, "features sources"]:
             rows.append(torch.zeros(len(scene.names), dtype=torch.float64))
             rows[-1][scene.names.index(f"{name} {number}")] = high - low
     return torch.stack(rows)
-
-# %% ../../nbs/data/15_interaction.ipynb #5b75a871
-def mixed_differences(
-    draw: Draw,
-    sources: Float[Tensor, "sources"],  # one scene
-    one: Float[Tensor, "steps sources"],
-    other: Float[Tensor, "steps sources"],
-) -> Float[Tensor, "ones others height width channels"]:
-    "What a step of one group changes about what a step of the other does, for all pairs of steps."
-    a = one.repeat_interleave(len(other), dim=0)
-    b = other.repeat(len(one), 1)
-    change = draw(sources + a + b) - draw(sources + a) - (draw(sources + b) - draw(sources.expand_as(a)))
-    return change.unflatten(0, (len(one), len(other)))

@@ -13,37 +13,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from disentangle_repro.data.mpi3d import (
-    Arm,
-    View,
-    between,
-    coloured,
-    hand_frame,
-    in_tiles,
-    joints,
-    matt,
-    part,
-    picked,
-    with_arm,
-)
-from disentangle_repro.data.raycast import (
-    Hit,
-    Rays,
-    box,
-    camera_rays,
-    cylinder,
-    floor,
-    nearest,
-    sphere,
-    towards,
-    walls,
-)
+from .mpi3d import Arm, View, between, coloured, hand_frame, in_tiles, joints, matt, part
+from .mpi3d import picked, with_arm
+from .raycast import Hit, Rays, box, camera_rays, cylinder, floor, nearest, sphere, towards
+from .raycast import walls
 from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['KITCHEN', 'ARM_GREY', 'WOOD', 'OBJECT_COLOURS', 'WALL_COLOURS', 'FURNITURE', 'SHAPES', 'ISAAC3D', 'Kitchen', 'seen',
-           'empty_kitchen', 'isaac3d_arm', 'bottle', 'isaac3d_layers', 'draw_isaac3d']
+__all__ = []
 
 # %% ../../nbs/data/07_isaac3d.ipynb #46b405da
 @dataclass(frozen=True)

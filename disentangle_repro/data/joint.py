@@ -20,9 +20,7 @@ from ..core.errors import check_choice
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['Domains', 'TOGETHER', 'PATIENCE', 'Correlation', 'HeldOut', 'Joint', 'check_keys', 'check_pair', 'correlation_of',
-           'held_out_of', 'checked_values', 'joint_of', 'normalised', 'allowed', 'weights', 'domains_of',
-           'cell_probabilities', 'joint_size', 'cell_counts', 'joint_rows', 'accepted', 'sample_accepted']
+__all__ = []
 
 # %% ../../nbs/data/21_joint.ipynb #68a96f87
 @dataclass(frozen=True)

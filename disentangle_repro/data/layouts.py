@@ -27,11 +27,7 @@ from .hdf5 import check_objects, check_rows, opened
 from .scenes import Scene
 
 # %% auto #0
-__all__ = ['BATCH', 'INTEGERS', 'BORDER', 'check_members', 'open_member', 'members_of', 'fits', 'ArrayStream', 'Reading', 'steps',
-           'labels_in_order', 'read_npz_grid', 'write_npz_grid', 'images_of', 'black_and_white', 'read_dsprites',
-           'write_dsprites', 'not_drawn', 'ranks', 'halved', 'decode_png', 'read_png_grid', 'write_png_grid',
-           'checked_masks', 'read_npz_objects', 'write_npz_objects', 'spanned', 'without_second_wall',
-           'objects_moved_up', 'read_hdf5_objects', 'write_hdf5_objects']
+__all__ = []
 
 # %% ../../nbs/data/17_layouts.ipynb #902f78b7
 def check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import joblib
 import numpy as np
 import psutil
 import torch
@@ -22,8 +24,7 @@ from jaxtyping import Bool, Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
-from ..core.engine import joblib_on
-from ..core.errors import check_choice
+from ..core.errors import check_choice, extra
 from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
 from .averaging import averaged, averaged_file, majority
@@ -31,15 +32,13 @@ from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from disentangle_repro.data.hdf5 import (
-    OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
-)
+from .hdf5 import OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
 from .objects_room import OBJECTS_ROOM
 from .own_images import OwnImages, own_file, own_images
-from .layouts import not_drawn
+from .layouts import not_drawn, steps
 from .official import ONLY_PUBLISHED, PUBLISHED, Published, read_official
 from .scenes import ObjectScene, Scene
 from .shapes3d import SHAPES3D
@@ -50,10 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'contents', 'describe', 'list_datasets', 'datasets_table',
-           'Dataset', 'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed',
-           'sized', 'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
-           'load_grid', 'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
+__all__ = []
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
 SCENES: dict[str, Scene | ObjectScene] = {
@@ -201,7 +197,7 @@ class Dataset:
         if self.scene is not None:
             objects = self.objects[..., 0].round().long().sum(1)
             return torch.stack([torch.full_like(objects, background), objects], 1)
-        seen = [labels_seen(self.masks[rows.start : rows.stop]) for rows in in_steps(len(self.masks))]
+        seen = [labels_seen(self.masks[rows.start : rows.stop]) for rows in steps(len(self.masks))]
         return torch.cat([torch.stack([some[:, :background].sum(1), some[:, background:].sum(1)], 1) for some in seen])
 
     def at(self, sources: Int[Tensor | np.ndarray, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
@@ -235,11 +231,6 @@ def labels_seen(masks: UInt8[Tensor, "n height width"]) -> Bool[Tensor, "n 256"]
     seen = torch.zeros(len(masks), 256, dtype=torch.bool, device=masks.device)
     return seen.scatter_(1, masks.flatten(1).long(), True)
 
-
-def in_steps(n: int, step: int = 1_000) -> list[range]:
-    "The numbers from 0 to n - 1, so many at a time."
-    return [range(first, min(first + step, n)) for first in range(0, n, step)]
-
 # %% ../../nbs/data/19_load.ipynb #cf42098d
 def rows_of(images: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | None:
     "Consecutive rows, on disk if all are."
@@ -268,21 +259,13 @@ def free_memory(device: torch.device) -> int:
     "Bytes that are free on a device."
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
-# %% ../../nbs/data/19_load.ipynb #12daaab5
-def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
-    "All rows on their device."
-    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
-    for rows in images.rows.argsort().split(4096):
-        tensor[rows.to(images.device)] = images[rows]
-    return tensor
-
 # %% ../../nbs/data/19_load.ipynb #933066a7
 def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
     "All of them in the memory of a device if they fit into half of what is free, else on disk, with a warning."
     images = [one.to(device) for one in images]
     size, free = sum(math.prod(one.shape) for one in images), free_memory(images[0].device)
     if size <= free / 2:
-        return [in_memory(one) for one in images]
+        return [averaged_file(one, one.shape[1], averaged) for one in images]  # at their own size
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
     warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
     return images
@@ -470,6 +453,21 @@ def add_dataset(
     NAMES.append(name)
 
 # %% ../../nbs/data/19_load.ipynb #741a25a5
+@contextmanager
+def drawn_on(engine: str) -> Iterator[None]:
+    "Inside, `joblib.Parallel` uses the workers of the Dask scheduler at this address, or this machine for `local`."
+    if engine == "local":
+        yield
+        return
+    if "://" not in engine:
+        raise ValueError(f"engine is {engine!r} but must be 'local', with --workers N for N processes, or the"
+                         " address of a Dask scheduler, such as 'tcp://host:8786'.")  # fmt: skip
+    with extra("dask"):
+        from distributed import Client
+    with Client(engine, timeout=10), joblib.parallel_config(backend="dask"):
+        yield
+
+
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro data`: draws data sets to files."
     about = {"prog": "disentangle-repro data", "description": "Draw data sets to files in the data folder."}
@@ -478,15 +476,15 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     parser.add_argument("--n", type=int, help="images of each; all when left out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="processes; as many as there are cores when left out")
-    parser.add_argument("--engine", default="local", help="local, local:N or tcp://HOST:PORT: where they are drawn")
+    parser.add_argument("--engine", default="local", help="local or tcp://HOST:PORT: where they are drawn")
     given = parser.parse_args(arguments)
     try:
         load_extensions()
         for name in given.names:
             check_choice("NAME", name, SCENES)
-        with joblib_on(given.engine):
+        with drawn_on(given.engine):
             for name in given.names or SCENES:
                 rendered_file(SCENES[name], given.n, given.seed, given.workers)
-    except (ValueError, ConnectionError, ImportError) as error:
+    except (ValueError, OSError, ImportError) as error:
         parser.error(str(error))
     return 0

@@ -14,33 +14,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from disentangle_repro.data.raycast import (
-    Hit,
-    Rays,
-    camera_rays,
-    cylinder,
-    floor,
-    held,
-    highlight,
-    lambert,
-    limb,
-    nearest,
-    openness,
-    placed,
-    shrunk,
-    sphere,
-    towards,
-    unit,
-    walls,
-)
+from .raycast import Hit, Rays, camera_rays, cylinder, floor, held, highlight, lambert, limb
+from .raycast import nearest, openness, placed, shrunk, sphere, towards, unit, walls
 from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['REACH', 'SHAPES', 'TILE', 'STAGE', 'AMBIENT', 'DIFFUSE', 'GLOSS', 'OBJECT_COLOURS', 'BACKGROUND_COLOURS', 'MPI3D',
-           'hand_frame', 'joints', 'Arm', 'part', 'bent', 'coffee_cup', 'croissant', 'beer_cup', 'View', 'tiled',
-           'untiled', 'in_tiles', 'Stage', 'matt', 'seen', 'empty_stage', 'fattened', 'busy', 'arm_light', 'arm_shade',
-           'with_arm', 'averaged', 'between', 'mpi3d_arm', 'mpi3d_layers', 'picked', 'coloured', 'draw_mpi3d']
+__all__ = []
 
 # %% ../../nbs/data/05_mpi3d.ipynb #2b8f8bf4
 def hand_frame(

@@ -15,8 +15,7 @@ from .scenes import ObjectScene, to_bytes
 from .sprites import sprite_colours
 
 # %% auto #0
-__all__ = ['FEATURES', 'RANGES', 'FEWEST', 'MOST', 'MULTI_DSPRITES', 'sample_multi_dsprites', 'shares_of', 'compose',
-           'draw_multi_dsprites', 'image_multi_dsprites', 'mask_multi_dsprites']
+__all__ = []
 
 # %% ../../nbs/data/12_multi_dsprites.ipynb #af612ed1
 FEATURES = ("present", "x", "y", "shape", "angle", "scale", "hue", "saturation", "value")
@@ -94,10 +93,7 @@ MULTI_DSPRITES = ObjectScene(
     ranges=RANGES,
     categories={"present": ("no", "yes"), "shape": tuple(DISTANCES)},
     objects=(FEWEST, MOST),
-    segments=1,
-    splits={"train": 90_000, "validation": 5_000, "test": 5_000},
     image_size=64,
-    version=1,
     sample=sample_multi_dsprites,
     draw=draw_multi_dsprites,
     mask=mask_multi_dsprites,

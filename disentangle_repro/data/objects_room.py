@@ -13,27 +13,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from .clevr6 import groups, in_blocks, redrawn, smallest_gap
-from disentangle_repro.data.raycast import (
-    Bodies,
-    Hit,
-    Rays,
-    first_met,
-    floor,
-    highlight,
-    lambert,
-    nearest,
-    openness,
-    shrunk,
-    towards,
-    walls,
-)
+from .raycast import Bodies, Hit, Rays, first_met, floor, highlight, lambert, nearest, openness
+from .raycast import shrunk, towards, walls
 from .scenes import ObjectScene, pure_colour
 from .shapes3d import ROOM, SHAPES, orbit
 
 # %% auto #0
-__all__ = ['BACKDROP', 'FEATURES', 'OBJECTS', 'FLOOR_RADIUS', 'WALL_HEIGHT', 'RANGES', 'CATEGORIES', 'SEGMENTS', 'GAP', 'CIRCLES',
-           'OBJECTS_ROOM', 'first_seen', 'fits', 'objects_room_block', 'bodies_of', 'light_on', 'colours_of',
-           'in_groups', 'draw_objects_room', 'mask_objects_room']
+__all__ = []
 
 # %% ../../nbs/data/09_objects_room.ipynb #bc45b51f
 BACKDROP = "floor hue", "wall hue", "sky hue", "camera angle"
@@ -193,9 +179,7 @@ OBJECTS_ROOM = ObjectScene(
     categories=CATEGORIES,
     objects=OBJECTS,
     segments=len(SEGMENTS),
-    splits={"train": 90_000, "validation": 5_000, "test": 5_000},
     image_size=64,
-    version=1,
     sample=partial(in_blocks, objects_room_block),
     draw=draw_objects_room,
     mask=mask_objects_room,

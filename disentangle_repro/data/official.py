@@ -23,25 +23,15 @@ from ..core.files import data_folder, written_whole
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
 from .hdf5 import Contents, create, opened, read_grid, read_objects
-from disentangle_repro.data.layouts import (
-    Reading,
-    not_drawn,
-    read_dsprites,
-    read_hdf5_objects,
-    read_npz_grid,
-    read_npz_objects,
-    read_png_grid,
-)
+from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
+from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
 from .scenes import Scene
 from .small_norb import SMALL_NORB, read_small_norb
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['Reader', 'DRIVE', 'BUCKET', 'NORB', 'DTU', 'SHARE', 'TENTHS', 'PUBLISHED', 'ONLY_PUBLISHED', 'IMPORT_VERSION',
-           'Published', 'mpi3d_variant', 'png_grid', 'several_objects', 'mpi3d_grid', 'connect_seconds',
-           'official_file', 'file_hash', 'checked_sum', 'import_published', 'imported_file', 'not_available',
-           'read_official']
+__all__ = []
 
 # %% ../../nbs/data/18_official.ipynb #e7fde07f
 Reader = Callable[..., AbstractContextManager[Reading]]
@@ -98,59 +88,38 @@ def several_objects(
 
 # %% ../../nbs/data/18_official.ipynb #87d12a76
 TENTHS = (90_000, 5_000, 5_000)
+
+
+def at_dtu(name: str, file: str, image_size: int, objects: int, sha256: str, segments: int = 1) -> Published:
+    "A file of Multi-Object Datasets, as a university keeps them; arguments as of `several_objects`."
+    return several_objects(name, file, f"{DTU}/{file}", f"sha256:{sha256}", image_size, objects, TENTHS, segments)
+
+
 PUBLISHED = {
     published.name: published
     for published in (
         Published("shapes3d", "3dshapes.h5", f"{BUCKET}/3d-shapes/3dshapes.h5", "md5:099a2078d58cec4daad0702c55d06868"),
-        Published(
-            "mpi3d",  # real images, complex shapes
-            "real3d_complicated_shapes_ordered.npz",
-            f"{DRIVE}1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",
-            reader=read_npz_grid,
-        ),
+        Published("mpi3d", "real3d_complicated_shapes_ordered.npz",  # real images, complex shapes
+                  f"{DRIVE}1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm", reader=read_npz_grid),
         mpi3d_variant("mpi3d_toy", "55889cb7c7dfc655d6e0277beee88868"),
         mpi3d_variant("mpi3d_realistic", "59a6225b88b635365f70c91b3e52f70f"),
         mpi3d_variant("mpi3d_real", "0f33f609918fb5c97996692f91129802"),
         png_grid("Falcor3D", "1XAQfFK1x6cpN1eiovbP0hVfLTm5SsSoJ", "train-rec.labels"),
         png_grid("Isaac3D", "1OmQ1G2wnm6eTsSFGTKFZZAh5D3nQTW1B", "labels.npy"),
-        Published(
-            "dsprites",
-            "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
-            "https://github.com/deepmind/dsprites-dataset",
-            reader=read_dsprites,
-        ),
+        Published("dsprites", "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz",
+                  "https://github.com/deepmind/dsprites-dataset", reader=read_dsprites),
         Published("cars3d", "cars", "http://www.scottreed.info (nips2015-analogy-data)", reader=read_cars3d),
         Published("small_norb", "small_norb", f"{NORB}/data/norb-v1.0-small", reader=read_small_norb),
         several_objects("sprites", "4_obj_sprites.npz", SHARE, None, 64, 4, TENTHS),
         several_objects("clevr6", "clevr_6.npz", SHARE, None, 128, 6, (49_483, 2_000, 2_000)),
-        several_objects(
-            "clevr",
-            "clevr_10-full.hdf5",
-            f"{DTU}/clevr_10-full.hdf5",
-            "sha256:419dd56bc7791541daaa246d4b60a00ab3d9c0b9a1330c8b8a015350130240c2",
-            128, 10, TENTHS,
-        ),
-        several_objects(
-            "objects_room",
-            "objects_room_train-full.hdf5",
-            f"{DTU}/objects_room_train-full.hdf5",
-            "sha256:5bddda03ebb48dca426071317c3d3ed1fb1a6683fd20c5fdf57a0a8c04bf2444",
-            64, 6, TENTHS, segments=4,
-        ),
-        several_objects(
-            "multi_dsprites",
-            "multidsprites_colored_on_grayscale-full.hdf5",
-            f"{DTU}/multidsprites_colored_on_grayscale-full.hdf5",
-            "sha256:a16e5777790adce45e83734b9693061b84725b341fb900439fe64bb08d9b2530",
-            64, 5, TENTHS,
-        ),
-        several_objects(
-            "tetrominoes",
-            "tetrominoes-full.hdf5",
-            f"{DTU}/tetrominoes-full.hdf5",
-            "sha256:de19edfe00e6322058edbad25c9b3a8c55f7112cf9dac1565ccd87a2cdb87ffd",
-            35, 3, TENTHS,
-        ),
+        at_dtu("clevr", "clevr_10-full.hdf5", 128, 10,
+               "419dd56bc7791541daaa246d4b60a00ab3d9c0b9a1330c8b8a015350130240c2"),
+        at_dtu("objects_room", "objects_room_train-full.hdf5", 64, 6,
+               "5bddda03ebb48dca426071317c3d3ed1fb1a6683fd20c5fdf57a0a8c04bf2444", segments=4),
+        at_dtu("multi_dsprites", "multidsprites_colored_on_grayscale-full.hdf5", 64, 5,
+               "a16e5777790adce45e83734b9693061b84725b341fb900439fe64bb08d9b2530"),
+        at_dtu("tetrominoes", "tetrominoes-full.hdf5", 35, 3,
+               "de19edfe00e6322058edbad25c9b3a8c55f7112cf9dac1565ccd87a2cdb87ffd"),
     )
 }  # fmt: skip
 
@@ -217,9 +186,9 @@ def checked_sum(path: Path, checksum: str | None) -> str:
     sha256 = file_hash(path, "sha256")
     if checksum is not None:
         kind, known = checksum.split(":")
-        found = sha256 if kind == "sha256" else file_hash(path, kind)
-        if found != known:
-            raise DataError(path, f"has {kind} {found} but the published file has {known}")
+        actual = sha256 if kind == "sha256" else file_hash(path, kind)
+        if actual != known:
+            raise DataError(path, f"has {kind} {actual} but the published file has {known}")
     return sha256
 
 # %% ../../nbs/data/18_official.ipynb #2c0379dc
@@ -256,14 +225,14 @@ def imported_file(name: str, scene: Scene | None) -> Path:
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5
 def not_available(names: Iterable[str]) -> dict[str, str]:  # the reasons, by name
     "The published data sets that are neither imported nor there nor to be downloaded."
-    found = {}
+    reasons = {}
     for name in names:
         if name in PUBLISHED and not (data_folder() / "official" / f"{name}.h5").exists():
             try:
                 official_file(name)
             except DataError as error:
-                found[name] = str(error)
-    return found
+                reasons[name] = str(error)
+    return reasons
 
 
 def read_official(name: str, scene: Scene | None, rows: Int[Tensor, "n"] | None = None) -> Contents:

@@ -26,8 +26,7 @@ from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['ENDINGS', 'image_files', 'read_table', 'values_of', 'check_values', 'no_generator', 'OwnImages', 'own_images',
-           'square_image', 'fingerprint_of', 'own_file']
+__all__ = []
 
 # %% ../../nbs/data/22_own_images.ipynb #ff3678cd
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")

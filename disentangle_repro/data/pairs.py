@@ -12,7 +12,7 @@ from torch import Tensor
 from .hdf5 import OnDisk
 
 # %% auto #0
-__all__ = ['of_sets', 'partner_weights', 'sample_columns', 'ImagePairs']
+__all__ = []
 
 # %% ../../nbs/data/23_pairs.ipynb #ae7e827b
 def of_sets(

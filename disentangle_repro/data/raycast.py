@@ -15,9 +15,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 # %% auto #0
-__all__ = ['dot', 'unit', 'Rays', 'camera_rays', 'Hit', 'miss_unless', 'off_zero', 'floor', 'slab', 'walls', 'box',
-           'between_roots', 'sphere', 'cylinder', 'capsule', 'turned', 'placed', 'limb', 'rotated', 'held', 'nearest',
-           'passes_near', 'Bodies', 'first_met', 'towards', 'lambert', 'highlight', 'openness', 'mirrored', 'shrunk']
+__all__ = []
 
 # %% ../../nbs/data/02_raycast.ipynb #3ba11a3a
 def dot(a: Float[Tensor, "3 *shape"], b: Float[Tensor, "3 *shape"]) -> Float[Tensor, "*shape"]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,8 +22,7 @@ if TYPE_CHECKING:  # slow to import, and only figures and tables need them
     from matplotlib.figure import Figure
 
 # %% auto #0
-__all__ = ['checked_images', 'Scene', 'ObjectScene', 'pure_colour', 'to_bytes', 'mosaic', 'rows_of_values', 'contact_sheet',
-           'changes', 'different']
+__all__ = []
 
 # %% ../../nbs/data/03_scenes.ipynb #4f3ba459
 def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Float[Tensor, "n height width 3"]:
@@ -82,20 +81,22 @@ class Scene:
         return to_bytes(drawn.round() if self.binary else drawn)
 
 # %% ../../nbs/data/03_scenes.ipynb #90f4276c
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ObjectScene:
     "A generator of images of several objects."
 
     name: str
-    backdrop: tuple[str, ...]  # names of the sources that all objects share
+    backdrop: tuple[str, ...] = ()  # names of the sources that all objects share
     features: tuple[str, ...]  # names of each object's sources; "present" is the first
     ranges: dict[str, tuple[float, float]]  # lowest and highest value of each source and feature that is a real number
     categories: dict[str, tuple[str, ...]]  # what the values 0, 1, ... of the others stand for
     objects: tuple[int, int]  # the fewest and the most
-    segments: int  # of the background in the masks
-    splits: dict[str, int]  # scenes of the whole set for training, validation and test, in this order
+    segments: int = 1  # of the background in the masks
+    splits: dict[str, int] = field(  # scenes of the whole set, in this order
+        default_factory=lambda: {"train": 90_000, "validation": 5_000, "test": 5_000}
+    )
     image_size: int  # height and width, pixels
-    version: int  # to be raised whenever its images change
+    version: int = 1  # to be raised whenever its images change
     sample: Callable[[int, int], Float[Tensor, "n sources"]]  # the first n scenes' sources, from n and a seed
     draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`

@@ -13,29 +13,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from disentangle_repro.data.raycast import (
-    Hit,
-    Rays,
-    box,
-    camera_rays,
-    capsule,
-    cylinder,
-    floor,
-    highlight,
-    lambert,
-    nearest,
-    openness,
-    placed,
-    shrunk,
-    sphere,
-    towards,
-    walls,
-)
+from .raycast import Hit, Rays, box, camera_rays, capsule, cylinder, floor, highlight, lambert
+from .raycast import nearest, openness, placed, shrunk, sphere, towards, walls
 from .scenes import Scene, pure_colour
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['ROOM', 'SHAPES', 'SHAPES3D', 'Room', 'orbit', 'shapes3d_layers', 'all_layers', 'draw_shapes3d']
+__all__ = []
 
 # %% ../../nbs/data/04_shapes3d.ipynb #2c365b16
 @dataclass(frozen=True)

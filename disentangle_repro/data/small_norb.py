@@ -20,8 +20,7 @@ from .scenes import Scene
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['SMALL_NORB', 'FACTORS', 'TYPES', 'PARTS', 'read_matrix', 'write_matrix', 'file_of', 'read_sources', 'read_small_norb',
-           'write_small_norb']
+__all__ = []
 
 # %% ../../nbs/data/25_small_norb.ipynb #594bbe63
 SMALL_NORB = Scene(

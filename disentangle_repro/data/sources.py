@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.device import make_generator
 
 # %% auto #0
-__all__ = ['Sources']
+__all__ = []
 
 # %% ../../nbs/data/01_sources.ipynb #6010a3d9
 @dataclass(frozen=True)

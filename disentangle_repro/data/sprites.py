@@ -20,10 +20,7 @@ from ..core.device import make_generator
 from .scenes import ObjectScene, pure_colour
 
 # %% auto #0
-__all__ = ['SHAPES', 'FEATURES', 'RANGES', 'FEWEST', 'MOST', 'PROPOSALS', 'DISTANCE', 'ANTIALIASING', 'REACH', 'SPRITES',
-           'polygon_area', 'of_area_one', 'on_circle', 'polygon', 'star', 'spokes', 'first_spaced', 'sample_sprites',
-           'sprite_corners', 'by_shape', 'sprite_colours', 'shrink_around', 'canvas_corners', 'draw_with_pillow',
-           'mean_clipped', 'heights_in_columns', 'coverage', 'covers_middle', 'draw_sprites', 'mask_sprites']
+__all__ = []
 
 # %% ../../nbs/data/10_sprites.ipynb #cb4aebfd
 def polygon_area(corners: Float[np.ndarray, "corners 2"]) -> float:
@@ -287,15 +284,11 @@ def mask_sprites(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Te
 # %% ../../nbs/data/10_sprites.ipynb #4172c8fd
 SPRITES = ObjectScene(
     name="sprites",
-    backdrop=(),
     features=FEATURES,
     ranges=RANGES,
     categories={"present": ("no", "yes"), "shape": tuple(SHAPES)},
     objects=(FEWEST, MOST),
-    segments=1,
-    splits={"train": 90_000, "validation": 5_000, "test": 5_000},
     image_size=64,
-    version=1,
     sample=sample_sprites,
     draw=draw_sprites,
     mask=mask_sprites,

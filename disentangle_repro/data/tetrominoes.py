@@ -13,8 +13,7 @@ from ..core.device import make_generator
 from .scenes import ObjectScene
 
 # %% auto #0
-__all__ = ['PIECES', 'COLOURS', 'CELLS', 'BLOCKS', 'PROPOSALS', 'PER_SCENE', 'FEATURES', 'TETROMINOES', 'blocks_of', 'on_board',
-           'without_overlap', 'sample_tetrominoes', 'along', 'cover_pieces', 'draw_tetrominoes', 'mask_tetrominoes']
+__all__ = []
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #2ad2960a
 PIECES = {
@@ -128,15 +127,11 @@ def mask_tetrominoes(sources: Float[Tensor, "n sources"], image_size: int) -> In
 # %% ../../nbs/data/13_tetrominoes.ipynb #20eb739a
 TETROMINOES = ObjectScene(
     name="tetrominoes",
-    backdrop=(),
     features=FEATURES,
     ranges={"x": (0, 1 - 1 / CELLS), "y": (0, 1 - 1 / CELLS)},
     categories={"present": ("no", "yes"), "shape": tuple(PIECES), "colour": tuple(COLOURS)},
     objects=(PER_SCENE, PER_SCENE),
-    segments=1,
-    splits={"train": 90_000, "validation": 5_000, "test": 5_000},
     image_size=35,
-    version=1,
     sample=sample_tetrominoes,
     draw=draw_tetrominoes,
     mask=mask_tetrominoes,

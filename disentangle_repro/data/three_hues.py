@@ -16,7 +16,7 @@ from .shapes3d import SHAPES3D, draw_shapes3d
 from .sources import Sources
 
 # %% auto #0
-__all__ = ['CYLINDER', 'THREE_HUES', 'draw_three_hues']
+__all__ = []
 
 # %% ../../nbs/data/26_three_hues.ipynb #dda36d6b
 CYLINDER = (1.0, 1.0, 0.0)  # scale, number of the shape, degrees

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['factorial', 'exact_total_correlation']
+__all__ = []
 
 # %% ../../nbs/factorqvae/02_total_correlation.ipynb #abd8c6ff
 def factorial(

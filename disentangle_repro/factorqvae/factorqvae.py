@@ -12,7 +12,7 @@ from ..baselines.factorvae import Discriminator, Factorised
 from .scalar_codes import LogitQuantizer, ScalarQuantizer
 
 # %% auto #0
-__all__ = ['qvae', 'dvae', 'FactorQVAE', 'FactordVAE']
+__all__ = []
 
 # %% ../../nbs/factorqvae/03_factorqvae.ipynb #70e8bc48
 def qvae(

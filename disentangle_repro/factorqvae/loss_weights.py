@@ -23,8 +23,7 @@ from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 
 # %% auto #0
-__all__ = ['MEAN', 'BIOLOGICAL', 'TCVAE', 'GAN', 'RELEASED', 'ReleasedWeight', 'discrete', 'sums_over_latents',
-           'mean_reconstruction', 'effective_weights', 'moved_at_random']
+__all__ = []
 
 # %% ../../nbs/factorqvae/08_loss_weights.ipynb #9420a205
 class ReleasedWeight(NamedTuple):

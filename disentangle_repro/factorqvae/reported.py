@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from ..baselines.autoencoder import FAMILIES
-from ..core.paper import Model, Paper, PaperFigure, Score, Setup, Table
+from ..experiment.paper import Model, Paper, PaperFigure, Score, Setup, Table
 from .settings import DATASETS, SEEDS, SETTINGS
 from ..qlae.reported import PRINTED_DATASETS
 from ..qlae.reported import TITLES as OF_QLAE

@@ -17,7 +17,7 @@ from ..baselines.vqvae import nearest_vector
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['uniform_kl', 'distances', 'relax', 'temperature_at', 'CategoricalLatent', 'ScalarQuantizer', 'LogitQuantizer']
+__all__ = []
 
 # %% ../../nbs/factorqvae/01_scalar_codes.ipynb #9b4d5793
 def uniform_kl(

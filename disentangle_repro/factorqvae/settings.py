@@ -10,13 +10,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..baselines.autoencoder import PIXEL_VALUES
-from ..core.hyperparameters import Setting, merged
+from ..experiment.hyperparameters import Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0
-__all__ = ['DATASETS', 'TRAINING', 'ITERATIONS', 'SEEDS', 'SCORING', 'LOG_VARIANCES', 'NORMAL_START', 'SOURCES', 'CONTINUOUS',
-           'DVAE', 'QVAE', 'OF_VAES', 'CODES', 'SCALARS', 'BETA', 'GAMMA', 'SETTINGS', 'CODEBOOKS', 'ABLATIONS',
-           'timing', 'autoencoder', 'on_each', 'ablated']
+__all__ = []
 
 # %% ../../nbs/factorqvae/05_settings.ipynb #1be81567
 DATASETS = ("shapes3d", "isaac3d", "mpi3d")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # %% auto #0
-__all__ = ['ranks', 'name_places', 'plot_ranks']
+__all__ = []
 
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #d45dc455
 def ranks(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 # %% auto #0
-__all__ = ['split_heads', 'per_head', 'MultiHeadAttention', 'dense', 'TransformerLayer', 'xavier_as_one', 'Transformer']
+__all__ = []
 
 # %% ../../nbs/nets/00_attention.ipynb #01e62bf7
 def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, "b heads n part"]:

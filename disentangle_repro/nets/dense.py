@@ -13,7 +13,7 @@ from .attention import dense
 from .style import IMAGE_SIZE, scaled
 
 # %% auto #0
-__all__ = ['HIDDEN', 'DenseEncoder', 'DenseDecoder']
+__all__ = []
 
 # %% ../../nbs/nets/05_dense.ipynb #1bad303b
 HIDDEN = 128

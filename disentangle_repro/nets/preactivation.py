@@ -20,9 +20,7 @@ from .residual import DoublingConvolution
 from .style import IMAGE_SIZE, check_images, dense_layers, scaled
 
 # %% auto #0
-__all__ = ['PREACTIVATION_VARIANTS', 'WIDTHS', 'DENSE', 'SHRINKAGE', 'ONE', 'THREE', 'PreactivationVariant', 'start_map',
-           'PreactivationBlock', 'EncoderBlock', 'DecoderBlock', 'DoublingBlock', 'draw_normal', 'prepare',
-           'PreactivationEncoder', 'PreactivationDecoder']
+__all__ = []
 
 # %% ../../nbs/nets/04_preactivation.ipynb #2af8dccc
 @dataclass(frozen=True)

@@ -15,20 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import check_choice
-from disentangle_repro.nets.style import (
-    IMAGE_SIZE,
-    NET_VARIANTS,
-    SMALLEST_MAP,
-    check_images,
-    conditional_instance_norm,
-    halvings,
-    scaled,
-)
+from .style import IMAGE_SIZE, NET_VARIANTS, SMALLEST_MAP, check_images
+from .style import conditional_instance_norm, halvings, scaled
 
 # %% auto #0
-__all__ = ['ENCODER_WIDTHS', 'DECODER_WIDTHS', 'CONDITION', 'REPEATED_TAPS', 'gelu', 'ResidualBlock', 'instance_norm',
-           'encoder_stage', 'normed_dense', 'ResidualEncoder', 'ConditionedNorm', 'DoublingConvolution', 'DecoderStage',
-           'ResidualDecoder']
+__all__ = []
 
 # %% ../../nbs/nets/02_residual.ipynb #1440ae71
 ENCODER_WIDTHS = (32, 64, 128, 256, 512)  # from the largest map to the smallest

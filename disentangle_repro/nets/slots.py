@@ -20,10 +20,7 @@ from .attention import Transformer, dense
 from .style import TransposedConvolution, check_images, scaled
 
 # %% auto #0
-__all__ = ['KERNEL', 'CHANNELS', 'FEATURE_MAP', 'LEAKY', 'RELU', 'leaky_dense', 'BROADCAST_MAP', 'OCTAVES', 'position_grid',
-           'PositionEmbedding', 'luminance_chroma', 'ChannelMap', 'from_rgb', 'to_rgb', 'default_strides',
-           'SlotEncoder', 'SlotImages', 'composed', 'decoder_layers', 'SpatialBroadcastDecoder', 'ConvolutionalDecoder',
-           'position_waves', 'TransformerDecoder']
+__all__ = []
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
 def position_grid(

@@ -16,9 +16,7 @@ from torch.nn import functional as F
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['NET_VARIANTS', 'BLOCK_WIDTHS', 'HIDDEN', 'SMALLEST_MAP', 'IMAGE_SIZE', 'to_network', 'from_network', 'NetVariant',
-           'halvings', 'scaled', 'EncoderLayer', 'encoder_block', 'dense_layers', 'check_images', 'ImageEncoder',
-           'conditional_instance_norm', 'AdaptiveInstanceNorm', 'TransposedConvolution', 'StyleLayer', 'StyleDecoder']
+__all__ = []
 
 # %% ../../nbs/nets/01_style.ipynb #056be6a5
 def to_network(

@@ -15,7 +15,7 @@ from ..baselines.variational import draw
 from .mixture import LocalMixture, log_joint, statistics
 
 # %% auto #0
-__all__ = ['BLOCK', 'check_mixture', 'DiagonalMixture', 'aggregate_posterior']
+__all__ = []
 
 # %% ../../nbs/psa/03_aggregate_posterior.ipynb #e024ef58
 def check_mixture(

@@ -16,7 +16,7 @@ from torch import Tensor
 from .slot_metrics import pseudo_values, slot_agreement
 
 # %% auto #0
-__all__ = ['agreements', 'pair_records']
+__all__ = []
 
 # %% ../../nbs/psa/11_agreement.ipynb #52d9c2a8
 def agreements(

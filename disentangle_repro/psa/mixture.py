@@ -13,8 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['FLOOR', 'LocalMixture', 'standard_start', 'Statistics', 'statistics', 'log_joint', 'log_responsibilities', 'update',
-           'em_step', 'fit_mixture']
+__all__ = []
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #ebdf8200
 class LocalMixture(NamedTuple):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.paper import Measurement, Model, Paper, PaperFigure, Record, Score, Table
-from ..core.run_spec import RunSpec
-from ..core.scale import Scale
+from ..experiment.paper import Measurement, Model, Paper, PaperFigure, Record, Score, Table
+from ..experiment.run_spec import RunSpec
+from ..experiment.scale import Scale
 from .agreement import pair_records
 from .settings import DATASETS, PRINTED_AS, PROTOCOLS, SEEDS, SETTINGS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.hyperparameters import Pieces, Setting, merged
+from ..experiment.hyperparameters import Pieces, Setting, merged
 
 # %% auto #0
 __all__ = ['DATASETS', 'PRINTED_AS', 'IMAGE_SIZES', 'N_SLOTS', 'SEEDS', 'PROTOCOLS', 'TRAINING', 'NO_DEPARTURE', 'MONET',

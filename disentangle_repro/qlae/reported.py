@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.paper import AGGREGATED, Model, Paper, PaperFigure, Setup, Table
+from ..experiment.paper import AGGREGATED, Model, Paper, PaperFigure, Setup, Table
 from ..data.load import GRIDS
 from .settings import DATASETS, SEEDS, SETTINGS
 

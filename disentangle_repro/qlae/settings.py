@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ..core.hyperparameters import Setting, merged
+from ..experiment.hyperparameters import Setting, merged
 from .infomec import PROCEDURES
 
 # %% auto #0

@@ -22,19 +22,11 @@ from tqdm import tqdm
 
 from ..core.errors import check_choice
 from .importance import completeness, disentanglement, shares
-from disentangle_repro.scores.inputs import (
-    CHANCE,
-    InputWarning,
-    Result,
-    check_numbers,
-    check_sources_latents,
-    distinct_rows,
-)
+from .inputs import CHANCE, InputWarning, Result, check_numbers, check_sources_latents
+from .inputs import distinct_rows
 
 # %% auto #0
-__all__ = ['OFFERED', 'HELD_OUT', 'MAX_SAMPLES', 'truncated_votes', 'truncated_importance', 'forest_by_depth', 'SourceFit',
-           'most_frequent', 'fit_forest', 'fit_boosting', 'depth_rule', 'split_rows', 'check_training_rows',
-           'for_trees', 'DCI', 'fit_sources', 'drawn_rows', 'guessing', 'dci']
+__all__ = []
 
 # %% ../../nbs/scores/05_dci.ipynb #f6ed327f
 def truncated_votes(

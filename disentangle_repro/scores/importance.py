@@ -13,7 +13,7 @@ from torch import Tensor
 from .inputs import check_matrix, to_numpy
 
 # %% auto #0
-__all__ = ['shares', 'spread', 'check_importance', 'disentanglement', 'completeness']
+__all__ = []
 
 # %% ../../nbs/scores/04_importance.ipynb #d4cd173e
 def shares(

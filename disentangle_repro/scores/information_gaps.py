@@ -16,9 +16,7 @@ from ..core.errors import check_choice
 from .inputs import check_numbers, check_sources_latents, to_numpy
 
 # %% auto #0
-__all__ = ['bin_column', 'bin_latents', 'number_values', 'joint_counts', 'information_terms', 'binned_totals',
-           'binned_information', 'entropies', 'information_matrix', 'gaps', 'mig', 'active_units', 'mig_sup',
-           'modularity_score', 'modularity_of', 'dcimig', 'jemmig']
+__all__ = []
 
 # %% ../../nbs/scores/07_information_gaps.ipynb #58c43515
 def bin_column(

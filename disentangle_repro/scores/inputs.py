@@ -15,10 +15,7 @@ from scipy.stats import entropy
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['LARGEST', 'FEW_SAMPLES', 'CHANCE', 'plain', 'to_numpy', 'check_matrix', 'found_in', 'check_sources',
-           'check_continuous_sources', 'check_sources_latents', 'most_values', 'take_few_values', 'distinct_rows',
-           'InputWarning', 'input_warnings', 'by_chance', 'chance_warnings', 'check_flags', 'check_numbers',
-           'check_fractions', 'Result']
+__all__ = []
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
 def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:

@@ -18,8 +18,7 @@ from .inputs import check_matrix, check_numbers, check_sources_latents, to_numpy
 Generator = Callable[[Int[np.ndarray, "n sources"]], Num[np.ndarray | Tensor, "n latents"]]
 
 # %% auto #0
-__all__ = ['Generator', 'ROWS', 'check_value_counts', 'generated', 'lookup_generator', 'groups', 'absolute_differences',
-           'beta_vae_score', 'stillest', 'votes', 'factor_vae_score', 'robustness', 'irs']
+__all__ = ['Generator']
 
 # %% ../../nbs/scores/09_interventions.ipynb #740e5e91
 def check_value_counts(value_counts: Sequence[int] | np.ndarray) -> Int[np.ndarray, " sources"]:

@@ -18,8 +18,7 @@ from ..core.errors import check_choice
 from .inputs import check_matrix, to_numpy
 
 # %% auto #0
-__all__ = ['CORRELATIONS', 'check_representations', 'informative_latents', 'lasso_weights', 'rank_correlations', 'one_to_one',
-           'udr']
+__all__ = []
 
 # %% ../../nbs/scores/10_label_free.ipynb #31c67b0a
 def check_representations(

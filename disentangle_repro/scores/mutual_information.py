@@ -15,8 +15,7 @@ from torch import Tensor
 from .inputs import check_flags, check_numbers, check_sources_latents, distinct_rows
 
 # %% auto #0
-__all__ = ['indicators', 'discrete_mutual_information', 'nearest_on_left', 'ball_counts', 'ross_estimate', 'without_ties',
-           'ksg_mutual_information', 'equal_width_bins', 'source_entropy', 'nmi_matrix']
+__all__ = []
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #582965fc
 def indicators(values: np.ndarray):  # (samples, columns); (samples, values) sparse, and the column each value came from

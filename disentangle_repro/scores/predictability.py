@@ -19,28 +19,15 @@ from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from ..core.errors import check_choice
-from disentangle_repro.scores.dci import (
-    HELD_OUT,
-    check_training_rows,
-    for_trees,
-    forest_by_depth,
-    most_frequent,
-    split_rows,
-)
+from .dci import HELD_OUT, check_training_rows, for_trees, forest_by_depth, most_frequent
+from .dci import split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from disentangle_repro.scores.inputs import (
-    Result,
-    check_flags,
-    check_fractions,
-    check_numbers,
-    check_sources_latents,
-    distinct_rows,
-)
+from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
+from .inputs import distinct_rows
 
 # %% auto #0
-__all__ = ['squared_correlations', 'machine_accuracy', 'single_accuracies', 'sap', 'area_under_curve', 'source_areas',
-           'standardised', 'explicitness_score', 'curve_explicitness', 'forest_curve', 'DCIES', 'dci_es']
+__all__ = []
 
 # %% ../../nbs/scores/08_predictability.ipynb #2c5b2879
 def squared_correlations(

@@ -15,7 +15,7 @@ from .inputs import to_numpy
 Images = UInt8[np.ndarray | Tensor, "*batch a b c"] | Float[np.ndarray | Tensor, "*batch a b c"]
 
 # %% auto #0
-__all__ = ['Images', 'full_scale', 'check_images', 'squared_errors', 'mse', 'psnr']
+__all__ = ['Images']
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #b703032d
 def full_scale(

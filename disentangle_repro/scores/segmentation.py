@@ -20,8 +20,7 @@ from .inputs import InputWarning
 Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
 # %% auto #0
-__all__ = ['Masks', 'MOST_LABELS', 'to_mask', 'to_masks', 'positions', 'contingency', 'pairs', 'adjusted_rand',
-           'mean_over_images', 'ari', 'foreground', 'fg_ari', 'best_overlaps', 'mbo', 'regions']
+__all__ = ['Masks']
 
 # %% ../../nbs/scores/06_segmentation.ipynb #03f78ce8
 def to_mask(argument: str, masks: Masks) -> Int[Tensor, "images height width"]:  # of 64 bits, on its device

@@ -34,10 +34,7 @@ from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, networks_in
 
 # %% auto #0
-__all__ = ['draw_batch', 'Training', 'state_of', 'save', 'read_state', 'signature', 'check_made_with', 'read_own_state',
-           'is_continuable', 'lay_out_averages', 'restore', 'load', 'CudaGraphStep', 'run_updates', 'not_finite',
-           'check_finite', 'passes', 'reconstructs', 'most_modular', 'kept_at', 'check_kept', 'latest', 'check_length',
-           'resume', 'fit', 'apart', 'plot_curve']
+__all__ = []
 
 # %% ../../nbs/train/02_loop.ipynb #64b24570
 def draw_batch(

@@ -15,7 +15,7 @@ from torch.optim import AdamW, Optimizer, RMSprop
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['OPTIMIZERS', 'FLOOR', 'SCHEDULES', 'decays', 'make_optimizer', 'cosine', 'warmed_up', 'set_learning_rate']
+__all__ = []
 
 # %% ../../nbs/train/01_optimizer.ipynb #5070ad09
 def decays(name: str, decay_biases: bool) -> bool:

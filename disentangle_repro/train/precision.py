@@ -21,8 +21,7 @@ from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['PRECISIONS', 'PRODUCTS', 'ROUNDED', 'to_float32', 'processor_flags', 'multiplies_bfloat16', 'rounded',
-           'RoundedProducts', 'RoundedResults', 'in_bfloat16', 'outermost', 'networks_in']
+__all__ = []
 
 # %% ../../nbs/train/06_precision.ipynb #f7d27600
 PRECISIONS = ("fp32", "bf16")

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..core.hyperparameters import Hyperparameters, merged, with_defaults
+from ..experiment.hyperparameters import Hyperparameters, merged, with_defaults
 from .optimizer import SCHEDULES, warmed_up
 
 # %% auto #0
-__all__ = ['mean_rate', 'rate_sum', 'std_of_reach', 'compensated']
+__all__ = []
 
 # %% ../../nbs/train/07_shortened.ipynb #9375c10c
 @cache

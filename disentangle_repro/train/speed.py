@@ -20,8 +20,7 @@ from ..core.device import float32_products, float32_products_in, make_generator
 from .loop import CudaGraphStep, Training, draw_batch
 
 # %% auto #0
-__all__ = ['M_TRIM_THRESHOLD', 'M_MMAP_MAX', 'step_operations', 'elapsed', 'call_seconds', 'matmul_rates', 'step_speed',
-           'keep_freed_memory']
+__all__ = []
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
 @torch.no_grad()

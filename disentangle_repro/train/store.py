@@ -33,16 +33,14 @@ from ..core.errors import DataError, Diverged
 from disentangle_repro.core.files import (
     held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
-from ..core.run_spec import RunSpec, fingerprint
+from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import read_weights
 
 if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
-           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'in_half_precision', 'copy_kept',
-           'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
+__all__ = []
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:

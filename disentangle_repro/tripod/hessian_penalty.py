@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from ..core.device import seeded
 
 # %% auto #0
-__all__ = ['Activations', 'Linear', 'Decoder', 'identity', 'layers', 'smooth_decoder', 'both_sides', 'contrasts',
-           'curvature_contrasts', 'curvature_variance', 'rademacher', 'hessian_penalty']
+__all__ = []
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #50aa91fa
 Activations = Float[Tensor, "rows *shape"]

@@ -13,8 +13,7 @@ from ..baselines.variational import aggregate_log_densities
 from ..core.errors import check_choice
 
 # %% auto #0
-__all__ = ['multiinformation_at', 'check_samples', 'latent_scales', 'silverman', 'standardized', 'check_scales',
-           'kernel_multiinformation']
+__all__ = []
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #c29ec2b2
 def multiinformation_at(

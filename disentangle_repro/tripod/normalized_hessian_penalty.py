@@ -10,21 +10,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..core.errors import check_choice
-from disentangle_repro.tripod.hessian_penalty import (
-    Activations,
-    Decoder,
-    Linear,
-    both_sides,
-    curvature_contrasts,
-    curvature_variance,
-    identity,
-    layers,
-    rademacher,
-)
+from .hessian_penalty import Activations, Decoder, Linear, both_sides, curvature_contrasts
+from .hessian_penalty import curvature_variance, identity, layers, rademacher
 from .kernel_multiinformation import latent_scales
 
 # %% auto #0
-__all__ = ['ratio', 'aggregate_layers', 'directions', 'rounding_floor', 'normalized_hessian_penalty']
+__all__ = []
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #077d4163
 def ratio(

@@ -13,7 +13,7 @@ from ..scores.inputs import to_numpy
 from ..scores.reconstruction import check_images
 
 # %% auto #0
-__all__ = ['wrapped_psnr']
+__all__ = []
 
 # %% ../../nbs/tripod/08_paper_against_code.ipynb #89524d0e
 def wrapped_psnr(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..core.device import make_generator
-from ..core.paper import AGGREGATED, Measurement, Model, Paper, PaperFigure, Score, Setup, Table
+from ..experiment.paper import AGGREGATED, Measurement, Model, Paper, PaperFigure, Score, Setup, Table
 from ..qlae.reported import PRINTED_DATASETS, numbered_sources, sizes
 from ..qlae.reported import TERMS as QLAE_TERMS
 from ..qlae.reported import TITLES as OF_QLAE

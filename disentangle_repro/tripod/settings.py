@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from ..core.hyperparameters import Pieces, Setting, merged
+from ..experiment.hyperparameters import Pieces, Setting, merged
 from ..qlae.infomec import PROCEDURES
 
 # %% auto #0

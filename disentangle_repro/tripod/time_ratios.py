@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from ..core.run_spec import RunSpec
-from ..core.scale import Scale
+from ..experiment.run_spec import RunSpec
+from ..experiment.scale import Scale
 
 # %% auto #0
-__all__ = ['TIMED', 'READINGS', 'time_specs', 'time_columns', 'time_table', 'time_footnote', 'time_numbers', 'time_cells']
+__all__ = []
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #5d2839b7
 TIMED = ("beta_tcvae", "qlae", "qlae_klm", "tripod")

@@ -33,8 +33,9 @@ def contents(name, text, source):
     if name == "index":
         parts = (("Rooms", [f"{room}/index" for room in rooms(text, source)]), ("By name", [*MODULES, "_book/api"]))
         return [markdown("\n".join(toctree(entries, caption) for caption, entries in parts))]
-    room, _, chapter = name.partition("/")
-    return [markdown(toctree(chapters(source / room)))] if chapter == "index" else []
+    room, _, chapter = name.rpartition("/")
+    within = re.findall(r"\]\((\w+/index)\.ipynb\)", text) if room == "lab" else []
+    return [markdown(toctree(within or chapters(source / room)))] if chapter == "index" else []
 
 
 def set_apart(text):

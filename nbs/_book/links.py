@@ -65,7 +65,7 @@ def anchors(path):
 def broken_in_notebooks(folder):
     "(page, address) of links in notebooks and pages to no file, page or heading, and how many links there are."
     found, links = [], 0
-    for path in sorted([*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb"), *folder.glob("_book/**/*.md")]):
+    for path in sorted([*folder.glob("*.ipynb"), *folder.glob("[a-z]*/**/*.ipynb"), *folder.glob("_book/**/*.md")]):
         text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$|`[^`\n]*`", "", prose(path), flags=re.DOTALL)
         for link in re.findall(r"\]\(([^)\s]+)\)", text):
             address = urlsplit(link)

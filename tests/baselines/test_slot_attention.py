@@ -13,7 +13,7 @@ from disentangle_repro.baselines.slot_attention import (
     slot_networks,
 )
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.train import Training, fit, make_optimizer
+from disentangle_repro.train import Training, make_optimizer
 
 N_SLOTS, DIM = 4, 8
 KINDS = {
@@ -84,30 +84,6 @@ def test_more_slots_at_test_time_are_inferred_where_they_are_sampled(kind, image
     elif kind != "ae":
         with pytest.raises(ValueError, match="n_slots is 6 but 4 slots were learned"):
             model.slots.n_slots = N_SLOTS + 2
-
-
-@pytest.mark.whole
-def test_the_training_loop_runs_it_on_64x64_images(kind):
-    training = new_training(kind, image_size=64, width=0.05)
-    curve = fit(training, 12, log_every=4, progress=False)
-    assert curve[-1]["updates"] == 12 and set(curve[-1]) == {"updates", "loss", "reconstruction"}
-    assert all(p.isfinite().all() for p in training.model.parameters())
-
-
-def test_training_lowers_the_loss(kind):
-    curve = fit(new_training(kind), 30, log_every=5, progress=False)
-    assert curve[-1]["loss"] < 0.9 * curve[0]["loss"]
-
-
-def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
-    whole, first, second = (new_training("sa") for _ in range(3))
-    fit(whole, 20, progress=False)
-    how = {"checkpoint": tmp_path / "checkpoint.pt", "progress": False}
-    fit(first, 10, **how)
-    fit(second, 20, **how)
-    assert second.updates == 20
-    for ours, theirs in zip(whole.model.parameters(), second.model.parameters(), strict=True):
-        assert torch.equal(ours, theirs)
 
 
 def test_the_same_stream_gives_the_same_loss_and_leaves_the_global_one_alone(kind, images):

@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 
 READ = "torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision()"
+NAMES = "float32_products, float32_products_in, set_float32_products"
 NEWER = pytest.mark.skipif(
     "not hasattr(__import__('torch').backends, 'fp32_precision')", reason="this PyTorch has the older settings alone"
 )
@@ -15,7 +16,7 @@ NEWER = pytest.mark.skipif(
 def printed_by(code: str) -> str:
     "What Python prints."
     with redirect_stdout(StringIO()) as printed:
-        exec(f"import torch\nfrom disentangle_repro.core.device import *\n{code}", {})
+        exec(f"import torch\nfrom disentangle_repro.core.device import {NAMES}\n{code}", {})
     return printed.getvalue().strip()
 
 

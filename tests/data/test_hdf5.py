@@ -18,7 +18,7 @@ import small_scenes
 import torch
 from small_scenes import GREY, SMALL, SPOTS
 
-from disentangle_repro.core.errors import DataError, OutOfTime, until
+from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import hdf5
 from disentangle_repro.data.hdf5 import OnDisk, read_images, read_rows, write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
@@ -116,18 +116,6 @@ def test_several_objects_say_what_they_are(spots):
     with h5py.File(spots) as file:
         assert set(file) == {"images", "labels", "masks"} and file.attrs["seed"] == 3
         assert tuple(file.attrs["names"]) == SPOTS.names
-
-
-@pytest.mark.parametrize("chunks", [None, (1, 64, 64, 3), (50, 64, 64, 3), (100, 8, 8, 1)])
-def test_rows_come_in_the_order_asked_for_whatever_the_chunks(grid, chunks):
-    images, sources, *_ = read_images(grid, SMALL)
-    images = images[:]
-    with h5py.File(grid, "a") as file:
-        del file["images"]
-        file.create_dataset("images", data=images.numpy(), chunks=chunks)
-    rows = torch.tensor([127, 0, 64, 63, 63, 99, 1])
-    some = read_images(grid, SMALL, rows)
-    assert some.images[:].equal(images[rows]) and some.sources.equal(sources[rows])
 
 
 def test_only_chunks_with_wanted_rows_are_read_and_each_once():
@@ -294,11 +282,6 @@ def test_sources_of_another_name(spots):
     assert refused(spots).startswith("has sources light, x 1, present 1, present 2, x 2 but must have")
 
 
-def test_swapped_columns_of_different_values(grid):
-    replaced(grid, "labels", labels_of(grid)[:, [0, 1, 2, 4, 3, 5]])
-    assert "column 3 of 'labels' (scale) is 0 in row 0" in refused(grid)
-
-
 @pytest.mark.parametrize("which", ["grid", "part"])
 def test_swapped_columns_of_equal_values(which, request):
     path = request.getfixturevalue(which)
@@ -369,12 +352,6 @@ def test_the_number_of_processes_makes_no_difference(tmp_path, scene, monkeypatc
 def test_helpers_are_called_only_for_much_work(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5.joblib, "Parallel", lambda *_, **__: pytest.fail("helpers called"))
     write_images(tmp_path / "grey.h5", GREY, device="cpu", workers=2)
-
-
-def test_the_number_of_threads_is_as_before(tmp_path):
-    before = torch.get_num_threads()
-    write_images(tmp_path / "grey.h5", GREY, n=5, device="cpu")
-    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
@@ -517,17 +494,6 @@ def test_killed_drawing_is_resumed(tmp_path):
     contents = read_images(tmp_path / "all.h5", GREY)
     assert contents.images[:].equal(GREY.images(contents.sources)) and len(contents.images) == 30_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
-
-
-def test_drawing_stops_at_a_deadline_and_is_resumed(tmp_path, monkeypatch):
-    monkeypatch.setenv("DRAWN", str(tmp_path / "drawn.txt"))
-    with pytest.raises(OutOfTime), until(time.time() + 0.4):  # eight blocks take twice as long
-        write_images(tmp_path / "all.h5", GREY, device="cpu", workers=1)
-    kept = len(list(tmp_path.glob(".all.h5.parts/0*.h5")))
-    assert not (tmp_path / "all.h5").exists() and kept < 8
-    going_on, blocks = counted(GREY)
-    write_images(tmp_path / "all.h5", going_on, device="cpu")
-    assert len(blocks) == 8 - kept and len(read_images(tmp_path / "all.h5", GREY).images) == 30_000
 
 
 def test_two_processes_do_not_disturb_each_other(tmp_path):

@@ -74,13 +74,6 @@ def test_written_down_corners(name, corner, x, y):
     np.testing.assert_allclose(SHAPES[name][corner], [x, y], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["star_5", "spoke_5"])
-def test_shapes_with_five_arms_have_one_straight_up(name):
-    x, y = SHAPES[name].T
-    top = x[np.isclose(y, y.max())]
-    assert len(top) == (1 if name == "star_5" else 2) and abs(top.mean()) < 1e-12
-
-
 # -- drawn as Spriteworld draws
 
 

@@ -29,7 +29,7 @@ def test_every_chapter_without_a_room_is_listed():
     assert sorted([*json.loads(modules), "index"]) == sorted(path.stem for path in NBS.glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("room", sorted(path.parent.name for path in NBS.glob("*/index.ipynb")))
+@pytest.mark.parametrize("room", sorted(str(path.parent.relative_to(NBS)) for path in NBS.glob("*/**/index.ipynb")))
 def test_chapters_are_numbered_in_reading_order_and_imports_of_proof_checks_are_none(room):
     listed = runpy.run_path(str(BOOK / "chapters.py"))["chapters"](NBS / room)
     numbers = [int(name.partition("_")[0]) for name in listed if name[0].isdigit()]

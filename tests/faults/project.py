@@ -26,7 +26,7 @@ class Project:
         self.folder, self.tables, self.of = folder, folder / "paper_tables", (models, updates)
         self.store = Store(self.tables / "runs", self.tables / "results")
         for room in ("runs", "tables"):
-            shutil.copytree(ROOT / "nbs" / room, folder / "nbs" / room)
+            shutil.copytree(ROOT / "nbs" / "lab" / room, folder / "nbs" / "lab" / room)
         (folder / "nbs" / "qlae").mkdir()
         shutil.copy(ROOT / "nbs" / "qlae" / "tables.ipynb", folder / "nbs" / "qlae")
         shutil.copytree(ROOT / "paper_tables" / "reported", self.tables / "reported")
@@ -41,7 +41,7 @@ class Project:
 
     def add_cell(self, notebook: str, code: str, after: str) -> None:
         "Put a cell behind the one that ends so, in this checkout only."
-        path = self.folder / "nbs" / "runs" / notebook
+        path = self.folder / "nbs" / "lab" / "runs" / notebook
         book = nbformat.read(path, as_version=4)
         (place,) = [n for n, cell in enumerate(book.cells, 1) if cell.source.endswith(after)]
         book.cells.insert(place, nbformat.v4.new_code_cell(code))

@@ -1,32 +1,33 @@
 "Extensions: a file of somebody's own, known to every process that a table needs."
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import joblib
 import pytest
 import torch
+from distributed import LocalCluster
 
 from disentangle_repro import command, models, papers
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
-from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.paper import Table
 from disentangle_repro.core.proofs import PROOF_CHECKS, import_proofs, read_checks
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.sprites import SPRITES
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.paper import Table
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec, table_specs, tuning_specs
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.claims import read_claims
 from disentangle_repro.models import add_model, create_model
 from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec, table_specs, tuning_specs
-from disentangle_repro.tables import make
-from disentangle_repro.tables.claims import read_claims
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]
@@ -114,8 +115,8 @@ def test_a_data_set_is_drawn_and_has_a_table_of_its_own(registries, tmp_path, mo
     assert spec.hyperparameters == merged(lent, {"data": {"images": 96}})
 
 
-@pytest.mark.parametrize("engine", [pytest.param("local", marks=pytest.mark.whole), "local:1"])
-def test_a_generator_in_a_file_is_drawn_by_processes_that_were_there_before(registries, tmp_path, monkeypatch, engine):
+@pytest.mark.parametrize("dask", [pytest.param(False, marks=pytest.mark.whole), True])
+def test_a_generator_in_a_file_is_drawn_by_processes_that_were_there_before(registries, tmp_path, monkeypatch, dask):
     (tmp_path / "my_scene.py").write_text(
         "from dataclasses import replace\nfrom disentangle_repro.data.shapes3d import SHAPES3D\n"
         "from disentangle_repro.data import add_dataset\nimport torch\n"
@@ -126,7 +127,8 @@ def test_a_generator_in_a_file_is_drawn_by_processes_that_were_there_before(regi
     monkeypatch.delitem(sys.modules, "my_scene", raising=False)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
     monkeypatch.setattr(hdf5, "WORTH_HELPERS", 0)
-    with joblib_on(engine):
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) if dask else nullcontext()
+    with cluster, load.drawn_on(cluster.scheduler_address if dask else "local"):
         assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]  # now there are helpers
         monkeypatch.setattr(sys, "path", [*sys.path])
         monkeypatch.setenv(extensions.VARIABLE, f"{tmp_path}/my_scene.py")

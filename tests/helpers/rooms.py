@@ -6,13 +6,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE, PAGE = ROOT / "disentangle_repro", ROOT / "CONTRIBUTING.md"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
-ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "torchmetrics", "models", "papers",
-         "saved_models", "common", "train", "lightning", "runs", "plan", "tables", "report", "study",
-         "command")  # fmt: skip
+LIBRARY = ("core", "experiment", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "torchmetrics", "models",
+           "papers", "saved_models", "common", "train", "lightning", "command")  # fmt: skip
+LAB = ("lab/runs", "lab/plan", "lab/tables", "lab/report", "lab/study", "lab/command")
+ROOMS = (*LIBRARY, *LAB)
 
 
 def room(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return folder_of(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def folder_of(module: tuple[str, ...]) -> str:
+    return "/".join(module[: 1 + (module[0] == "lab")])
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -27,7 +32,8 @@ def imported_rooms(path: Path) -> set[str]:
                 parts = module[1:]
             else:
                 continue
-            found.add(parts[0] if parts and parts[0] else node.names[0].name)
+            parts = tuple(part for part in parts if part)
+            found |= {folder_of(parts)} if parts else {name.name for name in node.names}
     return found - {"__version__"}
 
 

@@ -34,8 +34,9 @@ def draw_spots(sources, image_size, samples):
 
 
 SPOTS = ObjectScene(
-    "spots", ("light",), ("present", "x"), {"light": (0, 1), "x": (0, 1)}, {"present": ("no", "yes")}, (1, 2), 1,
-    {"train": 600, "validation": 30, "test": 70}, 16, 1, sample_spots, draw_spots, which_spot,
+    name="spots", backdrop=("light",), features=("present", "x"), ranges={"light": (0, 1), "x": (0, 1)},
+    categories={"present": ("no", "yes")}, objects=(1, 2), splits={"train": 600, "validation": 30, "test": 70},
+    image_size=16, sample=sample_spots, draw=draw_spots, mask=which_spot,
 )  # fmt: skip
 
 

@@ -5,20 +5,19 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan import cost, probe
+from disentangle_repro.lab.plan.cost import asked_runs, files_needed, hours_with, runs_and_costs, summary
+from disentangle_repro.lab.plan.probe import Cost, noise, step_key
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec, wanted
+from disentangle_repro.lab.runs.assemble import assemble, images_needed
+from disentangle_repro.lab.tables import make
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan import cost, probe
-from disentangle_repro.plan.cost import asked_runs, files_needed, hours_with, makespan, runs_and_costs, summary
-from disentangle_repro.plan.probe import Cost, noise, step_key
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec, wanted
-from disentangle_repro.runs.assemble import assemble, images_needed
-from disentangle_repro.tables import make
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 
@@ -96,20 +95,6 @@ def test_nothing_is_tried_where_all_is_done(store):
     runs = planned(["qlae"], SMOKE, store, ["ae"], ["mpi3d"])
     assert runs.done.all() and hours_with(runs, 1) == 0
     assert summary(runs)["s/update"].tolist() == ["", ""]
-
-
-@pytest.mark.parametrize(
-    ("hours", "workers", "ends"),
-    [([], 1, 0), ([2, 3], 1, 5), ([2, 3], 5, 3), ([3, 3, 2, 2, 2], 2, 7), ([1] * 7, 3, 3), ([5, 4, 3, 3, 3], 3, 7)],
-)
-def test_workers_take_the_longest_first(hours, workers, ends):
-    assert makespan(hours, workers) == ends
-
-
-def test_stages_wait_for_each_other():
-    stages, hours = ["tuning", "tuning", "trainings"], {"training": [1.0, 2.0, 3.0], "scoring": [0.5, 0, 0]}
-    runs = pd.DataFrame({"stage": stages, **hours, "loading": 0.0})
-    assert [hours_with(runs, n) for n in (1, 2, 100)] == [6.5, 5, 5]
 
 
 def weights(multiinformation, hessian):

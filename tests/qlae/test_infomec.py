@@ -133,15 +133,6 @@ def test_too_few_samples_for_the_neighbours():
         explicitness(SOURCES, LATENTS, discrete=True, protocol="text")
 
 
-@pytest.mark.parametrize("discrete", [True, False])
-@pytest.mark.parametrize("protocol", ["paper", "code"])
-def test_a_collapsed_representation_scores_zero(discrete, protocol):
-    sources, _ = representation("continuous", n=300)
-    scores = infomec(sources, np.full((300, 4), 0.1), discrete=discrete, protocol=protocol)
-    assert not scores.active.any()
-    assert scores.infom == 0 == scores.infoc and abs(scores.infoe) < 0.01
-
-
 def test_one_active_latent_and_one_source():
     sources, _ = representation("continuous", n=300)
     latents = np.zeros((300, 3))
@@ -153,18 +144,6 @@ def test_one_active_latent_and_one_source():
     assert alone.infom == 0 and alone.infoe == pytest.approx(1, abs=1e-5)
 
 
-def test_an_all_zero_column_counts_as_uniform():
-    nmi = np.array([[1.0, 0.0], [0.0, 0.0]])
-    assert modularity(nmi) == 0.5  # one-hot and uniform
-    assert compactness(nmi) == 0.5
-
-
-def test_the_threshold_of_activity_is_strict_and_on_raw_ranges():
-    ends = np.array([[0.0, 0.0, 0.0], [20.0, 1.0, 1.01]])
-    assert active_latents(ends, discrete=False).tolist() == [True, False, True]
-    assert active_latents(torch.tensor(ends), discrete=True).tolist() == [True, True, True]
-
-
 def test_quartiles_are_interpolated_and_both_thresholds_strict():
     ends = np.array([[-1.0, 0.0, 0.5, 1.0, 2.0]]).T  # quartiles of five samples are the second and the fourth: 0 and 1
     assert active_latents(ends * [0.1, 0.101, 0.0], discrete=True, pruning="quartiles").tolist() == [False, True, False]
@@ -174,20 +153,6 @@ def test_quartiles_are_interpolated_and_both_thresholds_strict():
     assert active_latents(torch.tensor(between * [1, 0.05, 0.05001]), True, pruning="quartiles").tolist() == [
         True, False, True
     ]
-
-
-@pytest.mark.parametrize("share, active", [(0.76, False), (0.74, True)])
-@pytest.mark.parametrize("frequent", [-1.0, 1.0])
-def test_a_value_that_more_than_three_quarters_share_makes_a_latent_inactive(share, active, frequent):
-    latent = np.full((1000, 1), frequent)
-    latent[: round(1000 * (1 - share))] = -frequent
-    assert active_latents(latent, discrete=True, pruning="quartiles").tolist() == [active]
-    assert active_latents(latent, discrete=True).tolist() == [True]
-
-
-def test_no_latent_varies_between_its_quartiles():
-    for discrete in (True, False):
-        assert not active_latents(np.full((8, 3), 0.1), discrete, pruning="quartiles").any()
 
 
 @pytest.mark.parametrize("kind, discrete", [("continuous", False), ("quantised", True)])
@@ -204,12 +169,6 @@ def test_infomec_prunes_by_quartiles_and_changes_nothing_else(kind, discrete):
     assert by_quartiles.infoc == compactness(by_range.nmi[:, expected]) != by_range.infoc
     assert (by_quartiles.nmi == by_range.nmi).all() and by_quartiles.infoe == by_range.infoe
     assert infomec(sources, latents, discrete=discrete).infom == by_range.infom
-
-
-def test_unknown_prunings_are_refused():
-    for call in (active_latents, infomec):
-        with pytest.raises(ValueError, match="pruning is 'iqr' but must be one of 'range', 'quartiles'"):
-            call(*([SOURCES] if call is infomec else []), LATENTS, discrete=True, pruning="iqr")
 
 
 def test_a_perfect_representation():

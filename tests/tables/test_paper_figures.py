@@ -8,14 +8,14 @@ import torch
 from PIL import Image
 
 from disentangle_repro.baselines.autoencoder import decode_all, encode_all
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS, load_dataset
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.evaluate import MOVE_SHEETS, move_sheet
+from disentangle_repro.lab.tables.cells import trainings_of
+from disentangle_repro.lab.tables.figures import decoded_again, drawn_figures
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.runs.evaluate import MOVE_SHEETS, move_sheet
-from disentangle_repro.tables.cells import trainings_of
-from disentangle_repro.tables.figures import decoded_again, drawn_figures
 from disentangle_repro.train.store import store_in
 
 REQUEST, LATENTS, SIZE = Request(SCALES["smoke"]), 4, 8
@@ -46,13 +46,15 @@ def test_all_are_drawn_where_all_runs_are_there_and_none_where_none_is(tmp_path,
     store = store_in({"runs": tmp_path / "runs", "results": tmp_path / "results"})
     empty = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert ", ".join(drawn.figure.number for drawn in empty) == SHOWS_RUNS[paper]
-    assert all(d.state == "needs runs" and f"make tables PAPERS={paper}" in d.missing and not [*d.draw()] for d in empty)
+    assert {drawn.state for drawn in empty} == {"needs runs"} and not any([*drawn.draw()] for drawn in empty)
+    assert all(f"make tables PAPERS={paper}" in drawn.missing for drawn in empty)
     for spec in trainings_of(paper, REQUEST, store):
         finished(store, spec)
     full = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert {drawn.state for drawn in full} == {"drawn"}
     for drawn in full:
-        assert {len(panels) for panels in drawn.panels.values()} == {len(drawn.figure.models) * len(drawn.figure.datasets)}
+        cells = len(drawn.figure.models) * len(drawn.figure.datasets)
+        assert {len(panels) for panels in drawn.panels.values()} == {cells}
     assert len([*full[1].draw()]) == len(full[1].figure.shows)
 
 

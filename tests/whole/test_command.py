@@ -14,7 +14,7 @@ import pytest
 
 from disentangle_repro import __version__, command, metrics
 from disentangle_repro.command import CHAPTERS, CHECKS, LISTINGS, main, read_arrays, read_pair
-from disentangle_repro.metrics import DCI_SAMPLES, dci, infomec, score
+from disentangle_repro.metrics import dci, infomec, score
 
 SMALL = ["--dci-samples", "60"]
 EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
@@ -98,15 +98,6 @@ def test_parquet_is_read_or_said_to_be_unreadable(files, both):
 
 
 # scoring
-
-
-def test_scores_are_those_of_the_functions(both):
-    sources, latents = both
-    scored = score(sources, latents, dci_samples=0, seed=3)
-    info, trees = infomec(sources, latents, discrete=False, seed=3), dci(sources, latents, seed=3)
-    assert scored.results["infomec"].to_dict() == info.to_dict() == {n: scored.scores[n] for n in info.to_dict()}
-    assert scored.results["dci"].to_dict() == trees.to_dict() == {n: scored.scores[n] for n in trees.to_dict()}
-    assert scored.samples["infomec"] == scored.samples["dci"] == 200 < DCI_SAMPLES
 
 
 def test_the_table_says_scores_and_samples(files, both, capsys):
@@ -265,14 +256,6 @@ def test_a_missing_word_is_named(files, capsys):
     assert "gap.csv: column 'source_0' has no value in row 1" in refused(capsys, "score", "gap.csv")
 
 
-def test_a_doubtful_kind_of_latent_is_remarked(files, both, capsys):
-    main(["score", "both.npz", "--discrete", *SMALL])
-    assert "scored as discrete, but one takes 200 values in 200 samples" in capsys.readouterr().out
-    np.savez("rounded.npz", latents=both[1].round(), sources=both[0])
-    main(["score", "rounded.npz", *SMALL])
-    assert "should they be scored as discrete?" in capsys.readouterr().out
-
-
 def test_the_page_needs_no_other_file(files):
     main(["score", "both.npz", "--html", "deep/out.html", *SMALL])
     text = Path("deep/out.html").read_text(encoding="utf-8")
@@ -285,12 +268,6 @@ def test_row_numbers_that_pandas_writes_are_no_latent(files, both):
     _, latents = both
     pd.DataFrame(latents, columns=["z0", "z1", "z2"]).to_csv("indexed.csv")
     np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), "sources.npy")[1], latents)
-
-
-def test_latents_beside_a_much_larger_one_are_said_not_to_count(files, both, capsys):
-    np.savez("large.npz", latents=both[1] * [1000, 1, 1], sources=both[0])
-    main(["score", "large.npz", *SMALL])
-    assert capsys.readouterr().out.count("Only 1 of 3 latents are active") == 1
 
 
 @pytest.mark.filterwarnings("error")

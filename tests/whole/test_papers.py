@@ -55,23 +55,6 @@ def test_no_paper_is_named_outside_its_room():
     assert [path for path in ALLOWED if not found[path]] == [], "name none, and need not be allowed to"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "x = paper == 'psa'", "from ..qlae.infomec import infomec", "from disentangle_repro.tripod import settings",
-        "import disentangle_repro.asymmetry.settings", "from .. import qlae", "x = f'{y} qlae_klm'",
-        "MODELS = {'factorqvae': 1}",
-    ],
-)  # fmt: skip
-def test_a_name_would_be_found(source):
-    assert named_in(source)
-
-
-@pytest.mark.parametrize("source", ["def f():\n    'as in psa'", "'of tripod'\nx = 1  # qlae", "x = 'capsaicin'"])
-def test_citing_is_not_naming(source):
-    assert not named_in(source)
-
-
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
 def test_what_a_paper_reports_is_in_its_room(paper):
     for notebook in (paper.layout, *(measurement.notebook for measurement in paper.measurements)):

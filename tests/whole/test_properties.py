@@ -9,26 +9,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis
 from disentangle_repro.metrics import (
-    completeness,
-    compositional_contrast,
     dci,
-    disentanglement,
     infomec,
-    psnr,
     sis,
     slot_r2,
     smcc,
 )
-from disentangle_repro.scores.reconstruction import mse
 
 settings.register_profile("same each time", derandomize=True, deadline=None, database=None, max_examples=12)
 settings.load_profile("same each time")
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 seeds = st.integers(0, 2**32 - 1)
-powers = st.sampled_from([-8.0, -1.0, 0.25, 4.0, 1024.0])  # factors that round nothing
 NUMPY = (np.float64, np.float32, np.float16, np.int64, np.int16, np.uint8)
 TORCH = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int8)
 
@@ -107,11 +100,6 @@ def test_infomec_takes_every_type_of_number(beyond_annotations, representation, 
         assert (scores(mec(same, whole, discrete)) == scores(expected)).all()
 
 
-def test_infomec_takes_booleans(beyond_annotations):
-    sources = np.arange(80).reshape(40, 2) // 3 % 2
-    np.testing.assert_array_equal(mec(sources, sources > 0, True).nmi, mec(sources, sources, True).nmi)
-
-
 def test_infomec_takes_whole_numbers_of_eight_bits_with_a_wide_range():
     sources = np.arange(80).reshape(40, 2) // 3 % 2
     narrow = (200 * sources - 100).astype(np.int8)
@@ -133,47 +121,6 @@ def test_few_samples_are_refused_by_name(n):
         sis(np.ones((n, 2, 2)), np.ones((n, 2, 2)))
 
 
-# DCI
-
-
-importances = st.builds(
-    lambda seed, rows, columns: np.random.default_rng(seed).exponential(size=(rows, columns)) ** 2,
-    seeds, st.integers(2, 6), st.integers(2, 6),
-)  # fmt: skip
-
-
-@given(importances, powers.map(abs), seeds)
-def test_scores_of_importances(importance, factor, seed):
-    order = np.random.default_rng(seed).permutation
-    moved = factor * importance[order(len(importance))][:, order(importance.shape[1])]
-    for score in (disentanglement, completeness):
-        assert 0 <= score(importance) <= 1 + 1e-12
-        np.testing.assert_allclose(score(moved), score(importance), atol=1e-12)
-    np.testing.assert_allclose(
-        completeness(importance * np.geomspace(1, 9, importance.shape[1])), completeness(importance), atol=1e-12
-    )
-    assert disentanglement(np.eye(4)) == completeness(np.eye(4)[:, order(4)]) == 1
-
-
-# images
-
-
-@given(seeds, st.booleans())
-def test_errors_of_images(seed, as_bytes):
-    a, b = np.random.default_rng(seed).random((2, 5, 4, 4, 3))
-    if as_bytes:
-        a, b = (np.round(255 * x).astype(np.uint8) for x in (a, b))
-    order = np.random.default_rng(seed).permutation(5)
-    assert 0 < mse(a, b) <= 1 and mse(a, a) == 0 and psnr(a, a) == np.inf
-    assert psnr(a, b) >= 0 and psnr(a, b) == psnr(b, a)
-    for score in (mse, psnr):
-        np.testing.assert_allclose(score(a[order], b[order]), score(a, b), rtol=1e-12)
-        assert score(torch.tensor(a), torch.tensor(b)) == score(a, b)
-
-
-# masks
-
-
 # slots
 
 
@@ -187,59 +134,8 @@ def slots(draw, most_dims=4):
 
 
 @given(slots())
-def test_slots_of_every_type(pair):
-    a, b = ((16 * x).round() for x in pair)
-    expected = smcc(a, b), slot_r2(a, b)
-    for kind in (torch.float64, torch.float32, torch.float16, torch.int16):
-        same = torch.tensor(a).to(kind), torch.tensor(b).to(kind)
-        assert (smcc(*same), slot_r2(*same)) == expected
-        assert (smcc(*(x.numpy() for x in same)), slot_r2(*(x.numpy() for x in same))) == expected
-
-
-@given(slots())
 def test_slots_that_never_change(pair):
     a, b = pair
     for score in (smcc, slot_r2):
         assert score(a, np.ones_like(b)) == 0, "nothing to be said of what is constant"
         assert score(np.ones_like(a), b) <= 1e-9, "nothing follows from what is constant"
-
-
-# Jacobians
-
-
-@given(seeds, st.integers(2, 4), powers.map(abs))
-def test_jacobians(seed, k, factor):
-    generator = np.random.default_rng(seed)
-    jacobian, mask = generator.exponential(size=(3, k, 4, 4)), generator.integers(0, 3, size=(3, 4, 4))
-    mask[:, 0, 0] = 1
-    by_pixel = jacobian * 2.0 ** generator.integers(-5, 5, size=(3, 1, 4, 4))
-    for score, least in ((jis, 0), (lambda j: j_ari(j, mask), -1)):
-        value = score(jacobian)
-        assert least <= value <= 1 + 1e-12
-        for same in (jacobian[:, generator.permutation(k)], factor * jacobian, by_pixel, torch.tensor(jacobian)):
-            np.testing.assert_allclose(score(same), value, atol=1e-12)
-        for kind in (torch.float16, torch.float32):
-            rounded = torch.tensor(jacobian).to(kind)
-            assert score(rounded) == score(rounded.double())
-    assert jis(np.eye(k)[mask % k].transpose(0, 3, 1, 2)) == 1
-    np.testing.assert_allclose(jis(np.ones_like(jacobian)), 0, atol=1e-12)
-
-
-@given(seeds, powers)
-@settings(max_examples=6)
-def test_compositional_contrast(seed, factor):
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.randn(3, 2, 5, generator=generator, dtype=torch.float64)
-    z, order = torch.randn(4, 3, 2, generator=generator, dtype=torch.float64), torch.randperm(4, generator=generator)
-
-    def mixed(slots):
-        return torch.einsum("bkd,kdo->bo", slots, weights)
-
-    def apart(slots):
-        return torch.einsum("bkd,kdo->bko", slots, weights)
-
-    value = compositional_contrast(mixed, z)
-    assert value > 0 and compositional_contrast(apart, z) == 0
-    np.testing.assert_allclose(compositional_contrast(mixed, z[order]), value, rtol=1e-9)
-    scaled = compositional_contrast(lambda slots: factor * mixed(slots), z)
-    np.testing.assert_allclose(scaled, factor**2 * value, rtol=1e-9)
