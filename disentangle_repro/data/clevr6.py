@@ -296,8 +296,8 @@ def draw_clevr6(
     rays, lamp = camera(samples * image_size, sources), lamp_points(image_size, samples).to(sources)
     images = sources.new_empty(len(sources), image_size, image_size, 3)
     for rows, _, life in still_lifes(sources, (samples * image_size) ** 2):
-        of_scenes = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
-        light = seen(of_scenes, life, lamp, shadows, mirrors).clamp(max=1)
+        scene_rays = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
+        light = seen(scene_rays, life, lamp, shadows, mirrors).clamp(max=1)
         images[rows] = shrunk(light.transpose(0, 1), image_size, samples).sqrt().permute(0, 2, 3, 1)
     return images
 
@@ -307,8 +307,8 @@ def mask_clevr6(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Ten
     rays = camera(image_size, sources)
     masks = torch.empty(len(sources), image_size**2, dtype=torch.long, device=sources.device)
     for rows, places, life in still_lifes(sources, image_size**2):
-        of_scenes = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
-        _, which = first_met(of_scenes, life.bodies, floor(of_scenes))
+        scene_rays = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
+        _, which = first_met(scene_rays, life.bodies, floor(scene_rays))
         masks[rows] = torch.cat([places.new_zeros(len(rows), 1), places + 1], 1).gather(1, which)
     return masks.unflatten(1, (image_size, image_size))
 

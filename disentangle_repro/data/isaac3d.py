@@ -123,14 +123,15 @@ def isaac3d_layers(
 ) -> Float[Tensor, "n 4 pixels"]:
     "Light from what is grey, from wood, from walls and from the object; the shape is the nearest."
     layers = geometry.new_zeros(len(geometry), 4, image_size**2)
-    numbers = (geometry[:, 0] * (len(SHAPES) - 1)).round().clamp(0, len(SHAPES) - 1)
+    shapes = (geometry[:, 0] * (len(SHAPES) - 1)).round().clamp(0, len(SHAPES) - 1)
     for number, body in enumerate(SHAPES.values()):
-        for rows in (numbers == number).nonzero()[:, 0].split(16):
-            views, pose, of = geometry[rows, 1:3], geometry[rows, 3:], torch.arange(len(rows), device=rows.device)
+        for rows in (shapes == number).nonzero()[:, 0].split(16):
+            views, pose = geometry[rows, 1:3], geometry[rows, 3:]
+            numbers = torch.arange(len(rows), device=rows.device)
             if repeats:
-                views, of = views.unique(dim=0, return_inverse=True)
+                views, numbers = views.unique(dim=0, return_inverse=True)
             view = empty_kitchen(*views.T, image_size, samples)
-            layers[rows] = with_arm(view, of, isaac3d_arm(*pose.T), body, ARM_GREY, samples)
+            layers[rows] = with_arm(view, numbers, isaac3d_arm(*pose.T), body, ARM_GREY, samples)
     return layers
 
 # %% ../../nbs/data/07_isaac3d.ipynb #a380c6e6

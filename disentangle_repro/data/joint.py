@@ -49,9 +49,9 @@ class HeldOut:
     ) -> Bool[Tensor, "*shape"]:
         "Whether pairs of values lie in the rectangle."
         both = []
-        for one, values, of_reals in zip((a, b), self.values, real, strict=True):
+        for one, values, is_real in zip((a, b), self.values, real, strict=True):
             within = (one >= values[0]) & (one <= values[-1])
-            both.append(within if of_reals else torch.isin(one.round(), torch.tensor(values).to(one)))
+            both.append(within if is_real else torch.isin(one.round(), torch.tensor(values).to(one)))
         return both[0] & both[1]
 
 # %% ../../nbs/data/21_joint.ipynb #31e287a3
@@ -119,7 +119,7 @@ def held_out_of(given: Any, domains: Domains) -> HeldOut:
     part = check_choice("held_out: part", given.get("part", "train"), ("train", "test"))
     if isinstance(given["values"], str) or len(given["values"]) != 2:
         raise ValueError(f"held_out: values is {given['values']!r} but must be two lists, one for each of its sources.")
-    values = tuple(checked_values(name, of, domains[name]) for name, of in zip(pair, given["values"], strict=True))
+    values = tuple(checked_values(name, side, domains[name]) for name, side in zip(pair, given["values"], strict=True))
     every = [isinstance(d, range) and set(v) == set(d) for v, d in zip(values, (domains[n] for n in pair), strict=True)]
     if part == "train" and all(every):
         raise ValueError(f"held_out: values are all values of {pair[0]} and {pair[1]}, and nothing would be left.")
@@ -261,14 +261,14 @@ def sample_accepted(
         proposed = sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
         objects = of_objects(proposed)
         proposed = proposed[keep := accepted(joint, objects, features, domains, generator)]
-        there, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
+        sizes, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
         for k, rows in open_rows.items():
-            fitting = proposed[there == k][: len(rows)]
+            fitting = proposed[sizes == k][: len(rows)]
             scenes[rows[: len(fitting)]] = fitting
             open_rows[k] = rows[len(fitting) :]
         waiting = waiting + 1 if before == sum(map(len, open_rows.values())) else 0
         if waiting == PATIENCE:
-            which = [name for name in ("correlation", "held_out") if getattr(joint, name) is not None]
+            given = [name for name in ("correlation", "held_out") if getattr(joint, name) is not None]
             tried = f"none of {PATIENCE * TOGETHER:,} scenes proposed in a row could be accepted"
-            raise ValueError(f"{' and '.join(which)}: {tried}: {joint.as_json()}.")
+            raise ValueError(f"{' and '.join(given)}: {tried}: {joint.as_json()}.")
     return scenes

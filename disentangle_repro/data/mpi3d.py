@@ -206,16 +206,16 @@ def fattened(arm: Arm) -> list[tuple[Tensor, Tensor, Tensor]]:  # start, end, ra
     return [*limbs, (arm.centre, arm.centre, REACH * arm.size)]
 
 
-def busy(view: View, of: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "scenes tiles"]:
-    "Which tiles can show a part of the arm, if each scene's is in the view with the number `of`."
+def busy(view: View, numbers: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "scenes tiles"]:
+    "Which tiles can show a part of the arm, if each scene has the view of that number."
     eye, middle = view.rays.origin, unit(view.rays.direction.mean(-1))
-    width = (view.rays.direction - middle[..., None]).norm(dim=0).amax((1, 2))[of]
-    eye, rays = eye[:, of, 0], Rays(eye[:, of], middle[:, of])
-    found = torch.zeros(rays.direction.shape[1:], dtype=torch.bool, device=width.device)
+    width = (view.rays.direction - middle[..., None]).norm(dim=0).amax((1, 2))[numbers]
+    eye, rays = eye[:, numbers, 0], Rays(eye[:, numbers], middle[:, numbers])
+    touched = torch.zeros(rays.direction.shape[1:], dtype=torch.bool, device=width.device)
     for start, end, radius in fattened(arm):
         farthest = torch.maximum((start - eye).norm(dim=0), (end - eye).norm(dim=0)) + radius
-        found |= limb(rays, start, end, radius + width * farthest).distance.isfinite()
-    return found
+        touched |= limb(rays, start, end, radius + width * farthest).distance.isfinite()
+    return touched
 
 # %% ../../nbs/data/05_mpi3d.ipynb #a7aef37b
 def arm_light(
@@ -245,17 +245,18 @@ def arm_shade(points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 s
 # %% ../../nbs/data/05_mpi3d.ipynb #6e0ff38a
 def with_arm(
     view: View,
-    of: Int[Tensor, "scenes"],  # the number of each scene's view
+    numbers: Int[Tensor, "scenes"],  # of each scene's view
     arm: Arm,
     body: Callable[[Rays], Hit],  # the object
     grey: float,  # of the limbs
     samples: int,
 ) -> Float[Tensor, "scenes layers pixels"]:
     "Layers of light of rooms with an arm in each."
-    shade = arm_shade(view.points[:, of].flatten(2), view.normal[:, of].flatten(2), arm).unflatten(1, (-1, TILE**2))
-    layers = averaged(view.light, samples)[of] * shade[:, None]
-    scene, tile = busy(view, of, arm).nonzero().T
-    room = of[scene]
+    points, normal = view.points[:, numbers].flatten(2), view.normal[:, numbers].flatten(2)
+    shade = arm_shade(points, normal, arm).unflatten(1, (-1, TILE**2))
+    layers = averaged(view.light, samples)[numbers] * shade[:, None]
+    scene, tile = busy(view, numbers, arm).nonzero().T
+    room = numbers[scene]
     rays = Rays(view.rays.origin[:, room], view.rays.direction[:, room, tile])
     own_grey, of_object, by = arm_light(rays, view.lamp[:, room], arm.of(scene), body, grey)
     arms = averaged(torch.stack([own_grey, of_object], 1), samples)
@@ -301,11 +302,11 @@ def mpi3d_layers(
     for number, body in enumerate(SHAPES.values()):
         for rows in (numbers == number).nonzero()[:, 0].split(16):
             _, camera, *pose = geometry[rows].T
-            of = torch.arange(len(rows), device=rows.device)
+            views = torch.arange(len(rows), device=rows.device)
             if repeats:
-                camera, of = camera.unique(return_inverse=True)
+                camera, views = camera.unique(return_inverse=True)
             view = empty_stage(between(STAGE.eye_heights, camera, 3), image_size, samples)
-            layers[rows] = with_arm(view, of, mpi3d_arm(*pose), body, STAGE.greys[3], samples)
+            layers[rows] = with_arm(view, views, mpi3d_arm(*pose), body, STAGE.greys[3], samples)
     return layers
 
 # %% ../../nbs/data/05_mpi3d.ipynb #af0031cf
@@ -321,7 +322,7 @@ def coloured(
 ) -> Float[Tensor, "n height width 3"]:
     "Sums of light times colour over the layers."
     parts = zip(colours.mT.split(64), rows.split(64), strict=True)
-    images = torch.cat([colour @ layers[of] for colour, of in parts])
+    images = torch.cat([colour @ layers[row] for colour, row in parts])
     size = math.isqrt(layers.shape[-1])
     return images.unflatten(2, (size, size)).permute(0, 2, 3, 1)
 

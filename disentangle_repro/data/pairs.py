@@ -15,7 +15,7 @@ from .hdf5 import OnDisk
 __all__ = []
 
 # %% ../../nbs/data/23_pairs.ipynb #ae7e827b
-def of_sets(
+def set_tables(
     counts: Int[Tensor, " sources"],  # values of each source
     differing: int,
 ) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
@@ -69,7 +69,7 @@ class ImagePairs:
             raise ValueError(f"differing is {differing} but must be from 1 to {most}, the number of sources that vary.")
         self.images, self.differing, self.device = images, differing, images.device
         self.columns = sources.T.to(images.device, torch.int16).contiguous()
-        self.weights, self.distances = (table.to(images.device) for table in of_sets(counts, differing))
+        self.weights, self.distances = (table.to(images.device) for table in set_tables(counts, differing))
         self.is_cuda, self.shape = images.device.type == "cuda", images.shape
 
     def __len__(self) -> int:

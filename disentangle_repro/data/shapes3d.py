@@ -111,7 +111,7 @@ def draw_shapes3d(
     layers = all_layers(geometry, image_size, samples)
     sky_and_white = torch.tensor([ROOM.sky, (1, 1, 1)]).to(values).expand(len(values), 2, 3)
     colours = torch.cat([pure_colour(hues), sky_and_white], 1).mT
-    images = torch.cat([colour @ layers[of] for colour, of in zip(colours.split(64), rows.split(64), strict=True)])
+    images = torch.cat([colour @ layers[row] for colour, row in zip(colours.split(64), rows.split(64), strict=True)])
     return images.clamp(max=1).unflatten(2, (image_size, image_size)).permute(0, 2, 3, 1)
 
 # %% ../../nbs/data/04_shapes3d.ipynb #d22bfbd9

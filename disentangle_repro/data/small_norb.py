@@ -44,12 +44,12 @@ def read_matrix(path: Path, dtype: str, *wanted: int | None) -> np.ndarray:
         raise DataError(path, "is not there" + ("; unpack the file that ends in .gz" if packed else ""))
     with path.open("rb") as file:
         head = np.frombuffer(file.read(8 + 4 * max(3, len(wanted))), "<i4")
-    if len(head) < 2 or (found := TYPES.get(int(head[0]))) is None:
+    if len(head) < 2 or (actual := TYPES.get(int(head[0]))) is None:
         raise DataError(path, "does not begin with the number of a type")
     shape = tuple(head[2 : 2 + head[1]].tolist())
-    if found != dtype or head[1] != len(wanted) or not fits(shape, wanted):
+    if actual != dtype or head[1] != len(wanted) or not fits(shape, wanted):
         needed = str(wanted).replace("None", "any")
-        raise DataError(path, f"has {head[1]} dimensions {shape} of type {found} but must have {needed} of {dtype}")
+        raise DataError(path, f"has {head[1]} dimensions {shape} of type {actual} but must have {needed} of {dtype}")
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if (held := path.stat().st_size - 4 * len(head)) != size:
         raise DataError(path, f"has {held} bytes after its header but {shape} needs {size}")
@@ -91,8 +91,8 @@ def read_small_norb(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
     "The folder of six files; `DataError` where they are not a whole grid."
     sources = [read_sources(path, part, scene) for part in PARTS]
     images = [
-        read_matrix(file_of(path, part, "dat"), "uint8", len(of), 2, 96, 96)
-        for part, of in zip(PARTS, sources, strict=True)
+        read_matrix(file_of(path, part, "dat"), "uint8", len(labels), 2, 96, 96)
+        for part, labels in zip(PARTS, sources, strict=True)
     ]
     rows = scene.sources.index(torch.from_numpy(np.concatenate(sources))).numpy()
     if len(rows) != n or len(np.unique(rows)) != n:
