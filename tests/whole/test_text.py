@@ -6,15 +6,15 @@ from sklearn.metrics import adjusted_rand_score
 
 from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.core.errors import PROTOCOLS
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.jacobians import jacobian_scores
 from disentangle_repro.metrics import j_ari, jis
 from disentangle_repro.models import create_model
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.qlae import LatentQuantizer
-from disentangle_repro.runs.jacobians import jacobian_scores
 
 
 def test_qlae_s_equation_5_is_squared_norms():
@@ -64,9 +64,9 @@ def test_scores_of_jacobians_count_every_pixel():
 
 def test_runs_of_asymmetry_are_scored_as_their_protocol_says(monkeypatch):
     asked = []
-    monkeypatch.setattr("disentangle_repro.runs.jacobians.jis", lambda *_, protocol: asked.append(protocol))
-    monkeypatch.setattr("disentangle_repro.runs.jacobians.j_ari", lambda *_, protocol: asked.append(protocol))
-    monkeypatch.setattr("disentangle_repro.runs.jacobians.jacobians_of", lambda *_: torch.ones(1))
+    monkeypatch.setattr("disentangle_repro.lab.runs.jacobians.jis", lambda *_, protocol: asked.append(protocol))
+    monkeypatch.setattr("disentangle_repro.lab.runs.jacobians.j_ari", lambda *_, protocol: asked.append(protocol))
+    monkeypatch.setattr("disentangle_repro.lab.runs.jacobians.jacobians_of", lambda *_: torch.ones(1))
     data = type("Data", (), {"masks": torch.ones(1)})
     for protocol in ("paper", "text"):
         name = "transformer-transformer-rec_kl"
