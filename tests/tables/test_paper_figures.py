@@ -46,14 +46,15 @@ def test_all_are_drawn_where_all_runs_are_there_and_none_where_none_is(tmp_path,
     store = store_in({"runs": tmp_path / "runs", "results": tmp_path / "results"})
     empty = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert ", ".join(drawn.figure.number for drawn in empty) == SHOWS_RUNS[paper]
-    assert all(d.state == "needs runs" and f"make tables PAPERS={paper}" in d.missing and not [*d.draw()] for d in empty)
+    assert {drawn.state for drawn in empty} == {"needs runs"} and not any([*drawn.draw()] for drawn in empty)
+    assert all(f"make tables PAPERS={paper}" in drawn.missing for drawn in empty)
     for spec in trainings_of(paper, REQUEST, store):
         finished(store, spec)
     full = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert {drawn.state for drawn in full} == {"drawn"}
     for drawn in full:
-        n_cells = len(drawn.figure.models) * len(drawn.figure.datasets)
-        assert {len(panels) for panels in drawn.panels.values()} == {n_cells}
+        cells = len(drawn.figure.models) * len(drawn.figure.datasets)
+        assert {len(panels) for panels in drawn.panels.values()} == {cells}
     assert len([*full[1].draw()]) == len(full[1].figure.shows)
 
 
