@@ -104,6 +104,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",
                          help="hyperparameters, such as training.batch_size=32")  # fmt: skip
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    options.add_argument("--workers", type=positive, help="how many runs at once; left out: one per GPU, or per core")
+    keep = "also of finished runs, which give their disk space back otherwise"
+    options.add_argument("--keep-checkpoints", action="store_true", help=keep)
     add_limit(options)
     return options
 

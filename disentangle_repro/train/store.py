@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
 
 # %% auto #0
-__all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'git_commit', 'cuda_versions', 'environment', 'digest',
-           'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter', 'in_half_precision', 'copy_kept',
-           'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
+__all__ = ['LIBRARIES', 'SCHEMA', 'UP', 'LARGE', 'DESCRIPTION', 'ENDING', 'CHECKPOINTS', 'SHARED', 'git_commit', 'cuda_versions',
+           'environment', 'digest', 'write_record', 'OtherVersion', 'read_record', 'last_states', 'lighter',
+           'in_half_precision', 'copy_kept', 'is_diverged', 'Store', 'project_store', 'readable_store', 'store_in']
 
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
@@ -191,6 +191,8 @@ def copy_kept(
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
 DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
+CHECKPOINTS = ("checkpoint.pt", "kept.pt")  # of an unfinished training: the latest, and the best so far
+SHARED = ("model/model.safetensors", "model/card.json", "latents.npz", "slots.npz")  # with another checkout
 
 
 def is_diverged(record: Mapping[str, Any]) -> bool:
@@ -300,8 +302,16 @@ class Store:
             return found
         raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
 
+    def drop_checkpoints(self, spec: RunSpec) -> None:
+        "Remove the checkpoints of a run that is finished."
+        for name in CHECKPOINTS:
+            (self.runs / spec.id / name).unlink(missing_ok=True)
+
     def take(self, other: Store) -> tuple[list[str], list[DataError]]:  # ids that are new, and what is wrong there
-        "Copy kept records of another store that are not here, and the files kept of their runs that are not."
+        """Copy the records of another store that are not here, of all scales but smoke, with the files of their runs.
+
+        Those are what is kept of them, and their weights, latents and slots, unchanged.
+        """
         believed, faults = other.everything()
         ours = {record["id"]: record for record in self.everything()[0]}
         theirs = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and ours.get(r["id"], r) == r}
@@ -312,6 +322,10 @@ class Store:
                     copy_kept(path, place, other.results.parent.parent)
             except DataError as fault:
                 faults.append(fault)
+        for source in (other.runs / run / name for run in theirs for name in SHARED):
+            if source.exists() and not (place := self.runs / source.relative_to(other.runs)).exists():
+                with written_whole(place) as part:
+                    shutil.copyfile(source, part)
         new = [run for run in theirs if not self.kept(run).exists()]
         for run in new:
             write_record(self.kept(run), theirs[run])
