@@ -649,6 +649,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     except ValueError as error:
         command.error(str(error))
     except ImportError as error:
-        needs = f"{' '.join(arguments[:1])} needs {error.name}: pip install 'disentangle_repro[dev]'."
+        needs = f"{' '.join(arguments[:1])} needs {error.name}, of the extra 'dev': pip install '.[dev]' in a checkout"
         command.error(str(error) if "pip install" in str(error) else needs)
     return 0

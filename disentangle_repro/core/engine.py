@@ -20,6 +20,7 @@ import joblib
 import torch
 from tqdm import tqdm
 
+from .errors import installation
 from .interruption import stop_kernels
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['LIVES', 'IGNORE_SIGNALS', 'ANSWER_SECONDS', 'check_engine', 'visible_gpus', 'n_workers', 'worker_environment',
            'bar_line', 'kernel_environment', 'thread_pool', 'worker_options', 'own_cluster', 'allow_failures', 'client',
-           'resources', 'stop_work', 'executor', 'joblib_on']
+           'resources', 'described', 'stop_work', 'executor', 'joblib_on']
 
 # %% ../../nbs/core/06_engine.ipynb #4b3a892a
 def check_engine(engine: str) -> str:  # `engine`, when it is one
@@ -133,9 +134,10 @@ def client(engine: str) -> Iterator[Client]:
         import cryptography  # noqa: F401  for `own_cluster`
         from distributed import Client
     except ImportError as error:
-        raise ImportError(f"engine {engine!r} needs Dask: pip install 'disentangle_repro[dask]'") from error
+        raise ImportError(f"engine {engine!r} needs Dask: {installation('dask')}") from error
     if engine.startswith("local:"):
         with own_cluster(int(engine.removeprefix("local:"))) as cluster, Client(cluster) as inside:
+            tqdm.write(described(engine, inside))
             yield inside
         return
     try:
@@ -144,13 +146,19 @@ def client(engine: str) -> Iterator[Client]:
         raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
     with connected:
         connected.run_on_scheduler(allow_failures, LIVES - 1)
-        tqdm.write(f"Dask: {engine}, {len(resources(connected))} workers, dashboard at {connected.dashboard_link}")
+        tqdm.write(described(engine, connected))
         yield connected
 
 # %% ../../nbs/core/06_engine.ipynb #8d741a58
 def resources(connected: Client) -> list[dict[str, float]]:
     "The resources of each worker of a cluster."
     return [worker["resources"] for worker in connected.scheduler_info(n_workers=-1)["workers"].values()]
+
+
+def described(engine: str, connected: Client) -> str:
+    "A line on a cluster: its workers, and where their tasks and the curves of runs can be seen."
+    link = f"; which worker has which run: {connected.dashboard_link}" if connected.dashboard_link else ""
+    return f"Dask: {engine}, {len(resources(connected))} workers{link}; losses: curve.csv in each run's folder"
 
 # %% ../../nbs/core/06_engine.ipynb #68f9c715
 def stop_work(pool: Executor, folder: Path | None = None) -> None:

@@ -433,7 +433,7 @@ def draw_file(
     done = len(sources) - sum(len(block) for _, block in todo)
     draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
     workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
-    with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images") as bar:
+    with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images", disable=None) as bar:
         for drawn in draw_parts(todo, workers, draw):
             bar.update(drawn)
     rows = scene.sources.index(sources).numpy() if "grid_size" in described else None

@@ -163,7 +163,7 @@ def rescore(
 ) -> dict[str, list[Compared]]:  # by run
     "Recomputed scores, compared with the records; `ValueError` for an unknown run, `DataError` for a faulty file."
     asked = chosen(runs, LATENTS if latents else WEIGHTS, store)
-    bar = tqdm(asked, desc="scored again", unit="run", disable=not progress)
+    bar = tqdm(asked, desc="scored again", unit="run", disable=None if progress else True)
     return {run: (from_latents if latents else from_weights)(record_of(run, store), store) for run in bar}
 
 

@@ -309,7 +309,8 @@ def do_runs(
         do = partial(do, deadline=limit.deadline)
         missing = finishable_first(missing, store, limit.deadline) if time.time() <= limit.last_start else []
     futures: dict[Future[Attempt], RunSpec] = {}
-    with tqdm(total=len(specs), initial=len(specs) - len(missing), unit="run", desc="runs", position=0) as bar:
+    n_done = len(specs) - len(missing)
+    with tqdm(total=len(specs), initial=n_done, unit="run", desc="runs", position=0, disable=None) as bar:
         try:
             for wait in (False, True) if limit is None else (False,):
                 futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
@@ -319,7 +320,10 @@ def do_runs(
                     if outcome.outcome is Outcome.HELD:
                         missing.append(spec)
                     if outcome.outcome not in (Outcome.HELD, Outcome.OUT_OF_TIME):
+                        n_done += 1
                         bar.update()
+                        if bar.disable:  # no terminal
+                            tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.outcome.value}")
                         tell(spec, outcome, failures)
                     if outcome.outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
                         store.drop_checkpoints(spec)
