@@ -23,7 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
 import torch
 from PIL import Image
 
@@ -34,7 +33,7 @@ from disentangle_repro.core.files import (
     held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
 from ..core.run_spec import RunSpec, fingerprint
-from ..core.saved import read_weights
+from ..core.saved import as_safetensors, read_weights
 
 if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
@@ -160,7 +159,7 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
 def in_half_precision(path: Path) -> bytes:
     "A safetensors file with its numbers in half precision; `DataError` where it is no such file."
     tensors = read_weights(path).items()
-    return safetensors.torch.save({name: t.half() if t.is_floating_point() else t for name, t in tensors})
+    return as_safetensors({name: t.half() if t.is_floating_point() else t for name, t in tensors})
 
 
 def copy_kept(
