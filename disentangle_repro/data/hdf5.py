@@ -31,11 +31,11 @@ from .scenes import ObjectScene, Scene
 
 # %% auto #0
 __all__ = ['WORTH_HELPERS', 'CHECKED', 'opened', 'check_layout', 'sources_from_labels', 'check_rows', 'lowest_and_highest',
-           'check_objects', 'is_plain_gzip', 'decompressed_chunk', 'read_rows', 'OnDisk', 'Contents', 'read_grid',
-           'read_objects', 'read_images', 'size_of', 'check_number', 'rows_of_grid', 'sources_to_draw', 'attributes',
-           'file_description', 'chunk_length', 'create', 'compressed', 'block_length', 'labels_of', 'rows_in_file',
-           'draw_part', 'is_usable', 'draw_parts', 'join_parts', 'drawing_device', 'hidden', 'draw_file', 'holds',
-           'write_images']
+           'check_objects', 'is_plain_gzip', 'decompressed_chunk', 'read_rows', 'OnDisk', 'InMainMemory', 'in_memory',
+           'Contents', 'read_grid', 'read_objects', 'read_images', 'size_of', 'check_number', 'rows_of_grid',
+           'sources_to_draw', 'attributes', 'file_description', 'chunk_length', 'create', 'compressed', 'block_length',
+           'labels_of', 'rows_in_file', 'draw_part', 'is_usable', 'draw_parts', 'join_parts', 'drawing_device',
+           'hidden', 'draw_file', 'holds', 'write_images']
 
 # %% ../../nbs/data/16_hdf5.ipynb #1942ba07
 @contextmanager
@@ -199,6 +199,40 @@ class OnDisk:
     def to(self, device: torch.device | str) -> OnDisk:
         "The same rows, put elsewhere."
         return OnDisk(self.path, self.name, self.rows, device)
+
+    def part(self, which: slice) -> OnDisk:
+        "Some of the rows, not read yet."
+        return OnDisk(self.path, self.name, self.rows[which], self.device)
+
+
+class InMainMemory(OnDisk):
+    "Rows that were read once into main memory, for a device with too little of its own; a batch is copied when it is drawn."
+
+    def __init__(
+        self,
+        rows: OnDisk,
+        tensor: UInt8[Tensor, "n height width ..."] | None = None,  # their contents; read when left out
+        device: torch.device | str | None = None,  # by default that of `rows`
+    ):
+        super().__init__(rows.path, rows.name, rows.rows, rows.device if device is None else device)
+        self.tensor = in_memory(rows.to("cpu")) if tensor is None else tensor
+
+    def __getitem__(self, which: int | slice | Tensor) -> UInt8[Tensor, "*which height width ..."]:
+        return self.tensor[which.cpu() if isinstance(which, Tensor) else which].to(self.device)
+
+    def to(self, device: torch.device | str) -> InMainMemory:
+        return InMainMemory(self, self.tensor, device)
+
+    def part(self, which: slice) -> InMainMemory:
+        return InMainMemory(super().part(which), self.tensor[which])
+
+
+def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
+    "All rows on their device."
+    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
+    for rows in images.rows.argsort().split(4096):
+        tensor[rows.to(images.device)] = images[rows]
+    return tensor
 
 # %% ../../nbs/data/16_hdf5.ipynb #dc4e6175
 class Contents(NamedTuple):

@@ -32,7 +32,7 @@ from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
 from disentangle_repro.data.hdf5 import (
-    OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
+    InMainMemory, OnDisk, check_number, holds, in_memory, read_images, rows_of_grid, size_of, write_images
 )
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['SCENES', 'GRIDS', 'RENDERED', 'NAMES', 'SETS', 'places', 'contents', 'describe', 'list_datasets', 'datasets_table',
-           'Dataset', 'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'in_memory', 'placed',
-           'sized', 'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
+           'Dataset', 'labels_seen', 'in_steps', 'rows_of', 'sample_pairs', 'free_memory', 'placed', 'sized',
+           'rendered_path', 'rendered_file', 'split_ranges', 'published_rows', 'load_dataset', 'refuse_joint',
            'load_grid', 'load_objects', 'load_own', 'points_of_mixture', 'add_dataset', 'main']
 
 # %% ../../nbs/data/19_load.ipynb #12d3bf87
@@ -245,7 +245,7 @@ def rows_of(images: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | No
     "Consecutive rows, on disk if all are."
     part = slice(rows.start, rows.stop)
     if isinstance(images, OnDisk):
-        return OnDisk(images.path, images.name, images.rows[part], images.device)
+        return images.part(part)
     return None if images is None else images[part]
 
 # %% ../../nbs/data/19_load.ipynb #bb7cb3dd
@@ -268,22 +268,17 @@ def free_memory(device: torch.device) -> int:
     "Bytes that are free on a device."
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
-# %% ../../nbs/data/19_load.ipynb #12daaab5
-def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
-    "All rows on their device."
-    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
-    for rows in images.rows.argsort().split(4096):
-        tensor[rows.to(images.device)] = images[rows]
-    return tensor
-
 # %% ../../nbs/data/19_load.ipynb #933066a7
 def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
-    "All of them in the memory of a device if they fit into half of what is free, else on disk, with a warning."
+    "All of them in a device's memory if they fit into half of what is free, or in main memory, or on disk: with a warning."
     images = [one.to(device) for one in images]
-    size, free = sum(math.prod(one.shape) for one in images), free_memory(images[0].device)
-    if size <= free / 2:
+    size, where = sum(math.prod(one.shape) for one in images), images[0].device
+    if size <= (free := free_memory(where)) / 2:
         return [in_memory(one) for one in images]
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
+    if where.type != "cpu" and size <= free_memory(torch.device("cpu")) / 2:
+        warnings.warn(f"images have {sizes}: they stay in main memory, and every batch is copied.", stacklevel=2)
+        return [InMainMemory(one) for one in images]
     warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
     return images
 
