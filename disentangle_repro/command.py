@@ -427,7 +427,7 @@ def take_runs(given: argparse.Namespace) -> int:  # the exit status
 
     need_checkout("disentangle-repro take")
     if not is_checkout(given.checkout):
-        raise DataError(given.checkout, "is no checkout of disentangle_repro: needed is a folder with its settings.ini.")
+        raise DataError(given.checkout, "is no checkout of disentangle_repro: needed is one with its settings.ini.")
     tables = given.checkout / "paper_tables"
     new, faults = project_store().take(Store(tables / "runs", tables / "results"))
     print(f"{len(new)} records are new.", *faults, sep="\n")

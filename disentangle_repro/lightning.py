@@ -45,8 +45,8 @@ class LightningAutoencoder(LightningModule):
     Its checkpoints have the model's `config` and the rates, so that `load_from_checkpoint` needs nothing but a path.
 
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
-    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for a `config` without a name,
-    and for half precision other than "bf16-mixed".
+    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and for
+    half precision other than "bf16-mixed".
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LightningAutoencoder(LightningModule):
             import lightning  # noqa: F401
         if isinstance(model, dict):
             if "name" not in model:
-                raise ValueError("model has no config, since create_model has not made it: give load_from_checkpoint model=")
+                raise ValueError("model has no config, since create_model has not made it: give it as model=.")
             model = create_model(**model)
         if model.differing is not None:
             raise ValueError("model is trained on pairs of images: use disentangle_repro.train.fit_images.")

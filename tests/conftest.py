@@ -26,7 +26,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: takes long and others come close, so only with --whole (`make test-all`)")
+    config.addinivalue_line("markers", "whole: takes long and others come close: only with --whole (`make test-all`)")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -206,7 +206,7 @@ class OnDisk:
 
 
 class InMainMemory(OnDisk):
-    "Rows that were read once into main memory, for a device with too little of its own; a batch is copied when it is drawn."
+    "Rows that were read once into main memory, for a device with too little of its own; each batch is copied."
 
     def __init__(
         self,

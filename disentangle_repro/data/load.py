@@ -270,7 +270,7 @@ def free_memory(device: torch.device) -> int:
 
 # %% ../../nbs/data/19_load.ipynb #933066a7
 def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
-    "All of them in a device's memory if they fit into half of what is free, or in main memory, or on disk: with a warning."
+    "All of them in a device's memory, if they fit into half of what is free, else in main memory, or on disk."
     images = [one.to(device) for one in images]
     size, where = sum(math.prod(one.shape) for one in images), images[0].device
     if size <= (free := free_memory(where)) / 2:

@@ -244,7 +244,8 @@ def plan_text(
 ) -> str:
     "Everything that `make plan` prints."
     parts = [paper_text(paper, runs, request) for paper, runs in frame.groupby("paper", sort=False)]
-    lines = [*run_lines(frame, request), *time_lines(frame, rates, workers), disk_line(frame, store, files, max(workers))]
+    disk = disk_line(frame, store, files, max(workers))
+    lines = [*run_lines(frame, request), *time_lines(frame, rates, workers), disk]
     return "\n".join([*parts, *lines])
 
 # %% ../../nbs/plan/04_cost.ipynb #5b5e86e0

@@ -151,7 +151,7 @@ def chosen(runs: Sequence[str], name: str, store: Store) -> list[str]:
         return found
     raise ValueError(
         f"RUN is left out but {store.results} keeps no {name.rpartition('/')[2]} of any run: 'disentangle-repro study'"
-        " keeps latents of every run and weights of some; 'disentangle-repro take CHECKOUT' copies those of another one."
+        " keeps latents of every run and weights of some; 'disentangle-repro take CHECKOUT' copies another one's."
     )
 
 

@@ -21,7 +21,7 @@ __all__ = ['Log', 'log_to_csv', 'log_to_tensorboard']
 
 # %% ../../nbs/train/09_logs.ipynb #a34473ca
 def log_to_csv(path: Path | str) -> Log:
-    "For `on_log`: a row of a CSV file for each point; rows of the same or later updates, of a process before, are replaced."
+    "For `on_log`: a row of a CSV file for each point; those of a former process, of the same updates, are replaced."
     path, columns = Path(path), []
 
     def log(point: dict[str, float]) -> None:

@@ -173,8 +173,8 @@ def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(
     (tmp_path / "there/settings.ini").write_text("[DEFAULT]\nlib_name = disentangle_repro\n")
     spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 11)
     finished(there, spec, FILES)
-    of_paper = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["paper"]), 0)  # of which nothing is kept but a record
-    finished(there, of_paper, {"latents.npz": b"latents", "model/model.safetensors": b"weights", "checkpoint.pt": b"much"})
+    of_paper = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["paper"]), 0)  # nothing is kept but its record
+    finished(there, of_paper, {"model/model.safetensors": b"weights", "checkpoint.pt": b"much"})
     assert command(taken) == 0 and "2 records are new" in capsys.readouterr().out
     assert here.record(spec) == there.record(spec)
     assert here.find(spec.id, "latents.npz").read_bytes() == b"latents"
