@@ -125,7 +125,8 @@ def table_cells(
                 behind = {"seeds": trainings_behind(runs, scores), "diverged": diverged if scores or not runs else 0}
                 behind |= {**how, "device": devices(tried)}
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
-                behind["runs"] = " ".join(run["id"] for run in tried if "id" in run)
+                counted = tried if by_seed or behind["diverged"] else []
+                behind["runs"] = " ".join(run["id"] for run in counted if "id" in run)
                 rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
     return pd.DataFrame(rows)
 

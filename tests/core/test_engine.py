@@ -203,7 +203,7 @@ def test_the_notebooks_of_a_run_are_those_of_the_checkout_that_asks_for_it(two_w
     assert "this notebook does not exist" not in problem and "hyperparameters" in problem
 
 
-def test_a_finished_run_gives_its_checkpoints_back_unless_they_are_to_be_kept(tmp_path):
+def test_a_finished_run_gives_its_checkpoints_back_unless_they_are_to_be_kept(tmp_path, capsys):
     store, (one, other, last) = store_in(tmp_path), specs(3)
 
     def train(spec: RunSpec, store: Store) -> None:
@@ -218,6 +218,7 @@ def test_a_finished_run_gives_its_checkpoints_back_unless_they_are_to_be_kept(tm
         do_runs([other], store, pool, train, keep_checkpoints=True)
     left = {spec.seed: sum((store.runs / spec.id / name).exists() for name in CHECKPOINTS) for spec in specs(3)}
     assert left == {one.seed: 0, other.seed: 2, last.seed: 2}
+    assert f"1 of 1 runs: {other.id} done" in capsys.readouterr().out, "without a terminal, a line in place of the bar"
 
 
 def allowed(dask_scheduler) -> int:
