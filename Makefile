@@ -173,7 +173,7 @@ dist: $(DEV)
 	$(BIN)/python -m build --no-isolation
 	$(PYTHON) -m venv build/dist-venv
 	build/dist-venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
-	cd build && dist-venv/bin/python -c 'from disentangle_repro import load_pretrained; print(load_pretrained("qlae").config)'
+	cd / && '$(CURDIR)/build/dist-venv/bin/python' -c 'from disentangle_repro import load_pretrained; print(load_pretrained("qlae").config)'
 	@ls -l dist
 
 # What the commands need, at the versions of constraints.txt; done once, and again when one of these files changes.

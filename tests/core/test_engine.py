@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from disentangle_repro.core import engine
-from disentangle_repro.core.engine import check_engine, executor, worker_options
+from disentangle_repro.core.engine import check_engine, executor, kernel_environment, worker_options
 from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.core.scale import SCALES
 from disentangle_repro.papers import PAPERS
@@ -175,21 +175,26 @@ def test_a_worker_gets_a_gpu_of_its_parents(parents, given, monkeypatch):
 
 
 def test_eight_gpus_have_eight_workers_each_with_its_own(tmp_path, monkeypatch):
-    "Faked: what every kernel sees, at the same time."
+    "Faked: eight workers at the same time, and what a kernel of one of them sees."
     monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     nbformat, together = pytest.importorskip("nbformat"), threading.Barrier(8)
     code = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), tmp_path / "gpu.ipynb")
 
-    def gpu(number: int) -> str:
+    def of_a_worker(_: int) -> str:
         together.wait(60)
-        execute(str(tmp_path / "gpu.ipynb"), tmp_path / f"{number}.ipynb")
-        (output,) = nbformat.read(tmp_path / f"{number}.ipynb", 4).cells[-1].outputs
-        return output["data"]["text/plain"]
+        return kernel_environment()["CUDA_VISIBLE_DEVICES"]
+
+    def of_a_kernel() -> str:
+        execute(str(tmp_path / "gpu.ipynb"), tmp_path / "done.ipynb")
+        (output,) = nbformat.read(tmp_path / "done.ipynb", 4).cells[-1].outputs
+        assert output["data"]["text/plain"] == repr(name := kernel_environment()["CUDA_VISIBLE_DEVICES"])
+        return name
 
     with executor("local") as pool:
-        assert sorted(pool.map(gpu, range(8))) == [repr(str(number)) for number in range(8)]
+        assert sorted(pool.map(of_a_worker, range(8))) == [str(number) for number in range(8)]
+        assert pool.submit(of_a_kernel).result() in "01234567"
 
 
 def test_the_notebooks_of_a_run_are_those_of_the_checkout_that_asks_for_it(two_workers, tmp_path):

@@ -169,7 +169,10 @@ def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(
     monkeypatch.setattr("disentangle_repro.train.store.project_store", lambda: here)
     monkeypatch.setattr("disentangle_repro.core.files.need_checkout", lambda name: None)
     taken = ["take", str(tmp_path / "there")]
-    assert command(taken) == 1 and "is no checkout of disentangle_repro" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(taken)
+    assert "is no checkout of disentangle_repro" in capsys.readouterr().err
+    (tmp_path / "there").mkdir()
     (tmp_path / "there/settings.ini").write_text("[DEFAULT]\nlib_name = disentangle_repro\n")
     spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 11)
     finished(there, spec, FILES)
