@@ -45,8 +45,8 @@ class LightningAutoencoder(LightningModule):
     Its checkpoints have the model's `config` and the rates, so that `load_from_checkpoint` needs nothing but a path.
 
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
-    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and for
-    half precision other than "bf16-mixed".
+    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and
+    for half precision other than "bf16-mixed".
     """
 
     def __init__(
