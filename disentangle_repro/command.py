@@ -36,8 +36,8 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'O
            'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
            'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
            'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
-           'verify_tables', 'describe_results', 'measure_claims', 'measure_limits', 'Chapter', 'metric_name', 'parser',
-           'as_json', 'printed_below', 'score_file', 'listed', 'main']
+           'verify_tables', 'describe_results', 'take_runs', 'measure_claims', 'measure_limits', 'Chapter',
+           'metric_name', 'parser', 'as_json', 'printed_below', 'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):
@@ -421,6 +421,20 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
     print(write_crate(project_store()))
     return 0
 
+
+def take_runs(given: argparse.Namespace) -> int:  # the exit status
+    "Copy the finished runs of another checkout, and print how many were new; 1 if a record there is damaged."
+    from disentangle_repro.core.files import is_checkout, need_checkout
+    from disentangle_repro.train.store import Store, project_store
+
+    need_checkout("disentangle-repro take")
+    if not is_checkout(given.checkout):
+        raise DataError(given.checkout, "is no checkout of disentangle_repro: needed is one with its settings.ini.")
+    tables = given.checkout / "paper_tables"
+    new, faults = project_store().take(Store(tables / "runs", tables / "results"))
+    print(f"{len(new)} records are new.", *faults, sep="\n")
+    return 1 if faults else 0
+
 # %% ../nbs/command.ipynb #ca2a715a
 def measure_claims(given: argparse.Namespace) -> int:  # the exit status
     "Measure and store the evidence for claims that need no training, and print their verdicts."
@@ -522,6 +536,8 @@ def parser() -> argparse.ArgumentParser:
     of = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
     of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
     subcommands.add_parser("crate", help="describe the kept results as an RO-Crate, for an archive")
+    of = subcommands.add_parser("take", help="copy the finished runs of another checkout, with weights and latents")
+    of.add_argument("checkout", type=Path, metavar="CHECKOUT", help="its folder")
     of = subcommands.add_parser("without-training", help="measure and store evidence for claims that need no training")
     of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
     of = subcommands.add_parser("references", help="measure and store chance and ceiling of the scores in tables")
@@ -608,6 +624,7 @@ CHECKS = {
     "verify": verify_tables,
     "proofs": run_proofs,
     "crate": describe_results,
+    "take": take_runs,
     "without-training": measure_claims,
     "references": measure_limits,
 }
@@ -634,6 +651,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     except ValueError as error:
         command.error(str(error))
     except ImportError as error:
-        needs = f"{' '.join(arguments[:1])} needs {error.name}: pip install 'disentangle_repro[dev]'."
+        needs = f"{' '.join(arguments[:1])} needs {error.name}, of the extra 'dev': pip install '.[dev]' in a checkout"
         command.error(str(error) if "pip install" in str(error) else needs)
     return 0

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
 from .core.errors import extra
+from .models import create_model
 from .train.loop import check_length
 from .train.optimizer import SCHEDULES, make_optimizer
 from .train.precision import networks_in
@@ -42,14 +43,16 @@ def images_of(batch: Batch) -> UInt8[Tensor, "batch height width channels"]:
 class LightningAutoencoder(LightningModule):
     """A model in training, for a Lightning `Trainer`; called, or in `predict`, it returns the latents of images.
 
+    Its checkpoints have the model's `config` and the rates, so that `load_from_checkpoint` needs nothing but a path.
+
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
-    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, and for half precision other
-    than "bf16-mixed".
+    `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and
+    for half precision other than "bf16-mixed".
     """
 
     def __init__(
         self,
-        model: Autoencoder,
+        model: Autoencoder | dict[str, Any],  # or the `config` of one, which is made
         *,
         learning_rate: float = 1e-3,
         beta1: float = 0.9,
@@ -58,12 +61,17 @@ class LightningAutoencoder(LightningModule):
     ):
         with extra("lightning"):
             import lightning  # noqa: F401
+        if isinstance(model, dict):
+            if "name" not in model:
+                raise ValueError("model has no config, since create_model has not made it: give it as model=.")
+            model = create_model(**model)
         if model.differing is not None:
             raise ValueError("model is trained on pairs of images: use disentangle_repro.train.fit_images.")
         super().__init__()
         self.automatic_optimization = False
         self.model, self.round, self.length = model, model.steps(), None
         self.rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+        self.save_hyperparameters({"model": model.config, **self.rates})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         "AdamW, as all trainings of this package have it."

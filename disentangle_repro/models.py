@@ -251,10 +251,12 @@ def load_files(weights: Path, card: Path, device: torch.device | str = "cpu") ->
     """The model of two files, in evaluation mode.
 
     `DataError` where one is missing, faulty, or the two do not belong together."""
-    model, state = built_from(card), read_weights(weights)
-    wrong = differences(model.state_dict(), state)
+    state = read_weights(weights)
+    with torch.device("meta"):  # shapes without numbers: a wrong card costs no time and no memory
+        wrong = differences(built_from(card).state_dict(), state)
     if wrong:
         raise DataError(weights, f"does not belong to the card: {'; '.join(wrong[:3])}.")
+    model = built_from(card)
     model.load_state_dict(state)
     return model.eval().to(device)
 

@@ -26,7 +26,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: takes long and others come close, so only with --whole (`make whole`)")
+    config.addinivalue_line("markers", "whole: takes long and others come close: only with --whole (`make test-all`)")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config, items):
     if not config.getoption("--whole"):
         for item in items:
             if item.get_closest_marker("whole"):
-                item.add_marker(pytest.mark.skip(reason="takes long: `make whole` runs it"))
+                item.add_marker(pytest.mark.skip(reason="takes long: `make test-all` runs it"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 # %% ../../nbs/core/01_errors.ipynb #1334898c
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 import zlib
@@ -12,13 +13,14 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
 
 # %% auto #0
-__all__ = ['PROTOCOLS', 'Protocol', 'T', 'is_code', 'by_protocol', 'extra']
+__all__ = ['PROTOCOLS', 'Protocol', 'T', 'is_code', 'by_protocol', 'installation', 'extra']
 
 # %% ../../nbs/core/01_errors.ipynb #3cb11d0d
 class DataError(ValueError):
@@ -110,14 +112,24 @@ def refusal(
     raise AssertionError(f"{getattr(function, '__name__', function)} refused nothing")
 
 # %% ../../nbs/core/01_errors.ipynb #b9fbd9a5
+def installation(name: str) -> str:  # of the extra
+    "The command that installs what an extra needs."
+    try:
+        needed = requires("disentangle_repro") or []
+    except PackageNotFoundError:
+        needed = []
+    packages = [text.partition(";")[0].strip() for text in needed if f'extra == "{name}"' in text]
+    return f"pip install {shlex.join(packages)}" if packages else f"pip install '.[{name}]' in a checkout"
+
+
 @contextmanager
-def extra(name: str) -> Iterator[None]:  # of the extra, as `pip` takes it
+def extra(name: str) -> Iterator[None]:
     "Around an import: `ModuleNotFoundError` with the command that installs what is missing."
     try:
         yield
     except ModuleNotFoundError as error:
-        how = f"pip install 'disentangle_repro[{name}]'"
-        raise ModuleNotFoundError(f"{error.name} is not installed: {how}.", name=error.name) from error
+        problem = f"{error.name} is not installed, of the extra {name!r}: {installation(name)}"
+        raise ModuleNotFoundError(problem, name=error.name) from error
 
 # %% ../../nbs/core/01_errors.ipynb #7c7e8016
 class OutOfTime(Exception):

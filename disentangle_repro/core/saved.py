@@ -5,6 +5,7 @@
 # %% ../../nbs/core/07_saved.ipynb #79c70961
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from .errors import DataError
@@ -24,6 +25,7 @@ __all__ = []
 
 # %% ../../nbs/core/07_saved.ipynb #0b338b36
 WEIGHTS, CARD = "model.safetensors", "card.json"
+CHECKSUM = "sha256"  # of the tensors, among the metadata of a file of weights
 
 
 def restored(value: Any) -> Any:
@@ -101,6 +103,22 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
 OPTIONAL: dict[str, type | tuple[type, ...]] = {"image_size": int}  # where it is absent, the data set's
 
 # %% ../../nbs/core/07_saved.ipynb #7846e1e6
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    "Of the names, types, shapes and values of tensors."
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {(*tensor.shape,)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def as_safetensors(tensors: Mapping[str, Tensor]) -> bytes:
+    "A safetensors file of tensors and their checksum."
+    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    return safetensors.torch.save(whole, {CHECKSUM: checksum(whole)})
+
+
 def save_files(
     module: nn.Module,
     folder: Path,  # made if it is not there
@@ -108,9 +126,8 @@ def save_files(
 ) -> None:
     "Write a module's weights and card; `ValueError` for a hyperparameter that JSON does not restore exactly."
     check_hyperparameters(card["hyperparameters"])
-    state = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in module.state_dict().items()}
     with written_whole(folder / WEIGHTS) as part:
-        part.write_bytes(safetensors.torch.save(state))  # `save_file` would let only the owner read it
+        part.write_bytes(as_safetensors(module.state_dict()))  # `save_file` would let only the owner read it
     with written_whole(folder / CARD) as part:
         part.write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
@@ -131,13 +148,21 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    "The tensors in a file, those in half precision as float32; `DataError` where it is missing or no safetensors file."
+    """The tensors in a file, those in half precision as float32.
+
+    `DataError` where it is missing or no safetensors file, is not that of its checksum, or has NaN or infinite weights.
+    """
     try:
-        return {
-            name: t.float() if t.dtype == torch.float16 else t for name, t in safetensors.torch.load_file(path).items()
-        }
+        with safe_open(path, "pt") as file:
+            noted, tensors = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError) as error:
         raise DataError(path, f"is no whole safetensors file, and nothing else is opened: {error}") from error
+    if CHECKSUM in noted and noted[CHECKSUM] != checksum(tensors):
+        raise DataError(path, "is damaged: its weights are not those of its checksum.")
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise DataError(path, f"has NaN or infinite numbers in {name}: they are no weights of a model.")
+    return {name: tensor.float() if tensor.dtype == torch.float16 else tensor for name, tensor in tensors.items()}
 
 # %% ../../nbs/core/07_saved.ipynb #e5ded0de
 class ConfiguredModule(nn.Module):

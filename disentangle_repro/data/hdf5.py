@@ -195,6 +195,40 @@ class OnDisk:
         "The same rows, put elsewhere."
         return OnDisk(self.path, self.name, self.rows, device)
 
+    def part(self, which: slice) -> OnDisk:
+        "Some of the rows, not read yet."
+        return OnDisk(self.path, self.name, self.rows[which], self.device)
+
+
+class InMainMemory(OnDisk):
+    "Rows that were read once into main memory, for a device with too little of its own; each batch is copied."
+
+    def __init__(
+        self,
+        rows: OnDisk,
+        tensor: UInt8[Tensor, "n height width ..."] | None = None,  # their contents; read when left out
+        device: torch.device | str | None = None,  # by default that of `rows`
+    ):
+        super().__init__(rows.path, rows.name, rows.rows, rows.device if device is None else device)
+        self.tensor = in_memory(rows.to("cpu")) if tensor is None else tensor
+
+    def __getitem__(self, which: int | slice | Tensor) -> UInt8[Tensor, "*which height width ..."]:
+        return self.tensor[which.cpu() if isinstance(which, Tensor) else which].to(self.device)
+
+    def to(self, device: torch.device | str) -> InMainMemory:
+        return InMainMemory(self, self.tensor, device)
+
+    def part(self, which: slice) -> InMainMemory:
+        return InMainMemory(super().part(which), self.tensor[which])
+
+
+def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
+    "All rows on their device."
+    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
+    for rows in images.rows.argsort().split(4096):
+        tensor[rows.to(images.device)] = images[rows]
+    return tensor
+
 # %% ../../nbs/data/16_hdf5.ipynb #dc4e6175
 class Contents(NamedTuple):
     "What a file holds."
@@ -428,7 +462,7 @@ def draw_file(
     done = len(sources) - sum(len(block) for _, block in todo)
     draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
     workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
-    with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images") as bar:
+    with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images", disable=None) as bar:
         for drawn in draw_parts(todo, workers, draw):
             bar.update(drawn)
     rows = scene.sources.index(sources).numpy() if "grid_size" in described else None

@@ -32,7 +32,8 @@ from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import OnDisk, check_number, holds, read_images, rows_of_grid, size_of, write_images
+from .hdf5 import InMainMemory, OnDisk, check_number, holds, read_images, rows_of_grid
+from .hdf5 import size_of, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
@@ -236,7 +237,7 @@ def rows_of(images: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | No
     "Consecutive rows, on disk if all are."
     part = slice(rows.start, rows.stop)
     if isinstance(images, OnDisk):
-        return OnDisk(images.path, images.name, images.rows[part], images.device)
+        return images.part(part)
     return None if images is None else images[part]
 
 # %% ../../nbs/data/19_load.ipynb #bb7cb3dd
@@ -261,12 +262,15 @@ def free_memory(device: torch.device) -> int:
 
 # %% ../../nbs/data/19_load.ipynb #933066a7
 def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
-    "All of them in the memory of a device if they fit into half of what is free, else on disk, with a warning."
+    "All of them in a device's memory, if they fit into half of what is free, else in main memory, or on disk."
     images = [one.to(device) for one in images]
-    size, free = sum(math.prod(one.shape) for one in images), free_memory(images[0].device)
-    if size <= free / 2:
-        return [averaged_file(one, one.shape[1], averaged) for one in images]  # at their own size
+    size, where = sum(math.prod(one.shape) for one in images), images[0].device
+    if size <= (free := free_memory(where)) / 2:
+        return [averaged_file(one, one.shape[1], averaged) for one in images]
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
+    if where.type != "cpu" and size <= free_memory(torch.device("cpu")) / 2:
+        warnings.warn(f"images have {sizes}: they stay in main memory, and every batch is copied.", stacklevel=2)
+        return [InMainMemory(one) for one in images]
     warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
     return images
 

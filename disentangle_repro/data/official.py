@@ -202,7 +202,8 @@ def import_published(
     n = scene.sources.size if scene else sum(published.splits.values())
     sha256 = checked_sum(path, published.checksum)
     with published.reader(path, n, scene, **published.reader_options) as reading, written_whole(target) as part:
-        with h5py.File(part, "w") as file, tqdm(total=n, desc=f"importing {path.name}", unit=" images") as bar:
+        shown = {"desc": f"importing {path.name}", "unit": " images", "disable": None}
+        with h5py.File(part, "w") as file, tqdm(total=n, **shown) as bar:
             file["labels"] = reading.labels
             file.attrs.update(published=published.file, sha256=sha256, version=IMPORT_VERSION, names=reading.names)
             for batch in reading.batches:

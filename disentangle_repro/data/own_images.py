@@ -165,7 +165,7 @@ def own_file(scene: OwnImages) -> Path:
         with written_whole(path) as part, h5py.File(part, "w") as file:
             file.attrs["folder"] = now
             data = create(file, "images", n, (size, size, 3))
-            for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images"):
+            for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images", disable=None):
                 some = scene.files[first : first + 256]
                 data[first : first + len(some)] = np.stack([square_image(file, size) for file in some])
     return path

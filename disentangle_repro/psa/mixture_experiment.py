@@ -118,7 +118,7 @@ def train(
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
     step = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
-    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=not progress):
+    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=None if progress else True):
         chosen = points[torch.randint(n_sets, (batch,), generator=generator)]
         step.zero_grad()
         distance(chosen, network(chosen, generator), generator).backward()

@@ -440,7 +440,8 @@ def fit(
     kept: Path | None = None,  # where the best probed checkpoint so far is saved
     make_criterion: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
     clock: Callable[[], float] = time.time,
-    progress: bool = True,  # show a bar ...
+    on_log: Sequence[Callable[[dict[str, float]], None]] = (),  # called with each new point of the curve
+    progress: bool = True,  # show a bar, in a terminal ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
     bar_line: int = 0,  # ... so many lines down
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
@@ -461,7 +462,8 @@ def fit(
         resume(training, updates, checkpoint, kept, criterion)
     training.total, step, saved = updates, CudaGraphStep(training), clock()
     longest = 0.0  # seconds of a point of the curve
-    look = {"unit": "update", "disable": not progress, "file": bar_file, "position": bar_line, "leave": bar_line == 0}
+    look = {"unit": "update", "file": bar_file, "position": bar_line, "leave": bar_line == 0}
+    look["disable"] = None if progress else True  # None: where there is no terminal
     noted = noted_signals() if checkpoint is not None else nullcontext(lambda: False)
     with noted as interrupted, tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
@@ -475,6 +477,8 @@ def fit(
             if is_probed(training.updates):
                 point |= probe(training.model)
             training.curve.append(point)
+            for log in on_log:
+                log(point)
             if kept is not None and is_probed(training.updates) and make_criterion(training.curve):
                 save(training, kept)
             longest, ended = max(longest, clock() - start), training.updates >= updates

@@ -23,7 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
 import torch
 from PIL import Image
 
@@ -34,7 +33,7 @@ from disentangle_repro.core.files import (
     held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
 )
 from ..experiment.run_spec import RunSpec, fingerprint
-from ..core.saved import read_weights
+from ..core.saved import as_safetensors, read_weights
 
 if TYPE_CHECKING:
     from disentangle_repro.train.loop import Training
@@ -158,7 +157,7 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
 def in_half_precision(path: Path) -> bytes:
     "A safetensors file with its numbers in half precision; `DataError` where it is no such file."
     tensors = read_weights(path).items()
-    return safetensors.torch.save({name: t.half() if t.is_floating_point() else t for name, t in tensors})
+    return as_safetensors({name: t.half() if t.is_floating_point() else t for name, t in tensors})
 
 
 def copy_kept(
@@ -189,6 +188,8 @@ def copy_kept(
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
 DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
+CHECKPOINTS = ("checkpoint.pt", "kept.pt")  # of an unfinished training: the latest, and the best so far
+SHARED = ("model/model.safetensors", "model/card.json", "latents.npz", "slots.npz")  # with another checkout
 
 
 def is_diverged(record: Mapping[str, Any]) -> bool:
@@ -298,8 +299,16 @@ class Store:
             return found
         raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
 
+    def drop_checkpoints(self, spec: RunSpec) -> None:
+        "Remove the checkpoints of a run that is finished."
+        for name in CHECKPOINTS:
+            (self.runs / spec.id / name).unlink(missing_ok=True)
+
     def take(self, other: Store) -> tuple[list[str], list[DataError]]:  # ids that are new, and what is wrong there
-        "Copy kept records of another store that are not here, and the files kept of their runs that are not."
+        """Copy the records of another store that are not here, of all scales but smoke, with the files of their runs.
+
+        Those are what is kept of them, and their weights, latents and slots, unchanged.
+        """
         believed, faults = other.everything()
         ours = {record["id"]: record for record in self.everything()[0]}
         theirs = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and ours.get(r["id"], r) == r}
@@ -310,6 +319,10 @@ class Store:
                     copy_kept(path, place, other.results.parent.parent)
             except DataError as fault:
                 faults.append(fault)
+        for source in (other.runs / run / name for run in theirs for name in SHARED):
+            if source.exists() and not (place := self.runs / source.relative_to(other.runs)).exists():
+                with written_whole(place) as part:
+                    shutil.copyfile(source, part)
         new = [run for run in theirs if not self.kept(run).exists()]
         for run in new:
             write_record(self.kept(run), theirs[run])

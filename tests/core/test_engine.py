@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import table_specs
 from disentangle_repro.lab.runs import engine
-from disentangle_repro.lab.runs.engine import check_engine, executor, worker_options
-from disentangle_repro.lab.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import check_engine, executor, kernel_environment, worker_options
+from disentangle_repro.lab.runs.runner import do_runs, execute
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.train.store import Store
+from disentangle_repro.train.store import CHECKPOINTS, Store
 
 
 def specs(n: int) -> list[RunSpec]:
@@ -146,7 +147,7 @@ def test_no_scheduler_at_the_address(monkeypatch):
 
 def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"'local:2' needs Dask: pip install 'disentangle_repro\[dask\]'"):
+    with pytest.raises(ImportError, match="'local:2' needs Dask: pip install distributed "):
         with executor("local:2"):
             pass
 
@@ -159,11 +160,11 @@ def test_an_unknown_engine_is_refused(engine):
 
 @pytest.mark.parametrize(("parents", "given"), [
     ("3", ["3", "3"]), ("5,2", ["5", "2", "5"]), ("GPU-8f1a, GPU-77c0", ["GPU-8f1a", "GPU-77c0"]),
-    (None, ["0", "1", "0"]),
+    (None, ["0", "1", "0"]), ("MIG-1,MIG-2", ["MIG-1", "MIG-2"]),
 ])  # fmt: skip
 def test_a_worker_gets_a_gpu_of_its_parents(parents, given, monkeypatch):
     "Not the first of the machine, which may be somebody else's."
-    n = 2 if parents is None else parents.count(",") + 1
+    n = 2 if parents is None else 1 if parents.startswith("MIG") else parents.count(",") + 1
     monkeypatch.setattr("torch.cuda.device_count", lambda: n)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if parents is not None:
@@ -171,6 +172,58 @@ def test_a_worker_gets_a_gpu_of_its_parents(parents, given, monkeypatch):
     found = [worker_options(number, len(given)) for number in range(len(given))]
     assert [options["env"]["CUDA_VISIBLE_DEVICES"] for options in found] == given
     assert all(options["resources"] == {"GPU": 1} for options in found)
+
+
+def test_eight_gpus_have_eight_workers_each_with_its_own(tmp_path, monkeypatch):
+    "Faked: eight workers at the same time, and what a kernel of one of them sees."
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    nbformat, together = pytest.importorskip("nbformat"), threading.Barrier(8)
+    code = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), tmp_path / "gpu.ipynb")
+
+    def of_a_worker(_: int) -> str:
+        together.wait(60)
+        return kernel_environment()["CUDA_VISIBLE_DEVICES"]
+
+    def of_a_kernel() -> str:
+        execute(str(tmp_path / "gpu.ipynb"), tmp_path / "done.ipynb")
+        (output,) = nbformat.read(tmp_path / "done.ipynb", 4).cells[-1].outputs
+        assert output["data"]["text/plain"] == repr(name := kernel_environment()["CUDA_VISIBLE_DEVICES"])
+        return name
+
+    with executor("local") as pool:
+        assert sorted(pool.map(of_a_worker, range(8))) == [str(number) for number in range(8)]
+        assert pool.submit(of_a_kernel).result() in "01234567"
+
+
+def test_the_notebooks_of_a_run_are_those_of_the_checkout_that_asks_for_it(two_workers, tmp_path):
+    "A worker was started elsewhere, as `dask ssh` starts it in the home of its user."
+    before = two_workers._client.run(os.getcwd)
+    two_workers._client.run(os.chdir, tmp_path)
+    (spec,) = specs(1)
+    problem = do_runs([spec], store_in(tmp_path), two_workers)[spec.id]  # of hyperparameters that the notebook refuses
+    for worker, folder in before.items():
+        two_workers._client.run(os.chdir, folder, workers=[worker])
+    assert "this notebook does not exist" not in problem and "hyperparameters" in problem
+
+
+def test_a_finished_run_gives_its_checkpoints_back_unless_they_are_to_be_kept(tmp_path, capsys):
+    store, (one, other, last) = store_in(tmp_path), specs(3)
+
+    def train(spec: RunSpec, store: Store) -> None:
+        for name in CHECKPOINTS:
+            (store.folder(spec) / name).write_bytes(b"much")
+        if spec is last:
+            raise RuntimeError("out of memory")
+        finish(spec, store)
+
+    with executor("local") as pool:
+        do_runs([one, last], store, pool, train)
+        do_runs([other], store, pool, train, keep_checkpoints=True)
+    left = {spec.seed: sum((store.runs / spec.id / name).exists() for name in CHECKPOINTS) for spec in specs(3)}
+    assert left == {one.seed: 0, other.seed: 2, last.seed: 2}
+    assert f"1 of 1 runs: {other.id} done" in capsys.readouterr().out, "without a terminal, a line in place of the bar"
 
 
 def allowed(dask_scheduler) -> int:

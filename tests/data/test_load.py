@@ -201,6 +201,17 @@ def test_what_does_not_fit_stays_on_disk(small, little_memory, source, n):
     )
 
 
+def test_what_does_not_fit_into_a_gpu_stays_in_main_memory(small, monkeypatch):
+    "The device `meta` in place of a GPU."
+    lazy = OnDisk(load.rendered_file(SMALL, 50, 1), "images")
+    monkeypatch.setattr(load, "free_memory", lambda device: 10**9 if device.type == "cpu" else 1000)
+    with pytest.warns(UserWarning, match="free on meta: they stay in main memory, and every batch is copied"):
+        (images,) = load.placed([lazy], "meta")
+    assert images[torch.tensor([3, 1])].device.type == "meta" and not images.is_cuda
+    assert images.to("cpu")[[3, 1, 3]].equal(lazy[torch.tensor([3, 1, 3])])
+    assert images.part(slice(5, 9)).to("cpu")[:].equal(lazy[5:9]) and len(images.part(slice(5, 9))) == 4
+
+
 @on_disk
 def test_masks_and_splits_on_disk(small, monkeypatch):
     near = load_dataset("sprites", n=70).split("validation")

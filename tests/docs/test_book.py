@@ -1,6 +1,6 @@
 """A book of five chapters: directives, folded code, formulas, figures, comments of parameters, links; and in a browser.
 
-Needs Sphinx, which `make test` does not install: skipped there, and run by `make whole`.
+Needs Sphinx, which `make test` does not install: skipped there, and run by `make test-all`.
 """
 
 import html

@@ -10,7 +10,7 @@ COLUMNS = ("fault", "injected", "finished runs lost", "half-written believed", "
 
 @pytest.fixture(scope="session")
 def whole(request) -> bool:
-    "Whether this is `make faults` or `make whole`."
+    "Whether this is `make faults` or `make test-all`."
     return request.config.getoption("--whole", False)
 
 

@@ -174,7 +174,7 @@ def test_tables_are_made_of_what_there_is_and_what_is_left_is_said(tmp_path, mon
     laid_out = []
     monkeypatch.setattr(make, "project_store", lambda: store_in(tmp_path))
     monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: laid_out.append(notebook))
-    monkeypatch.setattr(make.do_runs, "__defaults__", (out_of_time, None))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (out_of_time, None, False))
     asked = "--papers qlae --models ae qlae --datasets mpi3d --scale smoke".split()
     assert make.main([*asked, "--minutes", "25"]) == 0
     printed = capsys.readouterr().out

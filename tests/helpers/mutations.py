@@ -60,7 +60,7 @@ def named(part):
 
 
 def takes_long(*mutation):
-    "A mutation for `make whole`: its check takes long to go red, and another mutation turns it red in `make test`."
+    "A mutation for `make test-all`: its check takes long to go red, and another mutation turns it red in `make test`."
     return pytest.param(*mutation, marks=pytest.mark.whole)
 
 

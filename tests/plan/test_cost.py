@@ -84,7 +84,8 @@ def test_what_is_done_is_not_done_again(store):
     assert runs.done.tolist() == [True] * 5 + [False] * 30
     assert runs.left.tolist() == [0] * 5 + [3] + [5] * 29
     assert runs.training.sum() == pytest.approx(29 + 3 / 5)
-    assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 2 * 10 + cost.NOTEBOOK).all()
+    assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 10 // 3 + cost.NOTEBOOK).all()
+    assert (runs.checkpoints[:5] == 0).all() and (runs.checkpoints[5:] == 2 * 10).all()
     row = summary(runs).iloc[-1]
     assert (row["runs"], row["done"], row["training, h"]) == (35, 5, "30")
 

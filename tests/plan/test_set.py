@@ -37,7 +37,7 @@ def test_it_is_in_the_record_and_the_name_and_the_note(tmp_path, monkeypatch):
         scores = {metric: 0.5 for metric in METRIC_NAMES}
         store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
 
-    monkeypatch.setattr(make.do_runs, "__defaults__", (done, None))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (done, None, False))
     options = "--papers qlae --scale smoke --models ae --datasets mpi3d --set training.batch_size=32 model.beta=2"
     assert make.main(options.split()) == 0
     (record,), _ = store.everything()

@@ -6,11 +6,12 @@ import pytest
 import safetensors.torch
 import torch
 
+from disentangle_repro.command import main as command
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import after_tuning, run_spec, tuning_specs, wanted
 from disentangle_repro.lab.study import design
-from disentangle_repro.lab.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
+from disentangle_repro.lab.study.design import BLOCKS, REQUEST, keep, stages, trainings
 from disentangle_repro.lab.tables.make import is_study, parser
 from disentangle_repro.lab.tables.verdicts import SEEDS
 from disentangle_repro.models import create_model
@@ -163,20 +164,32 @@ def test_copies_that_a_killed_command_left_out_are_made_when_it_starts_again(tmp
     assert design.main([]) == 0 and kept.exists()
 
 
-def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys):
-    here, there = store_in(tmp_path / "here"), store_in(tmp_path / "there")
+def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys, monkeypatch):
+    here, there = store_in(tmp_path / "here/paper_tables"), store_in(tmp_path / "there/paper_tables")
+    monkeypatch.setattr("disentangle_repro.train.store.project_store", lambda: here)
+    monkeypatch.setattr("disentangle_repro.core.files.need_checkout", lambda name: None)
+    taken = ["take", str(tmp_path / "there")]
+    with pytest.raises(SystemExit):
+        command(taken)
+    assert "is no checkout of disentangle_repro" in capsys.readouterr().err
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/settings.ini").write_text("[DEFAULT]\nlib_name = disentangle_repro\n")
     spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 11)
     finished(there, spec, FILES)
-    assert take(here, tmp_path / "there") == 0 and "1 records are new" in capsys.readouterr().out
+    of_paper = run_spec("qlae", "qlae", "shapes3d", Request(SCALES["paper"]), 0)  # nothing is kept but its record
+    finished(there, of_paper, {"model/model.safetensors": b"weights", "checkpoint.pt": b"much"})
+    assert command(taken) == 0 and "2 records are new" in capsys.readouterr().out
     assert here.record(spec) == there.record(spec)
     assert here.find(spec.id, "latents.npz").read_bytes() == b"latents"
+    assert here.find(of_paper.id, "model/model.safetensors").read_bytes() == b"weights"
+    assert not (here.runs / of_paper.id / "checkpoint.pt").exists()
     (kept,) = here.results.glob("latents/*")
     kept.unlink()  # as if it had been taken in between record and copies
-    assert take(here, tmp_path / "there") == 0 and "0 records are new" in capsys.readouterr().out and kept.exists()
+    assert command(taken) == 0 and "0 records are new" in capsys.readouterr().out and kept.exists()
     path = there.results / f"{spec.id}.json"
     path.write_text(path.read_text().replace("rendered", "official", 1))
     (there.runs / spec.id / "run.json").unlink()
-    assert take(here, tmp_path / "there") == 1 and "is not the record of" in capsys.readouterr().out
+    assert command(taken) == 1 and "is not the record of" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

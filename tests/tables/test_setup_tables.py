@@ -214,7 +214,7 @@ def test_a_source_out_of_its_place_is_seen(monkeypatch):
 def test_tables_are_written(tmp_path, paper):
     folder, numbers = tmp_path / "new", N_ENTRIES[paper]
     files = write_setup(paper, folder)
-    endings = (".md", ".html", ".csv")
+    endings = (".md", ".html", ".tex", ".csv")
     assert {path.name for path in files} == {f"{paper}_table_{n}{ending}" for n in numbers for ending in endings}
     for number, n in numbers.items():
         table = pd.read_csv(folder / f"{paper}_table_{number}.csv", dtype=str, keep_default_na=False)

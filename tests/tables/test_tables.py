@@ -57,7 +57,7 @@ def failing(spec, store):
 
 
 def perform(monkeypatch, do):
-    monkeypatch.setattr(make.do_runs, "__defaults__", (do, None))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (do, None, False))
 
 
 def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatch, capsys):

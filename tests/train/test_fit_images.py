@@ -1,13 +1,14 @@
 "What `fit_images` says of images and numbers in another form."
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from disentangle_repro.data.load import Dataset
 from disentangle_repro.metrics import mse, psnr
 from disentangle_repro.models import create_model
-from disentangle_repro.train import fit_images
+from disentangle_repro.train import fit_images, log_to_csv
 
 IMAGES = np.zeros((4, 16, 16, 3), dtype=np.uint8)
 OWN = Dataset("own", "own", torch.from_numpy(IMAGES), torch.zeros(4, 1, dtype=torch.long), ("x",))
@@ -66,3 +67,12 @@ def test_numbers_of_updates_and_images_are_integers(model, name, value):
 def test_an_argument_of_another_name_is_refused_with_its_name_here(model, given, meant):
     with pytest.raises(TypeError, match=f"has no argument '{given}': did you mean {meant}.* It takes model,"):
         fit_images(model, IMAGES, updates=1, **{given: 1})
+
+
+def test_each_point_of_the_curve_is_logged_when_it_is_made(model, tmp_path):
+    points, path = [], tmp_path / "curve.csv"
+    logs = [points.append, log_to_csv(path)]
+    curve = fit_images(model, IMAGES, updates=4, batch_size=2, log_every=2, on_log=logs, progress=False)
+    assert points == curve and len(curve) == 2
+    for row, point in zip(pd.read_csv(path).to_dict("records"), curve, strict=True):
+        assert row == pytest.approx(point)

@@ -453,7 +453,7 @@ def test_a_list_that_needs_what_is_not_installed_says_what(capsys, monkeypatch):
         raise ModuleNotFoundError("No module named 'sympy'", name="sympy")
 
     monkeypatch.setitem(LISTINGS, "proofs", missing)
-    assert "list needs sympy: pip install" in refused(capsys, "list", "proofs")
+    assert "list needs sympy, of the extra 'dev': pip install" in refused(capsys, "list", "proofs")
 
 
 @pytest.mark.whole

@@ -37,7 +37,7 @@ def trained(model, images, **until):  # and `precision`
 
 def test_without_lightning_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'disentangle_repro\[lightning\]'"):
+    with pytest.raises(ModuleNotFoundError, match="pip install 'lightning>=2.2'"):
         LightningAutoencoder(create_model("ae", **SMALL))
 
 

@@ -3,9 +3,12 @@
 import json
 import re
 import subprocess
+from configparser import ConfigParser
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 PROJECT = Path(__file__).parents[2]
 OF_A_MACHINE = re.compile(r"(?<![\w:/.~*}-])/(?:[\w.-]+/)+(?:site-packages|nbs|paper_tables)/")
@@ -31,6 +34,41 @@ def test_no_progress_bar_or_warning_is_stored():
         outputs = [(cell["id"], output) for cell in cells for output in cell.get("outputs", ())]
         noisy += [(path.name, cell) for cell, output in outputs if output.get("name") == "stderr"]
     assert noisy == [], "outputs on the standard error are for no reader: take them out"
+
+
+def test_every_pin_allows_every_promised_python():
+    "Of those that are installed: an environment with another version is not that of constraints.txt."
+    settings = ConfigParser(interpolation=None)
+    settings.read(PROJECT / "settings.ini")
+    promised = [f"{settings['DEFAULT']['min_python']}.0", "3.11.2", "3.12.0", "3.13.0"]
+    lines = (PROJECT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if "==" in line)
+    allowed = {name: metadata(name)["Requires-Python"] for name in pins if find_version(name) == pins[name]}
+    assert len(allowed) > 100
+    refused = {
+        name: version
+        for name, text in allowed.items()
+        for version in promised
+        if version not in SpecifierSet(text or "")
+    }
+    assert not refused
+
+
+def find_version(name):
+    try:
+        return metadata(name)["Version"]
+    except PackageNotFoundError:
+        return None
+
+
+def test_files_have_the_line_ends_of_unix_wherever_they_are_cloned():
+    "A clone with core.autocrlf could not run a script."
+    assert (PROJECT / ".gitattributes").read_text() == "* text=auto eol=lf\n"
+
+
+def test_no_address_is_a_placeholder():
+    for name in ("settings.ini", "CITATION.cff", "setup.py", "README.md"):
+        assert ".example" not in (PROJECT / name).read_text(), name
 
 
 @pytest.mark.skipif(not (PROJECT / ".git").exists(), reason="not a checkout")

@@ -207,11 +207,25 @@ def test_a_file_that_is_missing_or_cut_is_named(folder, name):
         from_pretrained(folder)
 
 
+def test_weights_that_have_changed_or_are_no_numbers_are_refused(folder):
+    contents = bytearray((folder / WEIGHTS).read_bytes())
+    contents[-3] ^= 1
+    (folder / WEIGHTS).write_bytes(contents)
+    with pytest.raises(ValueError, match=f"{WEIGHTS}: is damaged: its weights are not those of its checksum"):
+        from_pretrained(folder)
+    model = create_model(**QLAE)
+    next(model.parameters()).data[0] = torch.nan
+    model.save_pretrained(folder)
+    with pytest.raises(ValueError, match=f"{WEIGHTS}: has NaN or infinite numbers in "):
+        from_pretrained(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"hyperparameters": {"n_values": 9}}, f"{WEIGHTS}: does not belong to the card"),
         ({"hyperparameters": {"colour": 9}}, f"{CARD}: describes no model"),
+        ({"width": 400}, f"{WEIGHTS}: does not belong to the card"),  # whose weights would take 20 GB
         ({"name": "qlea"}, f"{CARD}: describes no model: name is 'qlea'"),
         ({"width": "wide"}, f"{CARD}: width is 'wide'"),
         ({"more": 1}, f"{CARD}: holds .*'more'.*: needed are name, dataset"),

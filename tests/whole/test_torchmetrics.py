@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-pytest.importorskip("torchmetrics", reason="torchmetrics is missing: pip install 'disentangle_repro[torchmetrics]'")
+pytest.importorskip("torchmetrics", reason="torchmetrics is missing: pip install torchmetrics")
 
 from torchmetrics import MetricCollection  # noqa: E402
 

@@ -226,11 +226,11 @@ def test_every_module_can_be_imported_or_says_what_it_needs(run):
     failed = json.loads(run(IMPORT_ALL))
     assert set(failed) == OPTIONAL, failed
     for module, message in failed.items():
-        assert f"pip install 'disentangle_repro[{module.rpartition('.')[2]}]'" in message, message
+        assert f"pip install '{module.rpartition('.')[2]}>=" in message, message
 
 
 @pytest.mark.whole
 def test_what_an_extra_brings_is_asked_for_by_its_name(run):
     said = run(WITHOUT_EXTRAS).splitlines()
-    for extra, message in zip(("dask", "report", "tables", "tables"), said, strict=True):
-        assert f"pip install 'disentangle_repro[{extra}]'" in message, message
+    for package, message in zip(("distributed", "itables", "matplotlib", "matplotlib"), said, strict=True):
+        assert f"pip install {package} " in message, message

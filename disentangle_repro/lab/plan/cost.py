@@ -30,7 +30,7 @@ from ...data.load import GRIDS, SCENES, describe, rendered_path
 from ...papers import PAPERS
 from .probe import DEVICES, Cost, Rates, Works, count_kinds, data_bytes, estimated_costs
 from .probe import image_size, measured_rates, step_key
-from .request import Request, asked_papers, asked_request, parser, positive
+from .request import Request, asked_papers, asked_request, parser
 from .specs import is_measurement, wanted
 from ..runs.assemble import images_needed, joint_given
 from ..runs.runner import made
@@ -89,10 +89,10 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
 def cost_row(row: dict[str, Any], cost: Cost | None) -> dict[str, Any]:
     "The cost of an unfinished run, if it is known."
     if cost is None or row["done"]:
-        return {"seconds": math.nan, "training": 0.0, "scoring": 0.0, "bytes": 0, "memory": 0}
+        return {"seconds": math.nan, "training": 0.0, "scoring": 0.0, "bytes": 0, "checkpoints": 0, "memory": 0}
     return {
         "seconds": cost.update, "training": row["left"] * cost.update / 3600, "scoring": cost.scoring / 3600,
-        "bytes": 2 * cost.checkpoint + NOTEBOOK, "memory": cost.memory,
+        "bytes": cost.checkpoint // 3 + NOTEBOOK, "checkpoints": 2 * cost.checkpoint, "memory": cost.memory,
     }  # fmt: skip
 
 # %% ../../../nbs/lab/plan/04_cost.ipynb #0b131a92
@@ -185,7 +185,7 @@ def memory_line(frame: pd.DataFrame, rates: Rates) -> str:
     fit = int(0.9 * rates.memory // max(1, most.memory))
     more = f"; MORE than there is: {', '.join(dict.fromkeys(over.paper + ' ' + over.model))}" if len(over) else ""
     if fit > 1 and rates in DEVICES.values():
-        more = f"; {fit} runs at once (ENGINE=local:{fit})"
+        more = f"; {fit} runs at once on each GPU (WORKERS={fit} for one)"
     what = f"{most.paper}'s {most.model} on {most.dataset}, images included"
     return f"memory: up to {size_text(most.memory)} a run ({what}), of {size_text(rates.memory)}{more}"
 
@@ -204,9 +204,9 @@ def time_lines(frame: pd.DataFrame, rates: Rates, workers: Iterable[int]) -> lis
     ]
 
 
-def disk_line(frame: pd.DataFrame, store: Store, files: Mapping[Path, int]) -> str:
-    "Disk space that is needed and free."
-    runs, data = frame.bytes.sum(), sum(files.values())
+def disk_line(frame: pd.DataFrame, store: Store, files: Mapping[Path, int], at_once: int = 1) -> str:
+    "Disk space that is needed and free, with the checkpoints of as many runs as train at once."
+    runs, data = frame.bytes.sum() + frame.checkpoints.nlargest(at_once).sum(), sum(files.values())
     free = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists())).free
     more = "; MORE than is free" if runs + data > free else ""
     return f"disk: runs {size_text(runs)}, data sets to draw {size_text(data)} at most; free {size_text(free)}{more}"
@@ -240,11 +240,12 @@ def plan_text(
     store: Store,
     files: Mapping[Path, int],  # to be drawn
     rates: Rates,
-    workers: Iterable[int],
+    workers: Sequence[int],
 ) -> str:
     "Everything that `make plan` prints."
     parts = [paper_text(paper, runs, request) for paper, runs in frame.groupby("paper", sort=False)]
-    lines = [*run_lines(frame, request), *time_lines(frame, rates, workers), disk_line(frame, store, files)]
+    disk = disk_line(frame, store, files, max(workers))
+    lines = [*run_lines(frame, request), *time_lines(frame, rates, workers), disk]
     return "\n".join([*parts, *lines])
 
 # %% ../../../nbs/lab/plan/04_cost.ipynb #5b5e86e0
@@ -253,7 +254,6 @@ def plan_parser() -> argparse.ArgumentParser:
     options = parser()
     options.prog = "disentangle-repro plan"
     options.description = "Say what tables would take, before anything is spent."
-    options.add_argument("--workers", type=positive, help="hours for so many runs at once, too")
     options.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=(
         f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
     ))
@@ -288,6 +288,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     rates = DEVICES[options.device] if options.device else rates_here(works)
     frame = runs_and_costs(stages, store, estimated_costs(works, rates))
+    if options.keep_checkpoints:
+        frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
     files = {path: size for _, spec in stages for path, size in files_needed(spec).items()}
     at_once = [1, n_workers(), *([options.workers] if options.workers else [])]
     lines = [f"NOT in the hours: {problem}" for problem in problems]

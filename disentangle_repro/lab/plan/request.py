@@ -114,6 +114,9 @@ def parser() -> argparse.ArgumentParser:
         "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
     ))
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    options.add_argument("--workers", type=positive, help="how many runs at once; left out: one per GPU, or per core")
+    keep = "also of finished runs, which give their disk space back otherwise"
+    options.add_argument("--keep-checkpoints", action="store_true", help=keep)
     add_limit(options)
     return options
 

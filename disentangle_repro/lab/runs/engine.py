@@ -20,6 +20,7 @@ import joblib
 import torch
 from tqdm import tqdm
 
+from ...core.errors import installation
 from ...core.interruption import stop_kernels
 
 if TYPE_CHECKING:
@@ -37,22 +38,22 @@ def check_engine(engine: str) -> str:  # `engine`, when it is one
     return engine
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #9183e296
+def visible_gpus() -> list[str]:
+    "This process's GPUs as CUDA_VISIBLE_DEVICES names them: numbers, UUIDs, or instances of MIG."
+    count, given = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES") or ""
+    names = [name.strip() for name in given.split(",")] if given else [str(number) for number in range(count)]
+    return names if count and given.startswith("MIG-") else names[:count]  # of instances, PyTorch counts only one
+
+
 def n_workers() -> int:
-    "One on a GPU; without one, the number of cores."
-    return 1 if torch.cuda.is_available() else joblib.cpu_count()
+    "The number of visible GPUs; without one, of cores."
+    return len(visible_gpus()) or joblib.cpu_count()
 
 
-@contextmanager
-def threads_per_worker(n: int) -> Iterator[None]:
-    "Processes started inside compute with `n` threads."
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(n)
-    try:
-        yield
-    finally:
-        os.environ.pop("OMP_NUM_THREADS")
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
+def worker_environment(number: int, n: int) -> dict[str, str]:
+    "Threads and GPU of the worker of that number, from zero, among `n`, as variables of its environment."
+    threads, gpus = {"OMP_NUM_THREADS": str(max(1, joblib.cpu_count() // n))}, visible_gpus()
+    return threads | ({"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {})
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #8001a76d
 _seat = threading.local()
@@ -63,16 +64,22 @@ def bar_line() -> int | None:
     return getattr(_seat, "line", None)
 
 
-def _sit_down(lines: SimpleQueue[int]) -> None:
-    _seat.line = lines.get()
+def kernel_environment() -> dict[str, str]:
+    "Variables for a kernel that this thread starts; none in a thread that `executor` has not made."
+    return getattr(_seat, "environment", {})
+
+
+def _sit_down(numbers: SimpleQueue[int], n: int) -> None:
+    number = numbers.get()
+    _seat.line, _seat.environment = number + 1, worker_environment(number, n)
 
 
 def thread_pool(n: int) -> ThreadPoolExecutor:
-    "A pool of `n` threads, each with a `bar_line`."
-    lines: SimpleQueue[int] = SimpleQueue()
-    for line in range(n):
-        lines.put(line + 1)
-    return ThreadPoolExecutor(n, initializer=_sit_down, initargs=(lines,))
+    "A pool of `n` threads, each with a `bar_line` and a `kernel_environment`."
+    numbers: SimpleQueue[int] = SimpleQueue()
+    for number in range(n):
+        numbers.put(number)
+    return ThreadPoolExecutor(n, initializer=_sit_down, initargs=(numbers, n))
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #2c3030b8
 LIVES = 10
@@ -83,19 +90,11 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 """
 
 
-def visible_gpus(n: int) -> list[str]:
-    "The names of this process's `n` GPUs: those of its own CUDA_VISIBLE_DEVICES, numbers or UUIDs, or their numbers."
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [name.strip() for name in given.split(",")][:n] if given else [str(number) for number in range(n)]
-
-
-def worker_options(number: int, of: int) -> dict[str, Any]:
-    "Options of the worker of that number: its environment and resources."
-    gpus = torch.cuda.device_count()
-    environment = {"OMP_NUM_THREADS": str(max(1, joblib.cpu_count() // of))}
-    if gpus:
-        environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(gpus)[number % gpus]
-    return {"nthreads": 1, "env": environment, "resources": {"GPU": 1} if gpus else {}, "memory_limit": 0,
+def worker_options(number: int, n: int) -> dict[str, Any]:
+    "Options of the worker of that number among `n`: its environment and resources."
+    environment = worker_environment(number, n)
+    resources = {"GPU": 1} if "CUDA_VISIBLE_DEVICES" in environment else {}
+    return {"nthreads": 1, "env": environment, "resources": resources, "memory_limit": 0,
             "silence_logs": logging.ERROR, "preload": [IGNORE_SIGNALS]}  # fmt: skip
 
 
@@ -133,9 +132,10 @@ def client(engine: str) -> Iterator[Client]:
         import cryptography  # noqa: F401  for `own_cluster`
         from distributed import Client
     except ImportError as error:
-        raise ImportError(f"engine {engine!r} needs Dask: pip install 'disentangle_repro[dask]'") from error
+        raise ImportError(f"engine {engine!r} needs Dask: {installation('dask')}") from error
     if engine.startswith("local:"):
         with own_cluster(int(engine.removeprefix("local:"))) as cluster, Client(cluster) as inside:
+            tqdm.write(described(engine, inside))
             yield inside
         return
     try:
@@ -144,13 +144,19 @@ def client(engine: str) -> Iterator[Client]:
         raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
     with connected:
         connected.run_on_scheduler(allow_failures, LIVES - 1)
-        tqdm.write(f"Dask: {engine}, {len(resources(connected))} workers, dashboard at {connected.dashboard_link}")
+        tqdm.write(described(engine, connected))
         yield connected
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #8d741a58
 def resources(connected: Client) -> list[dict[str, float]]:
     "The resources of each worker of a cluster."
     return [worker["resources"] for worker in connected.scheduler_info(n_workers=-1)["workers"].values()]
+
+
+def described(engine: str, connected: Client) -> str:
+    "A line on a cluster: its workers, and where their tasks and the curves of runs can be seen."
+    link = f"; which worker has which run: {connected.dashboard_link}" if connected.dashboard_link else ""
+    return f"Dask: {engine}, {len(resources(connected))} workers{link}; losses: curve.csv in each run's folder"
 
 # %% ../../../nbs/lab/runs/10_engine.ipynb #68f9c715
 def stop_work(pool: Executor, folder: Path | None = None) -> None:
@@ -170,8 +176,7 @@ def executor(
 ) -> Iterator[Executor]:
     "The executor of an engine; `ValueError` for an unknown one."
     if check_engine(engine) == "local":
-        n = at_once or n_workers()
-        with threads_per_worker(max(1, joblib.cpu_count() // n)), thread_pool(n) as pool:
+        with thread_pool(at_once or n_workers()) as pool:
             try:
                 yield pool
             except BaseException:  # Ctrl-C among others: begin nothing that is queued, and wait for no kernel

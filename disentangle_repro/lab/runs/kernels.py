@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .engine import kernel_environment
+
 # %% auto #0
 __all__ = []
 
@@ -22,6 +24,8 @@ def kernel_manager() -> type:
     from jupyter_client import AsyncKernelManager
     from jupyter_client.kernelspec import KernelSpec
     from traitlets import default
+
+    own = kernel_environment()
 
     class Manager(AsyncKernelManager):
         kernel_spec = KernelSpec(**get_kernel_dict())
@@ -38,7 +42,7 @@ def kernel_manager() -> type:
             return "127.0.0.1" if self.transport == "tcp" else name
 
         async def start_kernel(self, **kwargs):
-            await super().start_kernel(**kwargs)
+            await super().start_kernel(**kwargs, env={**os.environ, **own})
             with suppress(OSError, AttributeError):  # Linux without autogroups, another system, or asked too often
                 Path(f"/proc/{self.provisioner.pid}/autogroup").write_text(str(os.nice(0)))
 

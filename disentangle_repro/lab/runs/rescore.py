@@ -151,7 +151,7 @@ def chosen(runs: Sequence[str], name: str, store: Store) -> list[str]:
         return found
     raise ValueError(
         f"RUN is left out but {store.results} keeps no {name.rpartition('/')[2]} of any run: 'disentangle-repro study'"
-        " keeps latents of every run and weights of some, and its option --take CHECKOUT fetches them."
+        " keeps latents of every run and weights of some; 'disentangle-repro take CHECKOUT' copies another one's."
     )
 
 
@@ -163,7 +163,7 @@ def rescore(
 ) -> dict[str, list[Compared]]:  # by run
     "Recomputed scores, compared with the records; `ValueError` for an unknown run, `DataError` for a faulty file."
     asked = chosen(runs, LATENTS if latents else WEIGHTS, store)
-    bar = tqdm(asked, desc="scored again", unit="run", disable=not progress)
+    bar = tqdm(asked, desc="scored again", unit="run", disable=None if progress else True)
     return {run: (from_latents if latents else from_weights)(record_of(run, store), store) for run in bar}
 
 

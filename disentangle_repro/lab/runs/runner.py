@@ -30,7 +30,7 @@ from ...papers import PAPERS
 from ...experiment.run_spec import RunSpec
 from .assemble import SCORING_SECONDS
 from ...train.loop import read_state
-from ...train.store import OtherVersion, Store, is_diverged
+from ...train.store import CHECKPOINTS, OtherVersion, Store, is_diverged
 
 # %% auto #0
 __all__ = ['WHOLE', 'TRAININGS', 'BEGIN_SECONDS', 'Do', 'WholeFiles', 'execute', 'notebook_of_run', 'execute_run',
@@ -105,13 +105,15 @@ def execute_run(
     spec: RunSpec,
     store: Store,
     deadline: float | None = None,  # of a training, in seconds since 1970
+    checkout: Path | None = None,  # whose notebooks are executed; by default of the working directory
 ) -> None:
     "Do one run: execute its notebook with its specification."
     folders = {"runs": str(store.runs), "results": str(store.results)}
     output = store.folder(spec) / "run.ipynb"
     notebook = notebook_of_run(spec)
     given = {"deadline": deadline} if notebook in TRAININGS.values() else {}
-    execute(notebook, output, spec=asdict(spec), folders=folders, bar_line=bar_line(), **given)
+    source = str((checkout or project_root()) / "nbs" / notebook)
+    execute(source, output, spec=asdict(spec), folders=folders, bar_line=bar_line(), **given)
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #684bd66d
 def set_damaged_aside(store: Store) -> None:
@@ -155,7 +157,7 @@ class Made(NamedTuple):
 
 def made(spec: RunSpec, store: Store) -> Made:
     "The updates of an unfinished run that are saved; none where one of its files is damaged."
-    paths = [store.runs / spec.id / name for name in ("checkpoint.pt", "kept.pt")]
+    paths = [store.runs / spec.id / name for name in CHECKPOINTS]
     try:
         states = [read_state(path) for path in paths if path.exists()]
         return max((Made(state["updates"], state["seconds"]) for state in states), default=Made(0, 0.0))
@@ -293,19 +295,22 @@ def do_runs(
     specs: Sequence[RunSpec],
     store: Store,
     pool: Executor,
-    do: Do = execute_run,
+    do: Do | None = None,  # by default `execute_run`, with the notebooks of this checkout on every worker
     limit: Limit | None = None,
+    keep_checkpoints: bool = False,  # of finished runs
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     """Do the runs that have no record yet, with a bar over runs, as long as there is time; a failure stops no others.
 
     After Ctrl-C all trainings write a checkpoint, and `KeyboardInterrupt` has `what_is_left`.
     """
+    do = do or partial(execute_run, checkout=project_root())
     failures, missing = {}, [spec for spec in specs if store.record(spec) is None]
     if limit is not None:
         do = partial(do, deadline=limit.deadline)
         missing = finishable_first(missing, store, limit.deadline) if time.time() <= limit.last_start else []
     futures: dict[Future[Attempt], RunSpec] = {}
-    with tqdm(total=len(specs), initial=len(specs) - len(missing), unit="run", desc="runs", position=0) as bar:
+    n_done = len(specs) - len(missing)
+    with tqdm(total=len(specs), initial=n_done, unit="run", desc="runs", position=0, disable=None) as bar:
         try:
             for wait in (False, True) if limit is None else (False,):
                 futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
@@ -315,8 +320,13 @@ def do_runs(
                     if outcome.outcome is Outcome.HELD:
                         missing.append(spec)
                     if outcome.outcome not in (Outcome.HELD, Outcome.OUT_OF_TIME):
+                        n_done += 1
                         bar.update()
+                        if bar.disable:  # no terminal
+                            tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.outcome.value}")
                         tell(spec, outcome, failures)
+                    if outcome.outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
+                        store.drop_checkpoints(spec)
         except KeyboardInterrupt as stop:
             bar.close()
             interrupt(futures, pool, store)

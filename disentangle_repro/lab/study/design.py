@@ -9,14 +9,14 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pandas as pd
 from tqdm import tqdm
 
 from ..runs.engine import executor
-from ...core.files import need_checkout
+from ...core.files import need_checkout, project_root
 from ...experiment.paper import AGGREGATED, Paper
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
@@ -33,7 +33,7 @@ from ...train.store import Store, project_store
 # %% auto #0
 __all__ = ['PILOT_SEED', 'BASELINES', 'ABLATIONS', 'BLOCKS', 'REQUEST', 'WEIGHTS_OF', 'OF_EVERY', 'OF_FIRST', 'WEIGHTS', 'SMALL',
            'LARGEST', 'RESERVED', 'Block', 'planned_comparisons', 'spread', 'planned_words', 'trainings', 'in_order',
-           'further_seeds', 'stages', 'finished', 'block_progress', 'keep', 'run_and_keep', 'take', 'main']
+           'further_seeds', 'stages', 'finished', 'block_progress', 'keep', 'run_and_keep', 'main']
 
 # %% ../../../nbs/lab/study/01_design.ipynb #6d8aa539
 PILOT_SEED = 200  # of the first pilot of its kind
@@ -201,19 +201,10 @@ def keep(spec: RunSpec, store: Store) -> None:
             store.keep(spec, name)
 
 
-def run_and_keep(spec: RunSpec, store: Store, deadline: float | None = None) -> None:
-    "Make a run, and copy the files to keep."
-    execute_run(spec, store, deadline)
+def run_and_keep(spec: RunSpec, store: Store, **options: Any) -> None:
+    "Make a run, with the options of `execute_run`, and copy the files to keep."
+    execute_run(spec, store, **options)
     keep(spec, store)
-
-# %% ../../../nbs/lab/study/01_design.ipynb #9c329b20
-def take(store: Store, checkout: Path) -> int:  # the exit status: 1 if a record of it is damaged
-    "Copy the finished runs of another checkout."
-    tables = checkout / "paper_tables"
-    taken, faults = store.take(Store(tables / "runs", tables / "results"))
-    for text in (f"{len(taken)} records are new.", *map(str, faults)):
-        tqdm.write(text)
-    return 1 if faults else 0
 
 # %% ../../../nbs/lab/study/01_design.ipynb #a6dd1dfb
 RESERVED = 20.0  # seconds before a deadline for stopping
@@ -227,7 +218,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
     options.add_argument("--plan", action="store_true", help="print which words each block can give, and stop")
-    options.add_argument("--take", type=Path, metavar="CHECKOUT", help="copy the finished runs of another checkout")
     what = ("PAPER", "MODEL", "DATASET")
     options.add_argument("--pilot", nargs=3, metavar=what, help="make one run that does not count")
     options.add_argument("--updates", type=positive, help="of a pilot; left out: the study's")
@@ -239,8 +229,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.plan:
         tqdm.write(planned_words())
         return 0
-    if given.take:
-        return take(store, given.take)
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     if given.pilot and given.pilot[0] not in PAPERS:
@@ -250,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))
             pilots = [run_spec(*given.pilot, request, given.seed)]
-            failures = do_runs(pilots, store, pool, execute_run, limit)
+            failures = do_runs(pilots, store, pool, limit=limit)
         for name, runs in () if given.pilot else stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
             tuned = after_tuning(runs, REQUEST, store) if name in [block.name for block in BLOCKS] else runs
@@ -258,7 +246,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tqdm.write(f"{len(runs) - len(tuned)} of them skipped: their tuning is not complete")
             for spec in tuned:
                 keep(spec, store)
-            failures |= do_runs(tuned, store, pool, run_and_keep, limit)
+            do = partial(run_and_keep, checkout=project_root())
+            failures |= do_runs(tuned, store, pool, do, limit)
     if limit is not None:
         runs = pilots or (spec for _, runs in stages(store) for spec in runs)
         asked = once(spec for spec in runs if spec.id not in failures)

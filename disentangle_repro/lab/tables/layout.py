@@ -32,8 +32,8 @@ from ...train.store import Store, is_diverged
 __all__ = ['MIXED', 'BOLD', 'reported_numbers', 'printed_as', 'reported_cell', 'mean_interval', 'scores_by_seed', 'table_cells',
            'reference_behind', 'limits', 'set_text', 'updates_behind', 'trainings_behind', 'devices', 'device_kinds',
            'number', 'overlap_best', 'separated_best', 'not_told_from_best', 'lay_out', 'limit_rows', 'printed_cell',
-           'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'write_frame', 'write_table',
-           'page']
+           'our_cell', 'emphasised', 'as_html', 'equal_rows', 'footnote', 'limits_note', 'as_latex', 'wide',
+           'run_links', 'write_frame', 'write_table', 'page']
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
@@ -129,6 +129,8 @@ def table_cells(
                 behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
                 behind["reported_on"] = "" if math.isnan(numbers[0]) else reported_on
                 behind["needs"] = "" if scores else table.needs or table.needs_of.get(metric, "")
+                counted = tried if by_seed or behind["diverged"] else []
+                behind["runs"] = " ".join(run["id"] for run in counted if "id" in run)
                 rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
     return pd.DataFrame(rows)
 
@@ -339,6 +341,36 @@ def limits_note(cells: pd.DataFrame) -> str:
     )
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #61862e9e
+def as_latex(frame: pd.DataFrame, title: str) -> str:
+    "A frame as a `table` of LaTeX that needs the package `booktabs`; text between `**` becomes bold."
+    text = frame.to_latex(index=False, escape=True, caption=re.sub(r"([&%$#_])", r"\\\1", title))
+    text = re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", text)
+    for sign, command in (("±", r"$\pm$"), ("−", "$-$"), (MIXED, r"$^\dagger$"), ("²", "$^2$")):
+        text = text.replace(sign, command)
+    return text
+
+
+def wide(cells: pd.DataFrame) -> pd.DataFrame:
+    "A row for each data set and model, and for each metric the reported number, ours, their half-widths and the seeds."
+    numbers = ["reported", "reported_ci95", "ours", "ours_ci95", "seeds"]
+    each = {
+        key: {f"{cell.metric} {name}": getattr(cell, name) for cell in group.itertuples() for name in numbers}
+        for key, group in cells.groupby(["dataset", "model"], sort=False)
+    }
+    return pd.DataFrame.from_dict(each, orient="index").rename_axis(["dataset", "model"]).reset_index()
+
+
+def run_links(cells: pd.DataFrame) -> str:  # empty without runs
+    "Links of a table in `paper_tables/tables/<scale>` to the records of its runs, by data set and model."
+    lines = []
+    for (dataset, model), group in cells.groupby(["dataset", "model"], sort=False):
+        if runs := sorted({run for text in group.get("runs", ()) for run in text.split()}):
+            place = "../../runs/{0}/run.json" if group.scale.iloc[0] == "smoke" else "../../results/{0}.json"
+            links = (f"[{run.rpartition('-paper-')[2] or run}]({place.format(run)})" for run in runs)
+            lines.append(f"- {MODEL_NAMES[model]} on {dataset}: {', '.join(links)}")
+    return "\n".join(["", "", "Records of the runs:", "", *lines]) if lines else ""
+
+
 def write_frame(
     stem: Path,  # of the files' names
     title: str,
@@ -346,12 +378,14 @@ def write_frame(
     note: str,
     html: str = "",  # default: the frame's own
     rows: pd.DataFrame | None = None,  # for the CSV; default: the frame
+    links: str = "",  # of the Markdown, below the note
 ) -> list[Path]:  # the files written
-    "Write a frame as Markdown, HTML and CSV."
+    "Write a frame as Markdown, HTML, LaTeX and CSV."
     markdown = frame.replace(r"\|", r"\\|", regex=True).to_markdown(index=False, disable_numparse=True)
     texts = {
-        ".md": f"# {title}\n\n{markdown}\n\n{note}\n",
+        ".md": f"# {title}\n\n{markdown}\n\n{note}{links}\n",
         ".html": page(title, html or frame.to_html(border=0, index=False), note),
+        ".tex": as_latex(frame, title),
         ".csv": (frame if rows is None else rows).to_csv(index=False, float_format="%.12g"),
     }
     for suffix, text in texts.items():
@@ -365,13 +399,15 @@ def write_table(
     folder: Path,
     note: str = "",  # on our numbers; default: `footnote`
 ) -> list[Path]:  # the files written
-    "Write a table as Markdown, HTML and CSV into `folder`."
+    "Write a table as Markdown, HTML, LaTeX and CSV into `folder`, and a second CSV with a row for each model."
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
     empty = [name for name in ("diverged", "needs", "reported_on") if not cells.get(name, pd.Series(0)).any()]
     rows = cells.drop(columns=empty, errors="ignore")
-    return write_frame(folder / f"{table.paper}_table_{table.number}", title, flat, note, as_html(laid_out), rows)
+    stem = folder / f"{table.paper}_table_{table.number}"
+    write_text(path := stem.with_name(f"{stem.name}_wide.csv"), wide(cells).to_csv(index=False, float_format="%.12g"))
+    return [*write_frame(stem, title, flat, note, as_html(laid_out), rows, run_links(cells)), path]
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #caafcba2
 def page(

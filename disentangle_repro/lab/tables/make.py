@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -52,10 +53,10 @@ def first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0]
 
 
-def write_tables(papers: Sequence[str], request: Request) -> None:
+def write_tables(papers: Sequence[str], request: Request, workers: int | None = None) -> None:
     "Render the tables of some papers from the existing records; print their files and the verdicts on claims."
     folder = tables_folder(request)
-    with executor() as pool:
+    with executor(at_once=workers) as pool:
         laid_out = pool.map(lambda paper: lay_out_paper(paper, request, folder), papers)
         for paper, _ in zip(papers, laid_out, strict=True):
             found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
@@ -80,6 +81,8 @@ def make_tables(
     engine: str = "local",  # where runs are executed
     limit: Limit | None = None,  # deadline of the runs
     missing: Collection[str] = (),  # data sets whose runs are left out
+    workers: int | None = None,  # of engine `local`: how many runs at once
+    keep_checkpoints: bool = False,  # of finished runs
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
 
@@ -90,20 +93,21 @@ def make_tables(
     store = project_store()
     set_damaged_aside(store)
     quiet = "local" if engine.startswith("local") else engine  # timings need an idle machine and all cores
-    with executor(engine) as pool:
+    how: dict[str, Any] = {"limit": limit, "keep_checkpoints": keep_checkpoints}
+    with executor(engine, workers) as pool:
         tuning = asked().tuning
-        failures = do_runs(tuning, store, pool, limit=limit) if tuning else {}
+        failures = do_runs(tuning, store, pool, **how) if tuning else {}
         todo = asked()  # with tuned hyperparameters
         trainings = after_tuning(todo.trainings, request, store)
         together = [spec for spec in todo.measurements if not is_alone(spec)]
         if left_out := len(todo.trainings) - len(trainings):
             tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
         for part in filter(None, (trainings, together)):
-            failures |= do_runs(part, store, pool, limit=limit)
+            failures |= do_runs(part, store, pool, **how)
     for spec in (spec for spec in todo.measurements if is_alone(spec)):
         with executor(quiet, at_once=1) as pool:
-            failures |= do_runs([spec], store, pool, limit=limit)
-    write_tables(papers, request)
+            failures |= do_runs([spec], store, pool, **how)
+    write_tables(papers, request, workers)
     if limit is not None:
         runs = [spec for part in asked() for spec in part if spec.id not in failures]
         tqdm.write(what_is_left(runs, store) or "All runs are done.")
@@ -118,12 +122,12 @@ def is_study(options: argparse.Namespace) -> bool:
     return plain and pick_scale().name == "study"
 
 
-def lay_out_study(papers: Sequence[str], request: Request) -> None:
+def lay_out_study(papers: Sequence[str], request: Request, workers: int | None = None) -> None:
     "Write the tables from the stored records, with a spot check; nothing else is trained."
     store = project_store()
     set_damaged_aside(store)
     tqdm.write(str(spot_check(store)))
-    write_tables(papers, request)
+    write_tables(papers, request, workers)
     runs = wanted(papers, request, store).trainings
     missing = sum(store.record(spec) is None for spec in runs)
     if missing:
@@ -159,8 +163,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     papers, request = asked_papers(options, parser()), asked_request(options, parser())
     limit = asked_limit(options, RESERVED)
+    if options.workers and options.engine != "local":
+        parser().error(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
     if is_study(options):
-        lay_out_study(papers, request)
+        lay_out_study(papers, request, options.workers)
         return 0
     if torch.cuda.is_available():
         print_plan(sys.argv[1:] if arguments is None else arguments)
@@ -169,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
     if all_are:
         return 2
-    failures = make_tables(papers, request, *which, options.engine, limit, missing) | missing
+    how = limit, missing, options.workers, options.keep_checkpoints
+    failures = make_tables(papers, request, *which, options.engine, *how) | missing
     for run, problem in failures.items():
         notebook = project_store().runs / run / "run.ipynb"  # missing if the kernel died
         tqdm.write(f"FAILED {run}: {problem}" + f"\n  see {notebook}" * notebook.exists())

@@ -188,7 +188,7 @@ def measure_references(
     "Measure and store the missing references of some runs, one after another."
     path, known = path or project_root() / "paper_tables" / RECORD, references(path)
     missing = [of for of in needed(specs) if key_of(of) not in known]
-    for conditions in tqdm(missing, desc="chance and ceiling", disable=not progress):
+    for conditions in tqdm(missing, desc="chance and ceiling", disable=None if progress else True):
         began = time.process_time()
         of_seeds = [measured(conditions, seed) for seed in seeds]
         both = {

@@ -49,7 +49,7 @@ def first_losses(
     training = assemble(replace(spec, model=repeated["of"], hyperparameters=parts), images)
     training.total = spec.part("training")["steps"]
     step = CudaGraphStep(training)
-    updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=not progress)
+    updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=None if progress else True)
     return [run_updates(training, step, 1)["loss"] for _ in updates]
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #6e13dbbc

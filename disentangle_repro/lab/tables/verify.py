@@ -120,7 +120,8 @@ def verify(
     asked = published(project_root() / "paper_tables" / "tables")
     todo = [(paper, r) for r in asked for paper in with_protocol(papers or PAPERS, r.protocol)]
     with TemporaryDirectory() as folder:
-        for number, (paper, request) in enumerate(tqdm(todo, desc="tables", unit="paper", disable=not progress)):
+        bar = tqdm(todo, desc="tables", unit="paper", disable=None if progress else True)
+        for number, (paper, request) in enumerate(bar):
             ours, theirs = Path(folder) / str(number), tables_folder(request)
             if files := files_of(paper, theirs):
                 lay_out_paper(paper, request, ours)
