@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
 from .core.errors import extra
+from .train.fit_images import announce, paper_settings
 from .train.optimizer import make_optimizer
 from .train.precision import networks_in
 
@@ -43,17 +44,19 @@ class LightningAutoencoder(LightningModule):
 
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
     `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, and for half precision other
-    than "bf16-mixed".
+    than "bf16-mixed". The optimiser is that of the model's paper, or of `settings`, as in `fit_images`; batch size,
+    clipping and schedule are the loader's and the trainer's.
     """
 
     def __init__(
         self,
         model: Autoencoder,
         *,
-        learning_rate: float = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.99,
-        weight_decay: float = 0.0,  # not of codebooks
+        settings: str | None = None,  # whose, such as "qlae"; left out: those of the model's paper, by its name
+        learning_rate: float | None = None,  # these four replace one of the settings
+        beta1: float | None = None,
+        beta2: float | None = None,
+        weight_decay: float | None = None,  # not of codebooks
     ):
         with extra("lightning"):
             import lightning  # noqa: F401
@@ -62,7 +65,10 @@ class LightningAutoencoder(LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.model, self.round = model, model.steps()
-        self.rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+        whose, self.rates, _ = paper_settings(model, settings)
+        own = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+        self.rates |= {name: value for name, value in own.items() if value is not None}
+        announce(whose, self.rates)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         "AdamW, as all trainings of this package have it."

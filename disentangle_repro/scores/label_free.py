@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Num
-from scipy.stats import rankdata
-from sklearn.linear_model import Lasso
 from torch import Tensor
 
 from ..core.errors import check_choice
@@ -59,6 +58,8 @@ def lasso_weights(
     second: Float[np.ndarray, "samples b"],
 ) -> Float[np.ndarray, "a b"]:
     "Absolute weights of a lasso regression of each latent of the second on those of the first, penalty 0.1."
+    from sklearn.linear_model import Lasso
+
     return np.abs(np.atleast_2d(Lasso(alpha=0.1).fit(first, second).coef_)).T
 
 
@@ -67,7 +68,7 @@ def rank_correlations(
     second: Float[np.ndarray, "samples b"],
 ) -> Float[np.ndarray, "a b"]:
     "Absolute Spearman correlations of each latent of the first with each of the second; neither has constant ones."
-    ranks = [rankdata(z, axis=0) - (len(z) + 1) / 2 for z in (first, second)]
+    ranks = [scipy.stats.rankdata(z, axis=0) - (len(z) + 1) / 2 for z in (first, second)]
     a, b = (r / np.sqrt(np.square(r).sum(axis=0)) for r in ranks)
     return np.abs(a.T @ b)
 
