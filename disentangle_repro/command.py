@@ -514,7 +514,7 @@ def parser() -> argparse.ArgumentParser:
     ))
     of.add_argument("--seed", type=int, default=0)
     of.add_argument("--interval", action="store_true", help=(
-        "95%% intervals of the expected scores, from random halves of the samples: ten times the time; of several files"
+        "95%% intervals of the expected scores, from random halves of the samples: twenty times the time; of several files"
         " the interval is that over files"
     ))
     of.add_argument("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")

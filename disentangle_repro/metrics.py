@@ -369,13 +369,13 @@ def score(
     n_jobs: int = -1,  # threads of `dci`
     metrics: Sequence[str] = (),  # only these, by the name of the function or of a score; left out: all
     references: bool = True,  # chance and ceiling, too? three times the time
-    halvings: int = 0,  # of the samples, for intervals: 10, say, for ten times the time; 0: no intervals
+    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 0: no intervals
 ) -> Scored:
     """Every score that the input allows, or those of `metrics`, including added metrics; for the others, the reason.
 
     Next to them `.chance`, of the latents with permuted rows, and `.ceiling`, of perfect latents of the same number.
     With `halvings`, `.half_widths` are those of 95% intervals of the expected scores at this number of samples, from
-    the differences between random halves. Scores that draw samples themselves vary with their draws only.
+    the differences between random halves and quarters. Scores that draw samples themselves vary with their draws only.
 
     DCI's default is the field's forest, whose splits are offered all latents; that of qlae and tripod (`"paper"`,
     `"code"`) gives perfect latents a D of 0.4 to 0.6 with 1,000 samples. `ValueError` as `infomec` and `udr` raise it,

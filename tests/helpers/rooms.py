@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE, PAGE = ROOT / "disentangle_repro", ROOT / "CONTRIBUTING.md"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
-ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "torchmetrics", "models", "papers",
-         "saved_models", "common", "train", "lightning", "runs", "plan", "tables", "report", "study",
+ROOMS = ("core", "data", "nets", "scores", "baselines", *PAPERS, "metrics", "representations", "torchmetrics", "models",
+         "papers", "saved_models", "common", "train", "lightning", "runs", "plan", "tables", "report", "study",
          "command")  # fmt: skip
 
 

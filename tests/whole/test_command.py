@@ -217,6 +217,28 @@ def test_one_json_object_has_scores_samples_and_reasons(files, scored, capsys):
     assert found["protocol"] == "field" and found["remarks"] == []
 
 
+def test_several_files_are_trainings_of_one_model(files, both, capsys):
+    sources, latents = both
+    np.savez("second.npz", latents=latents + 0.05 * np.random.default_rng(1).normal(size=latents.shape), sources=sources)
+    main(["score", "both.npz", "second.npz", "--metrics", "mig", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    each = [score(*read_pair(Path(name)), metrics=["mig"]).scores["mig"] for name in ("both.npz", "second.npz")]
+    assert found["scores"]["mig"] == pytest.approx(np.mean(each)) and found["settings"]["trainings"] == 2
+    assert found["half_widths"]["mig"] == pytest.approx(12.706 * abs(each[0] - each[1]) / 2, rel=1e-3)
+    assert "--html is for one file of latents, not 2" in refused(capsys, "score", "both.npz", "second.npz", "--html", "x")
+
+
+def test_a_paper_gets_intervals_settings_and_a_citation(files, capsys):
+    main(["score", "both.npz", "--metrics", "mig", "--interval", "--methods"])
+    printed = capsys.readouterr().out
+    assert re.search(r"MIG .* 0\.\d{3} ± 0\.\d{3} +0\.\d{3} +0\.\d{3}", printed)
+    assert "bins 20" in printed and f"version = {{{__version__}}}" in printed and "dci(predictor='boosting')" in printed
+    main(["score", "both.npz", "--metrics", "mig", "--no-chance", "--latex"])
+    settings, *table = capsys.readouterr().out.splitlines()
+    assert json.loads(settings.removeprefix("% "))["mig"]["bins"] == 20
+    assert table[0].startswith(r"\begin{tabular}") and table[1] == r"\toprule" and r"\hline" not in str(table)
+
+
 def test_a_score_that_is_no_number_is_null(both):
     scored = score(*both, dci_samples=60)
     scored.scores["mig"] = float("nan")
