@@ -16,7 +16,7 @@ from disentangle_repro import __version__, command, metrics
 from disentangle_repro.command import CHAPTERS, CHECKS, LISTINGS, main, read_arrays, read_pair
 from disentangle_repro.metrics import DCI_SAMPLES, dci, infomec, score
 
-SMALL = ["--dci-samples", "60"]
+SMALL = ["--dci-samples", "60", "--no-chance"]
 EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
          "SAP", "explicitness", "E", "S", "IRS", "beta-VAE", "FactorVAE"]  # fmt: skip
 
