@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _all_ = [
-    "infomec", "nmi_matrix", "dci", "disentanglement", "completeness", "psnr", "mse",
+    "infomec", "nmi_matrix", "dci", "SMALL_FOREST", "disentanglement", "completeness", "psnr", "mse",
     "ari", "fg_ari", "mbo", "slot_jacobian", "j_ari", "jis", "smcc", "slot_r2", "sis", "compositional_contrast",
     "mig", "mig_sup", "modularity_score", "dcimig", "jemmig", "sap", "explicitness_score", "dci_es",
     "irs", "beta_vae_score", "factor_vae_score", "lookup_generator", "udr",
@@ -67,7 +67,7 @@ __all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'UNREPORTED', 'SCATTER', '
            'PARTITION', 'DCI_SAMPLES', 'PROTOCOLS', 'CITATION', 'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS',
            'ASKED', 'Metric', 'add_scores', 'add_metric', 'span', 'list_metrics', 'Scored', 'reason_against',
            'not_given', 'asked_metrics', 'given_to', 'score', 'over_seeds', 'methods', 'change', 'examples',
-           'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci',
+           'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST',
            'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
            'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
            'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
