@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +136,7 @@ def paper_settings(
 
 def announce(whose: str, values: Mapping[str, Any]) -> None:
     "One line on the standard error: whose settings a training has, and their values."
-    numbers = ", ".join(f"{name} {value:g}" for name, value in values.items() if isinstance(value, Real))
+    numbers = ", ".join(f"{name} {values[name]:g}" for name in (*RATES, "batch_size") if name in values)
     tqdm.write(f"Settings of {whose or 'no paper'}: {numbers}.", file=sys.stderr)
 
 
