@@ -14,12 +14,12 @@ from types import ModuleType, SimpleNamespace
 import torch
 from bench_training import answer, by_turns
 
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.plan.probe import noise
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.runs.assemble import assemble
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.train.loop import CudaGraphStep
 from disentangle_repro.train.speed import keep_freed_memory
 

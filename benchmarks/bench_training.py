@@ -34,12 +34,12 @@ FAMILIES = {  # paper, model, data set, width, batch
 
 def family_training(name, precision):
     """A training of that family as the tables make it, at 32x32 pixels, on noise."""
-    from disentangle_repro.core.hyperparameters import merged
-    from disentangle_repro.core.scale import SCALES
-    from disentangle_repro.plan.probe import noise
-    from disentangle_repro.plan.request import Request
-    from disentangle_repro.plan.specs import run_spec
-    from disentangle_repro.runs.assemble import assemble
+    from disentangle_repro.experiment.hyperparameters import merged
+    from disentangle_repro.experiment.scale import SCALES
+    from disentangle_repro.lab.plan.probe import noise
+    from disentangle_repro.lab.plan.request import Request
+    from disentangle_repro.lab.plan.specs import run_spec
+    from disentangle_repro.lab.runs.assemble import assemble
 
     paper, model, dataset, width, batch = FAMILIES[name]
     spec = run_spec(paper, model, dataset, Request(replace(SCALES["study"], width=width, batch_size=batch)))

@@ -390,7 +390,7 @@ def run_proofs(given: argparse.Namespace) -> int:  # the exit status
 # %% ../nbs/command.ipynb #780831ba
 def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
     "Print recomputed scores next to the records'; 1 if one differs by more than its tolerance."
-    from disentangle_repro.runs.rescore import as_table, rescore
+    from disentangle_repro.lab.runs.rescore import as_table, rescore
     from disentangle_repro.train.store import readable_store
 
     found = rescore(given.runs, readable_store(), given.latents)
@@ -403,7 +403,7 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     from disentangle_repro.core.errors import check_choice
     from disentangle_repro.core.files import need_checkout
     from disentangle_repro.papers import PAPERS
-    from disentangle_repro.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
+    from disentangle_repro.lab.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
     from disentangle_repro.train.store import project_store
 
     need_checkout("disentangle-repro verify")
@@ -417,7 +417,7 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
 
 def describe_results(given: argparse.Namespace) -> int:  # the exit status
     "Write the description of the kept results, and print its path."
-    from disentangle_repro.runs.crate import write_crate
+    from disentangle_repro.lab.runs.crate import write_crate
     from disentangle_repro.train.store import project_store
 
     print(write_crate(project_store()))
@@ -426,8 +426,8 @@ def describe_results(given: argparse.Namespace) -> int:  # the exit status
 # %% ../nbs/command.ipynb #ca2a715a
 def measure_claims(given: argparse.Namespace) -> int:  # the exit status
     "Measure and store the evidence for claims that need no training, and print their verdicts."
-    from disentangle_repro.study.measure_claims import measure
-    from disentangle_repro.tables.without_training import without_training_verdicts
+    from disentangle_repro.lab.study.measure_claims import measure
+    from disentangle_repro.lab.tables.without_training import without_training_verdicts
     from disentangle_repro.train.store import project_store
 
     for claim, verdict in without_training_verdicts(kept=measure(given.claims, project_store())).items():
@@ -437,9 +437,9 @@ def measure_claims(given: argparse.Namespace) -> int:  # the exit status
 
 def measure_limits(given: argparse.Namespace) -> int:  # the exit status
     "Measure chance and ceiling of the scores in the tables of some papers, unless they are stored."
-    from disentangle_repro.core.scale import pick_scale
-    from disentangle_repro.plan.request import Request
-    from disentangle_repro.tables.references import measure_references, planned
+    from disentangle_repro.experiment.scale import pick_scale
+    from disentangle_repro.lab.plan.request import Request
+    from disentangle_repro.lab.tables.references import measure_references, planned
 
     specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
     print(f"{measure_references(specs)} conditions measured")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from distributed import Client, LocalCluster
 
-from disentangle_repro.core import engine
-from disentangle_repro.core.engine import check_engine, executor, worker_options
-from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import table_specs
+from disentangle_repro.lab.runs import engine
+from disentangle_repro.lab.runs.engine import check_engine, executor, worker_options
+from disentangle_repro.lab.runs.runner import do_runs
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import table_specs
-from disentangle_repro.runs.runner import do_runs
 from disentangle_repro.train.store import Store
 
 
@@ -86,7 +86,7 @@ def test_a_run_is_resumed_elsewhere_when_its_worker_dies(two_workers, tmp_path):
 
 @pytest.mark.whole
 def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("disentangle_repro.core.engine.LIVES", 1)
+    monkeypatch.setattr("disentangle_repro.lab.runs.engine.LIVES", 1)
     store, (deadly, *others) = store_in(tmp_path), specs(3)
     with executor("local:1") as pool:
         assert do_runs(others, store, pool, finish) == {}

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from disentangle_repro.core.kernels import how_kernels_start, kernel_manager
-from disentangle_repro.runs.runner import execute
+from disentangle_repro.lab.runs.kernels import how_kernels_start, kernel_manager
+from disentangle_repro.lab.runs.runner import execute
 
 OWNER = """
 import asyncio, time
-from disentangle_repro.core.kernels import kernel_manager
+from disentangle_repro.lab.runs.kernels import kernel_manager
 manager = kernel_manager()(kernel_name="python3")
 asyncio.run(manager.start_kernel(extra_arguments=["--log-level=ERROR"]))
 print(manager.provisioner.pid, flush=True)

@@ -18,7 +18,6 @@ from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError, until
-from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import add_dataset, datasets_table, joint, layouts, load, load_dataset, official
 from disentangle_repro.data.dsprites import DSPRITES
 from disentangle_repro.data.hdf5 import sources_to_draw, write_images
@@ -26,10 +25,11 @@ from disentangle_repro.data.multi_dsprites import MULTI_DSPRITES
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.plan.cost import files_needed
+from disentangle_repro.lab.runs.assemble import assemble, joint_given, make_probe, score
+from disentangle_repro.lab.runs.evaluate import evaluate, interventions
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.cost import files_needed
-from disentangle_repro.runs.assemble import assemble, joint_given, make_probe, score
-from disentangle_repro.runs.evaluate import evaluate, interventions
 from disentangle_repro.train import Training, fit, make_optimizer
 
 WRONG_DRAWINGS = [

@@ -41,7 +41,7 @@ class Project:
 
     def add_cell(self, notebook: str, code: str, after: str) -> None:
         "Put a cell behind the one that ends so, in this checkout only."
-        path = self.folder / "nbs" / "runs" / notebook
+        path = self.folder / "nbs" / "lab" / "runs" / notebook
         book = nbformat.read(path, as_version=4)
         (place,) = [n for n, cell in enumerate(book.cells, 1) if cell.source.endswith(after)]
         book.cells.insert(place, nbformat.v4.new_code_cell(code))

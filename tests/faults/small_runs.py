@@ -10,7 +10,7 @@ from torch import nn
 
 from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import Store, Training, fit, make_optimizer
 from disentangle_repro.train.loop import load

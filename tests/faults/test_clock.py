@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from small_runs import PowerCut, at, cut, files_of, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.core.engine import executor
-from disentangle_repro.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import executor
+from disentangle_repro.lab.runs.runner import do_runs
 
 IN_2100 = 4_102_444_800
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from small_runs import PowerCut, at, cut, files_of, new_training, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load_dataset
-from disentangle_repro.runs.runner import do_runs, set_damaged_aside
-from disentangle_repro.tables.cells import snapshot
+from disentangle_repro.lab.runs.engine import executor
+from disentangle_repro.lab.runs.runner import do_runs, set_damaged_aside
+from disentangle_repro.lab.tables.cells import snapshot
 from disentangle_repro.train.loop import read_own_state, read_state, save
 from disentangle_repro.train.store import digest, project_store, read_record
 
@@ -221,7 +221,7 @@ def test_no_damage_of_a_data_set_is_believed(name, whole, tally, tmp_path, monke
 @pytest.mark.parametrize("alter", [truncated, short_of_two_bytes, empty])
 def test_a_damaged_executed_notebook_is_named_and_not_shown(alter, tally, tmp_path):
     pytest.importorskip("nbconvert")
-    from disentangle_repro.report.run_pages import notebook_html
+    from disentangle_repro.lab.report.run_pages import notebook_html
 
     path = tmp_path / "run.ipynb"
     cells = [nbformat.v4.new_markdown_cell("# One run"), nbformat.v4.new_code_cell("1 + 1")]

@@ -8,13 +8,13 @@ import pytest
 import torch
 from small_runs import UPDATES, files_of, new_training, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.core.engine import executor
 from disentangle_repro.core.errors import OutOfTime
-from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.runs import runner
-from disentangle_repro.runs.runner import Limit, Outcome, attempt, do_runs, limit_of, made, what_is_left
-from disentangle_repro.study import design
-from disentangle_repro.tables import make
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.runs import runner
+from disentangle_repro.lab.runs.engine import executor
+from disentangle_repro.lab.runs.runner import Limit, Outcome, attempt, do_runs, limit_of, made, what_is_left
+from disentangle_repro.lab.study import design
+from disentangle_repro.lab.tables import make
 from disentangle_repro.train import fit
 from disentangle_repro.train.loop import read_state
 
@@ -155,8 +155,8 @@ def test_a_notebook_is_given_its_deadline_and_tells_that_it_is_out_of_time(tmp_p
     code = "from disentangle_repro.core.errors import OutOfTime\nraise OutOfTime(f'{deadline} is over')"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
-    (tmp_path / "nbs" / "runs").mkdir(parents=True)
-    nbformat.write(notebook, tmp_path / "nbs" / "runs" / "run.ipynb")
+    (tmp_path / "nbs" / "lab" / "runs").mkdir(parents=True)
+    nbformat.write(notebook, tmp_path / "nbs" / "lab" / "runs" / "run.ipynb")
     monkeypatch.setattr(runner, "project_root", lambda: tmp_path)
     store, (spec,) = store_in(tmp_path), specs(1)
     with pytest.raises(OutOfTime, match="^4000000000.5 is over$"):

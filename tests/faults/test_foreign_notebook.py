@@ -13,7 +13,7 @@ from disentangle_repro.core.errors import DataError
 from disentangle_repro.train.store import lighter
 
 pytest.importorskip("nbconvert")
-from disentangle_repro.report.run_pages import notebook_html
+from disentangle_repro.lab.report.run_pages import notebook_html
 
 EVIL = ("<script>alert(1)</script>", "<svg onload=alert(1)>", '<img src="x" onerror="alert(1)">',
         '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>")  # fmt: skip

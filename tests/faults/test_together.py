@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from small_runs import at, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.core.engine import executor
-from disentangle_repro.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import executor
+from disentangle_repro.lab.runs.runner import do_runs
 
 
 def drive(folder: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from small_runs import UPDATES, at, files_of, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.core.engine import executor
-from disentangle_repro.runs import runner
-from disentangle_repro.runs.runner import do_runs
+from disentangle_repro.lab.runs import runner
+from disentangle_repro.lab.runs.engine import executor
+from disentangle_repro.lab.runs.runner import do_runs
 from disentangle_repro.train.loop import read_state
 from disentangle_repro.train.store import is_diverged
 
@@ -90,8 +90,8 @@ def test_a_kernel_that_dies_is_said_and_stops_nothing_else(tally, tmp_path, monk
     "As when the system kills the process that has taken the most memory."
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os; os._exit(9)")])
     notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
-    (tmp_path / "nbs" / "runs").mkdir(parents=True)
-    nbformat.write(notebook, tmp_path / "nbs" / "runs" / "run.ipynb")
+    (tmp_path / "nbs" / "lab" / "runs").mkdir(parents=True)
+    nbformat.write(notebook, tmp_path / "nbs" / "lab" / "runs" / "run.ipynb")
     monkeypatch.setattr(runner, "project_root", lambda: tmp_path)
     store, (dying, *others) = store_in(tmp_path), specs(3)
 

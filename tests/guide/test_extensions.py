@@ -11,22 +11,22 @@ import torch
 from disentangle_repro import command, models, papers
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
 from disentangle_repro.core import extensions
-from disentangle_repro.core.engine import joblib_on
 from disentangle_repro.core.files import data_folder
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.paper import Table
 from disentangle_repro.core.proofs import PROOF_CHECKS, import_proofs, read_checks
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import add_dataset, hdf5, load, load_dataset, official
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.sprites import SPRITES
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.paper import Table
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec, table_specs, tuning_specs
+from disentangle_repro.lab.runs.engine import joblib_on
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.claims import read_claims
 from disentangle_repro.models import add_model, create_model
 from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec, table_specs, tuning_specs
-from disentangle_repro.tables import make
-from disentangle_repro.tables.claims import read_claims
 from disentangle_repro.train import Store
 
 PROJECT = Path(__file__).parents[2]

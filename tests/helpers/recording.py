@@ -196,7 +196,7 @@ def pretended_cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
     instead = {
         ("torch.optim.rmsprop", "_get_capturable_supported_devices"): lambda *_, **__: ["cpu"],
         ("torch.optim.optimizer", "_get_foreach_kernels_supported_devices"): lambda: ["cpu"],
-        ("disentangle_repro.runs.assemble", "make_optimizer"): partial(make_optimizer, capturable=True),
+        ("disentangle_repro.lab.runs.assemble", "make_optimizer"): partial(make_optimizer, capturable=True),
         ("disentangle_repro.tripod.kernel_multiinformation", "check_scales"): unchecked,
     }
     for (module, name), of in instead.items():  # a package may have a function of its module's name

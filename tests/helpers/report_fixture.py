@@ -11,13 +11,13 @@ import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from disentangle_repro.core.run_spec import RunSpec
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import GRIDS
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import is_measurement, once, run_spec, wanted
+from disentangle_repro.lab.report import site
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, once, run_spec, wanted
-from disentangle_repro.report import site
 from disentangle_repro.train.store import Store
 
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import rendered_file
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan import cost, probe
+from disentangle_repro.lab.plan.cost import asked_runs, files_needed, hours_with, makespan, runs_and_costs, summary
+from disentangle_repro.lab.plan.probe import Cost, noise, step_key
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec, wanted
+from disentangle_repro.lab.runs.assemble import assemble, images_needed
+from disentangle_repro.lab.tables import make
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan import cost, probe
-from disentangle_repro.plan.cost import asked_runs, files_needed, hours_with, makespan, runs_and_costs, summary
-from disentangle_repro.plan.probe import Cost, noise, step_key
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec, wanted
-from disentangle_repro.runs.assemble import assemble, images_needed
-from disentangle_repro.tables import make
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from disentangle_repro.core.run_spec import RunSpec, fingerprint
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.run_spec import RunSpec, fingerprint
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import is_measurement, is_older, run_spec
+from disentangle_repro.lab.tables.verdicts import MORE_SEEDS
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import is_measurement, is_older, run_spec
-from disentangle_repro.tables.verdicts import MORE_SEEDS
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request, asked_request, check_tables, parser
+from disentangle_repro.lab.plan.specs import run_spec, table_specs
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.layout import footnote, table_cells
+from disentangle_repro.lab.tables.make import is_study, tables_folder
 from disentangle_repro.papers import METRIC_NAMES, PAPERS, trained
-from disentangle_repro.plan.request import Request, asked_request, check_tables, parser
-from disentangle_repro.plan.specs import run_spec, table_specs
-from disentangle_repro.tables import make
-from disentangle_repro.tables.layout import footnote, table_cells
-from disentangle_repro.tables.make import is_study, tables_folder
 from disentangle_repro.train.store import Store
 
 SMOKE = Request(SCALES["smoke"])

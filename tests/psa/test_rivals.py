@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from disentangle_repro.baselines.monet import MONet
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.core.paper import Table
+from disentangle_repro.experiment.paper import Table
+from disentangle_repro.lab.tables.layout import reported_cell
 from disentangle_repro.models import create_model
-from disentangle_repro.tables.layout import reported_cell
 from disentangle_repro.train.loop import Training, load, save
 from disentangle_repro.train.optimizer import SCHEDULES, make_optimizer, warmed_up
 

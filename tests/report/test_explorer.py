@@ -19,12 +19,12 @@ from test_report import (
     tab_to,
 )  # fmt: skip
 
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.report.explorer import write_explorer
-from disentangle_repro.report.page import write_assets, write_page
-from disentangle_repro.tables.cells import snapshot
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.report.explorer import write_explorer
+from disentangle_repro.lab.report.page import write_assets, write_page
+from disentangle_repro.lab.tables.cells import snapshot
 from disentangle_repro.train.store import Store, project_store
 
 STUDY = Request(SCALES["study"])

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.report import site as of
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.report import site as of
 
 
 @pytest.mark.parametrize(("former", "said"), [(("mine_1", "qlae_1"), "mine_1"), (("qlae_1",), "")])

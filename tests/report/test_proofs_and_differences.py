@@ -11,7 +11,7 @@ import pytest
 from disentangle_repro.command import main
 from disentangle_repro.core import proofs
 from disentangle_repro.core.proofs import PROOF_CHECKS, CheckRecord, ProofCheck, read_checks, run_checks
-from disentangle_repro.report.proofs_and_differences import FAILED, NOT_RUN, PASSED, proof_rows, read_differences
+from disentangle_repro.lab.report.proofs_and_differences import FAILED, NOT_RUN, PASSED, proof_rows, read_differences
 
 ROOT = Path(__file__).parents[2]
 OWN = {"Q": "qlae", "T": "tripod", "F": "factorqvae", "A": "asymmetry", "P": "psa"}  # papers' first letters

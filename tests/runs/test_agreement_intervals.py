@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from disentangle_repro.lab.tables.layout import mean_interval
 from disentangle_repro.psa.agreement import agreements, pair_records
-from disentangle_repro.tables.layout import mean_interval
 
 MODELS, TRAININGS, IMAGES = 160, 3, 24
 

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from disentangle_repro.core.device import make_generator
-from disentangle_repro.qlae.latent_quantization import LatentQuantizer
-from disentangle_repro.runs.evaluate import (
+from disentangle_repro.lab.runs.evaluate import (
     Autoencoder,
     ceiling_and_chance,
     infomec_and_dci,
     perfect_latents,
     unrelated_latents,
 )
+from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 
 COUNTS = torch.tensor([10, 10, 10, 8, 4, 15])
 SOURCES = (torch.rand((2_000, 6), generator=make_generator(0)) * COUNTS).long()

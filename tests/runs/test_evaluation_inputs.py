@@ -7,9 +7,9 @@ import torch
 
 from disentangle_repro.core.device import seeded
 from disentangle_repro.data.load import Dataset, load_dataset
+from disentangle_repro.lab.runs import evaluate as evaluation
+from disentangle_repro.lab.runs import slots
 from disentangle_repro.models import create_model
-from disentangle_repro.runs import evaluate as evaluation
-from disentangle_repro.runs import slots
 from disentangle_repro.scores.dci import DCI
 
 

@@ -13,17 +13,15 @@ import pytest
 import torch
 
 from disentangle_repro.core.errors import until
-from disentangle_repro.core.run_spec import RunSpec
 from disentangle_repro.data import layouts, load_dataset
 from disentangle_repro.data.clevr6 import CLEVR6
 from disentangle_repro.data.layouts import write_hdf5_objects, write_npz_objects
 from disentangle_repro.data.objects_room import OBJECTS_ROOM
 from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.sprites import SPRITES
-from disentangle_repro.papers import PAPERS
-from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
-from disentangle_repro.runs import slots as scoring
-from disentangle_repro.runs.assemble import (
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.runs import slots as scoring
+from disentangle_repro.lab.runs.assemble import (
     assemble,
     images_needed,
     joint_given,
@@ -32,7 +30,9 @@ from disentangle_repro.runs.assemble import (
     probe_steps,
     score,
 )
-from disentangle_repro.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
+from disentangle_repro.lab.runs.slots import held_out_scenes, reconstruction_scores, training_scenes
+from disentangle_repro.papers import PAPERS
+from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 from disentangle_repro.train.loop import fit, load
 
 SPLITS = {"objects_room": (20, 12, 40), "sprites": (20, 12, 120), "clevr6": (8, 4, 4)}
@@ -187,7 +187,7 @@ class Plot:
 
 @pytest.mark.parametrize("paper", ["psa", "asymmetry"])
 def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
-    notebook = json.loads((Path(__file__).parents[2] / "nbs" / "runs" / "slots.ipynb").read_text())
+    notebook = json.loads((Path(__file__).parents[2] / "nbs" / "lab" / "runs" / "slots.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.runs import slots as chapter
+from disentangle_repro.lab.runs.assemble import score
+from disentangle_repro.lab.runs.slots import held_out_scenes, relevance_scores
 from disentangle_repro.models import create_model
-from disentangle_repro.runs import slots as chapter
-from disentangle_repro.runs.assemble import score
-from disentangle_repro.runs.slots import held_out_scenes, relevance_scores
 
 
 def listed(module, call):

@@ -10,12 +10,12 @@ import torch
 
 from disentangle_repro import command
 from disentangle_repro.core.errors import DataError
-from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.runs import evaluate
+from disentangle_repro.lab.runs import rescore as rescoring
+from disentangle_repro.lab.runs.assemble import score
+from disentangle_repro.lab.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.models import create_model
-from disentangle_repro.runs import evaluate
-from disentangle_repro.runs import rescore as rescoring
-from disentangle_repro.runs.assemble import score
-from disentangle_repro.runs.rescore import Compared, compared, from_latents, rescore, runs_with, scored_images
 from disentangle_repro.saved_models import list_pretrained, load_pretrained
 from disentangle_repro.scores.dci import DCI
 from disentangle_repro.train.store import Store, digest, project_store, read_record, write_record

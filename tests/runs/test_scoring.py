@@ -20,16 +20,16 @@ from disentangle_repro.baselines.autoencoder import Autoencoder, encode_all
 from disentangle_repro.baselines.variational import GaussianLatent
 from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.command import main
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data.load import Dataset
+from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.scalar_codes import LogitQuantizer, ScalarQuantizer
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs import assemble
+from disentangle_repro.lab.runs import evaluate as evaluation
+from disentangle_repro.lab.runs.evaluate import evaluate, info_probe
 from disentangle_repro.models import create_model
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.qlae.infomec import PROCEDURES, explicitness, infomec, normalized_v_information
-from disentangle_repro.runs import assemble
-from disentangle_repro.runs import evaluate as evaluation
-from disentangle_repro.runs.evaluate import evaluate, info_probe
 from disentangle_repro.scores.dci import DCI
 
 # ---- the released files, each in plain scikit-learn

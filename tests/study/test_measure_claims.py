@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from disentangle_repro.study import measure_claims as measured
-from disentangle_repro.tables import without_training as free
-from disentangle_repro.tables.references import read_entries, reference
-from disentangle_repro.tables.verdicts import SUPPORTED, UNDECIDED
-from disentangle_repro.tables.without_training import CONTRADICTED
+from disentangle_repro.lab.study import measure_claims as measured
+from disentangle_repro.lab.tables import without_training as free
+from disentangle_repro.lab.tables.references import read_entries, reference
+from disentangle_repro.lab.tables.verdicts import SUPPORTED, UNDECIDED
+from disentangle_repro.lab.tables.without_training import CONTRADICTED
 
 KEPT = free.without_training()
 AGAIN = ("qlae-10", "qlae-11", "qlae-12", "qlae-13", "psa-5")

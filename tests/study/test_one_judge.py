@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.report.overview import claim_rows, claims_request
-from disentangle_repro.tables.cells import survey
-from disentangle_repro.tables.claims_table import (
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.report.overview import claim_rows, claims_request
+from disentangle_repro.lab.tables.cells import survey
+from disentangle_repro.lab.tables.claims_table import (
     TRAINED,
     claims_table,
     contrasts_table,
@@ -21,6 +20,7 @@ from disentangle_repro.tables.claims_table import (
     main_claims,
     verdict_text,
 )
+from disentangle_repro.papers import PAPERS
 from disentangle_repro.train.store import project_store
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def test_the_published_tables(table, paper):
 
 def test_the_results(table):
     "Their stored outputs, and the figure that README may show."
-    cells = json.loads((ROOT / "nbs/study/02_results.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((ROOT / "nbs/lab/study/02_results.ipynb").read_text(encoding="utf-8"))["cells"]
     text = "".join(
         "".join(data)
         for cell in cells

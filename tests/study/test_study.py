@@ -6,16 +6,16 @@ import pytest
 import safetensors.torch
 import torch
 
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import after_tuning, run_spec, tuning_specs, wanted
+from disentangle_repro.lab.study import design
+from disentangle_repro.lab.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
+from disentangle_repro.lab.tables.make import is_study, parser
+from disentangle_repro.lab.tables.verdicts import SEEDS
 from disentangle_repro.models import create_model
 from disentangle_repro.nets.slots import ChannelMap
 from disentangle_repro.papers import PAPERS, trained
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import after_tuning, run_spec, tuning_specs, wanted
-from disentangle_repro.study import design
-from disentangle_repro.study.design import BLOCKS, REQUEST, keep, stages, take, trainings
-from disentangle_repro.tables.make import is_study, parser
-from disentangle_repro.tables.verdicts import SEEDS
 from disentangle_repro.train.store import Store, project_store
 
 TUNED = replace(REQUEST, scale=replace(REQUEST.scale, study=False))  # without the papers' parts `scaling`

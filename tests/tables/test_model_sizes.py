@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from disentangle_repro.lab.tables.setup_tables import model_sizes
 from disentangle_repro.models import create_model
 from disentangle_repro.nets.attention import MultiHeadAttention
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.tables.setup_tables import model_sizes
 
 WHERE = [(paper, dataset) for paper in PAPERS for dataset in PAPERS[paper].tables[0].run_on]
 IMAGE_SIZE, WIDTH = 32, 0.25  # of scale `study`

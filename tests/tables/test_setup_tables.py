@@ -7,12 +7,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from disentangle_repro.core.hyperparameters import merged
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.lab.tables import setup_tables as setup
+from disentangle_repro.lab.tables.setup_tables import our_setup, read_entry, reported_setup, setup_tables, write_setup
 from disentangle_repro.models import MODELS
 from disentangle_repro.papers import PAPERS as ALL
 from disentangle_repro.qlae import settings as qlae_settings
-from disentangle_repro.tables import setup_tables as setup
-from disentangle_repro.tables.setup_tables import our_setup, read_entry, reported_setup, setup_tables, write_setup
 from disentangle_repro.tripod import settings as tripod_settings
 
 PAPERS = ("qlae", "tripod", "factorqvae")

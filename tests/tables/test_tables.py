@@ -5,13 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from disentangle_repro.core import engine
-from disentangle_repro.core.paper import AGGREGATED
-from disentangle_repro.core.scale import SCALES
-from disentangle_repro.models import list_models
-from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import (
+from disentangle_repro.experiment.paper import AGGREGATED
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import (
     best_values,
     is_measurement,
     once,
@@ -20,8 +17,11 @@ from disentangle_repro.plan.specs import (
     table_specs,
     tuning_specs,
 )
-from disentangle_repro.tables import make
-from disentangle_repro.tables.layout import lay_out, reported_numbers, table_cells, write_table
+from disentangle_repro.lab.runs import engine
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.layout import lay_out, reported_numbers, table_cells, write_table
+from disentangle_repro.models import list_models
+from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])

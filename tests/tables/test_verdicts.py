@@ -5,10 +5,9 @@ import pytest
 from scipy import stats
 from sklearn.isotonic import IsotonicRegression
 
-from disentangle_repro.papers import PAPERS
-from disentangle_repro.study.design import BLOCKS, planned_comparisons
-from disentangle_repro.tables import claims, verdicts
-from disentangle_repro.tables.claims import (
+from disentangle_repro.lab.study.design import BLOCKS, planned_comparisons
+from disentangle_repro.lab.tables import claims, verdicts
+from disentangle_repro.lab.tables.claims import (
     CELL,
     Trained,
     as_reported,
@@ -20,8 +19,9 @@ from disentangle_repro.tables.claims import (
     read_claims,
     reported_scores,
 )
-from disentangle_repro.tables.layout import not_told_from_best, reported_numbers
-from disentangle_repro.tables.verdicts import DIRECTED, UNDECIDED, evidence, p_values, seed_difference
+from disentangle_repro.lab.tables.layout import not_told_from_best, reported_numbers
+from disentangle_repro.lab.tables.verdicts import DIRECTED, UNDECIDED, evidence, p_values, seed_difference
+from disentangle_repro.papers import PAPERS
 
 EVERY = {claim["id"]: claim for paper in PAPERS for claim in read_claims(paper)}
 

@@ -7,16 +7,16 @@ import pytest
 
 from disentangle_repro import command
 from disentangle_repro.core.files import project_root
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import table_specs
+from disentangle_repro.lab.runs.rescore import Compared
+from disentangle_repro.lab.tables import make
+from disentangle_repro.lab.tables.claims_table import claims_table
+from disentangle_repro.lab.tables.make import lay_out_paper, tables_folder
+from disentangle_repro.lab.tables.paper_tables import laid_out, write_paper
+from disentangle_repro.lab.tables.verify import differing, older_records, published, verify
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import table_specs
-from disentangle_repro.runs.rescore import Compared
-from disentangle_repro.tables import make
-from disentangle_repro.tables.claims_table import claims_table
-from disentangle_repro.tables.make import lay_out_paper, tables_folder
-from disentangle_repro.tables.paper_tables import laid_out, write_paper
-from disentangle_repro.tables.verify import differing, older_records, published, verify
 from disentangle_repro.train.store import digest, project_store, write_record
 
 REQUEST = Request(SCALES["study"])
@@ -99,7 +99,7 @@ def test_scores_are_computed_again_where_latents_are_kept(checkout, capsys, monk
     run = checkout.all_kept()[0].stem
     (checkout.results / "latents").mkdir()
     (checkout.results / "latents" / f"{run}.npz").touch()
-    monkeypatch.setattr("disentangle_repro.runs.rescore.from_latents", lambda *_: [Compared("d", 0.4, again, 0.01)])
+    monkeypatch.setattr("disentangle_repro.lab.runs.rescore.from_latents", lambda *_: [Compared("d", 0.4, again, 0.01)])
     status, printed = verified(capsys)
     assert status == (again != 0.4) and "The tables show 3 records; scores of 1 of them" in printed
     assert (f"{run}: d is 0.500000 from the kept latents, 0.400000 in the record." in printed) == bool(status)
@@ -115,7 +115,7 @@ def test_tables_on_one_side_only_are_told(tmp_path):
 
 def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, monkeypatch):
     assert "older revision" not in verified(capsys)[1]
-    monkeypatch.setattr("disentangle_repro.tables.verify.is_older", lambda spec: spec.seed == 11)
+    monkeypatch.setattr("disentangle_repro.lab.tables.verify.is_older", lambda spec: spec.seed == 11)
     status, printed = verified(capsys)
     n = sum(record["spec"]["seed"] == 11 for record in checkout.everything()[0])
     assert status == 0 and n > 0 and f"{n} records are of an older revision" in printed

@@ -10,7 +10,7 @@ import torch
 
 from disentangle_repro.core.device import seeded
 from disentangle_repro.core.errors import DataError
-from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.models import create_model
 from disentangle_repro.qlae import QLAE
 from disentangle_repro.train import Store, Training, fit, fit_images, make_optimizer

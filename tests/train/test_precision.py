@@ -14,11 +14,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.core.device import make_generator
-from disentangle_repro.core.run_spec import RunSpec
+from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.factorqvae.scalar_codes import ScalarQuantizer
+from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.models import create_model
 from disentangle_repro.qlae import LatentQuantizer
-from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import fit
 from disentangle_repro.train import precision as chapter
 from disentangle_repro.tripod import FiniteScalarQuantizer

@@ -14,16 +14,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.scalar_codes import CategoricalLatent, temperature_at
+from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.models import list_models
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.probe import noise
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
 from disentangle_repro.qlae import LatentQuantizer
-from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train import Training, make_optimizer
 from disentangle_repro.train.loop import CudaGraphStep, draw_batch
 from disentangle_repro.train.optimizer import SCHEDULES
@@ -311,7 +311,7 @@ def test_the_bounds_for_a_gpu_allow_for_rounding(rounding, pair):
 @pytest.mark.whole
 @pytest.mark.parametrize("pair", FEW, ids=":".join)
 def test_the_bounds_for_a_gpu_show_a_learning_rate_that_is_a_number(rounding, monkeypatch, pair):
-    monkeypatch.setattr(import_module("disentangle_repro.runs.assemble"), "make_optimizer", make_optimizer)
+    monkeypatch.setattr(import_module("disentangle_repro.lab.runs.assemble"), "make_optimizer", make_optimizer)
     with pytest.raises(AssertionError, match="changes of the weights"):
         check_near(partial(new_training, *pair), BOUNDS[pair])
 

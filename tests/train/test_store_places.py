@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from disentangle_repro.core.files import data_folder
-from disentangle_repro.core.kernels import kernel_manager
+from disentangle_repro.lab.runs.kernels import kernel_manager
 from disentangle_repro.train.store import git_commit
 
 
@@ -15,7 +15,7 @@ def checkout(tmp_path, monkeypatch):
     "An unpacked archive in somebody's repository."
     for command in ("init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m dissertation"):
         subprocess.run(["git", "-C", tmp_path, *command.split()], check=True)
-    (tmp_path / "unpacked" / "nbs" / "runs").mkdir(parents=True)
+    (tmp_path / "unpacked" / "nbs" / "lab" / "runs").mkdir(parents=True)
     (tmp_path / "unpacked" / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(tmp_path / "unpacked")
     return tmp_path / "unpacked"
@@ -31,7 +31,7 @@ def test_the_commit_of_a_repository_around_the_checkout_is_not_ours(checkout, mo
 def test_a_relative_folder_of_data_is_the_same_for_a_kernel(checkout, monkeypatch):
     monkeypatch.setenv("DISENTANGLE_DATA", "my data")
     of_command = data_folder()
-    monkeypatch.chdir(checkout / "nbs" / "runs")
+    monkeypatch.chdir(checkout / "nbs" / "lab" / "runs")
     assert data_folder() == of_command == checkout / "my data"
     monkeypatch.setenv("DISENTANGLE_DATA", "/elsewhere")
     assert str(data_folder()) == "/elsewhere"

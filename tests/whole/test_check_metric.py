@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from disentangle_repro.core.paper import Score
+from disentangle_repro.experiment.paper import Score
 from disentangle_repro.metrics import CHANGES, METRICS, Metric, check_metric, leaves_alone, mig
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -10,13 +10,13 @@ import pytest
 
 from disentangle_repro.common import NEW, PAPER, ROUNDS
 from disentangle_repro.core.extensions import remember
-from disentangle_repro.core.hyperparameters import merged
-from disentangle_repro.core.scale import SCALES
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec, wanted
+from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.papers import PAPERS, REGISTRIES, add_paper
-from disentangle_repro.plan.probe import noise
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec, wanted
-from disentangle_repro.runs.assemble import assemble
 from disentangle_repro.train.store import Store
 
 ROOT = Path(__file__).parents[2]

@@ -9,18 +9,18 @@ import torch
 from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.core.device import make_generator
-from disentangle_repro.core.hyperparameters import merged
 from disentangle_repro.core.saved import CARD
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import load, load_dataset
 from disentangle_repro.data.averaging import averaged, averaged_file, majority
+from disentangle_repro.experiment.hyperparameters import merged
+from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.settings import SETTINGS
+from disentangle_repro.lab.plan.probe import noise, step_key
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.runs.assemble import assemble
+from disentangle_repro.lab.runs.slots import held_out_scenes, training_scenes
 from disentangle_repro.models import MODELS, SLOT_MODELS, create_model, from_pretrained
-from disentangle_repro.plan.probe import noise, step_key
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import run_spec
-from disentangle_repro.runs.assemble import assemble
-from disentangle_repro.runs.slots import held_out_scenes, training_scenes
 
 # state dict names and shapes, sum of absolute weights, loss of the first step: before networks had a size; of slot
 # models at full width, before the rule of what `width` multiplies, which changes nothing there

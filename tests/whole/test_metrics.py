@@ -10,8 +10,8 @@ import pytest
 
 from disentangle_repro import command, metrics
 from disentangle_repro.core.extensions import remember
-from disentangle_repro.core.paper import Score
 from disentangle_repro.data import load_dataset
+from disentangle_repro.experiment.paper import Score
 from disentangle_repro.metrics import (
     GENERATOR,
     LATENTS,
@@ -221,12 +221,12 @@ def test_an_added_metric_has_a_class(registries):
 
 
 def test_a_column_is_computed_by_runs_and_printed_by_tables(registries):
-    from disentangle_repro.core.scale import SCALES
     from disentangle_repro.data import load_dataset
+    from disentangle_repro.experiment.scale import SCALES
+    from disentangle_repro.lab.plan.request import Request
+    from disentangle_repro.lab.plan.specs import run_spec
+    from disentangle_repro.lab.runs.assemble import score as score_run
     from disentangle_repro.models import create_model
-    from disentangle_repro.plan.request import Request
-    from disentangle_repro.plan.specs import run_spec
-    from disentangle_repro.runs.assemble import score as score_run
 
     spec = run_spec("qlae", "ae", "shapes3d", Request(SCALES["smoke"]))
     data, model = load_dataset("shapes3d", n=150), create_model("ae", dataset="shapes3d", width=0.1)

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from disentangle_repro.core.scale import SCALES
 from disentangle_repro.data import load_dataset
+from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.plan.specs import rounds, run_spec
 from disentangle_repro.models import create_model
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.plan.request import Request
-from disentangle_repro.plan.specs import rounds, run_spec
 from disentangle_repro.train import Training, fit, make_optimizer
 
 NOT_ALIKE = [

@@ -58,13 +58,13 @@ from pathlib import Path
 
 import numpy as np
 
-from disentangle_repro.core.engine import executor
+from disentangle_repro.lab.runs.engine import executor
 from disentangle_repro.metrics import plot_nmi
-from disentangle_repro.report.page import write_assets
-from disentangle_repro.runs.runner import execute
+from disentangle_repro.lab.report.page import write_assets
+from disentangle_repro.lab.runs.runner import execute
 
 figure = lambda: plot_nmi(np.eye(2), ["a", "b"], np.ones(2, bool))
-run = lambda: execute("runs/run.ipynb", Path("run.ipynb"))
+run = lambda: execute("lab/runs/run.ipynb", Path("run.ipynb"))
 for call in (executor("local:2").__enter__, lambda: write_assets(Path("site")), figure, run):
     try:
         call()
@@ -75,8 +75,8 @@ for call in (executor("local:2").__enter__, lambda: write_assets(Path("site")), 
 OUTSIDE = """
 from disentangle_repro.core.files import data_folder, kept_results
 from disentangle_repro.saved_models import list_pretrained, load_pretrained
-from disentangle_repro.tables.claims import read_claims
-from disentangle_repro.tables.layout import reported_numbers
+from disentangle_repro.lab.tables.claims import read_claims
+from disentangle_repro.lab.tables.layout import reported_numbers
 
 model = load_pretrained("qlae", "shapes3d")
 assert len(list_pretrained(str(kept_results()))) == {n}
