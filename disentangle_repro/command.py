@@ -37,7 +37,8 @@ __all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'O
            'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
            'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
            'verify_tables', 'describe_results', 'take_runs', 'measure_claims', 'measure_limits', 'Chapter',
-           'metric_name', 'parser', 'as_json', 'printed_below', 'score_file', 'listed', 'main']
+           'metric_name', 'parser', 'as_json', 'as_latex', 'for_a_paper', 'printed_below', 'score_file', 'listed',
+           'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):
@@ -255,18 +256,22 @@ def read_pair(latents: Path, sources: str | None = None, name: str = "") -> tupl
     return pick(file or latents, "sources", alone, of_sources), pick(latents, "latents", alone, name)
 
 # %% ../nbs/command.ipynb #9b86b373
-HEADERS = ("score", "meaning", "value", "samples")
+HEADERS = ("score", "meaning", "value", "chance", "ceiling", "samples")
 
 
-def score_rows(scored: Scored) -> list[tuple[str, str, str, str]]:
-    "Score, meaning, value and number of samples, as text."
+def score_rows(scored: Scored) -> list[tuple[str, ...]]:
+    "Score, meaning, value with its interval, chance, ceiling and number of samples, as text."
     from disentangle_repro.metrics import METRICS
 
+    def text(values: Mapping[str, float], name: str, before: str = "") -> str:
+        return f"{before}{values[name]:.3f}" if name in values else ""
+
     return [
-        (of.title, of.meaning, f"{scored.scores[name]:.3f}", f"{n:,}" if (n := scored.samples[metric]) else "")
+        (of.title, of.meaning, text(scored.scores, name) + text(scored.half_widths, name, " ± "),
+         text(scored.chance, name), text(scored.ceiling, name), f"{n:,}" if (n := scored.samples[metric]) else "")
         for metric in scored.results
         for name, of in METRICS[metric].scores.items()
-    ]
+    ]  # fmt: skip
 
 
 def left_out(scored: Scored) -> list[str]:
@@ -497,9 +502,10 @@ def parser() -> argparse.ArgumentParser:
     for name, of in CHAPTERS.items():
         subcommands.add_parser(name, help=of.help)
     of = subcommands.add_parser("score", help="every score that latents in a file allow")
-    of.add_argument("file", type=Path, metavar="LATENTS", help=(
+    of.add_argument("files", type=Path, nargs="+", metavar="LATENTS", help=(
         "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or"
-        " columns whose names begin with latent and source"
+        " columns whose names begin with latent and source; several files are trainings of one model, whose scores are"
+        " averaged"
     ))
     of.add_argument("--latents", default="", metavar="NAME", help=(
         "the latents' name in the file: of an array, or the beginning of the columns' names"
@@ -524,7 +530,16 @@ def parser() -> argparse.ArgumentParser:
         "latents of other trained models, of the same images in the same order, for UDR"
     ))
     of.add_argument("--seed", type=int, default=0)
-    of.add_argument("--json", action="store_true", help="print only one JSON object")
+    of.add_argument("--interval", action="store_true", help=(
+        "95%% intervals of the expected scores, from random halves of the samples: twenty times the time; of several files"
+        " the interval is that over files"
+    ))
+    of.add_argument("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")
+    of.add_argument("--methods", action="store_true", help=(
+        "print settings to be stated in a paper, a citation, and the settings that other papers use"
+    ))
+    of.add_argument("--json", action="store_true", help="print only one JSON object, with the settings")
+    of.add_argument("--latex", action="store_true", help="print only a LaTeX table, with the settings")
     of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
     of = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
     of.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
@@ -557,7 +572,32 @@ OFFERED = {
 def as_json(scored: Scored, **more: Any) -> str:
     "Scores by name, their inputs, and the metrics left out, as one object."
     scores = {name: value if math.isfinite(value) else None for name, value in scored.scores.items()}
-    return json.dumps({"scores": scores, "samples": scored.samples, "left_out": scored.left_out, **more}, indent=1)
+    limits = {name: getattr(scored, name) for name in ("chance", "ceiling", "half_widths")}
+    rest = {"samples": scored.samples, "left_out": scored.left_out, "settings": scored.settings}
+    return json.dumps({"scores": scores, **limits, **rest, **more}, indent=1)
+
+
+def as_latex(scored: Scored) -> str:
+    "A table of the scores for booktabs, after the settings as a comment."
+    from tabulate import tabulate
+
+    rows = [(title, value.replace("±", "$\\pm$"), *rest) for title, _, value, *rest in score_rows(scored)]
+    table = tabulate(rows, ("", "score", *HEADERS[3:]), tablefmt="latex_raw", disable_numparse=True)
+    for rule in ("\\toprule", "\\midrule", "\\bottomrule"):
+        table = table.replace("\\hline", rule, 1)
+    return f"% {json.dumps(scored.settings)}\n{table}"
+
+
+def for_a_paper(scored: Scored) -> list[str]:
+    "Paragraphs: sentences for the methods, a citation, and the settings of other papers."
+    from tabulate import tabulate
+
+    from disentangle_repro.metrics import CITATION, PROTOCOLS, methods
+
+    rows = [(whose, call, f"{n:,}") for whose, calls in PROTOCOLS.items() for call, n in calls]
+    others = tabulate(rows, ("settings of", "as a call", "samples"), disable_numparse=True)
+    advice = "Of DCI report protocol 'field', whose ceiling is 1, and a paper's protocol only next to its numbers."
+    return ["", methods(scored), "", CITATION.format(scored.settings["version"]), "", others, "", advice]
 
 
 def printed_below(caught: list[warnings.WarningMessage]) -> list[str]:
@@ -574,7 +614,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
     from tabulate import tabulate
 
-    from disentangle_repro.metrics import asked_metrics, score
+    from disentangle_repro.metrics import HALVINGS, asked_metrics, over_seeds, score
     from disentangle_repro.qlae.infomec import active_latents
     from disentangle_repro.scores.inputs import InputWarning, input_warnings
 
@@ -582,34 +622,45 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
     if "infomec" not in asked_metrics(given.metrics) and given.html:
         raise ValueError("--html draws the NMI of infomec, which --metrics leaves out: add infomec.")
+    several = len(given.files) > 1
+    if several and (given.html or given.models):
+        raise ValueError(f"--{'html' if given.html else 'models'} is for one file of latents, not {len(given.files)}.")
     if given.jobs == 0:
         raise ValueError("--jobs is 0 but must be a number of threads, or -1 for as many as there are cores.")
-    sources, latents = read_pair(given.file, given.sources, given.latents)
     given.discrete = given.discrete or given.categorical
     names = ("discrete", "categorical", "protocol", "dci_samples", "seed", "metrics")
-    choices = {name: getattr(given, name) for name in names}
+    choices = {name: getattr(given, name) for name in names} | {"n_jobs": given.jobs, "references": not given.no_chance}
+    choices |= {"halvings": HALVINGS * (given.interval and not several)}
     models = [pick(path, "latents", True) for path in given.models]
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", InputWarning)
-            scored = score(sources, latents, **choices, models=models, n_jobs=given.jobs)
-    except ValueError as error:
-        of_sources = place(given.sources, given.file)[0] if str(error).startswith("sources") else None
-        raise DataError(of_sources or given.file, str(error)) from error
+    trainings, remarks = [], []
+    for file in given.files:
+        sources, latents = read_pair(file, given.sources, given.latents)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", InputWarning)
+                trainings.append(score(sources, latents, **choices, models=models))
+        except ValueError as error:
+            of_sources = place(given.sources, file)[0] if str(error).startswith("sources") else None
+            raise DataError(of_sources or file, str(error)) from error
+        info = trainings[-1].results.get("infomec")
+        active = active_latents(latents, given.discrete) if info is None else info.active
+        remarks += input_warnings(sources, latents, given.discrete, active) + printed_below(caught)
+    scored = over_seeds(trainings) if several else trainings[0]
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
-    infomec = scored.results.get("infomec")
-    active = active_latents(latents, given.discrete) if infomec is None else infomec.active
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
-    remarks = input_warnings(sources, latents, given.discrete, active) + printed_below(caught)
     remarks = list(dict.fromkeys(remarks))
     if given.html:
         with written_whole(given.html) as part:
-            part.write_text(page(scored, given.file.name, summary), encoding="utf-8")
+            part.write_text(page(scored, given.files[0].name, summary), encoding="utf-8")
     if given.json:
         of_latents = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1]}
         return as_json(scored, **of_latents, protocol=given.protocol, remarks=remarks)
-    return "\n".join([tabulate(score_rows(scored), HEADERS, disable_numparse=True), "", summary, *remarks])
+    if given.latex:
+        return as_latex(scored)
+    paragraphs = for_a_paper(scored) if given.methods else []
+    table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
+    return "\n".join([table, "", summary, *remarks, *paragraphs])
 
 
 def listed(table: pd.DataFrame) -> str:

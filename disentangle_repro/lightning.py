@@ -18,6 +18,7 @@ from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
 from .core.errors import extra
 from .models import create_model
+from .train.fit_images import announce, paper_settings
 from .train.loop import check_length
 from .train.optimizer import SCHEDULES, make_optimizer
 from .train.precision import networks_in
@@ -47,17 +48,19 @@ class LightningAutoencoder(LightningModule):
 
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
     `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and
-    for half precision other than "bf16-mixed".
+    for half precision other than "bf16-mixed". The optimiser is that of the model's paper, or of `settings`, as in
+    `fit_images`; batch size, clipping and schedule are the loader's and the trainer's.
     """
 
     def __init__(
         self,
         model: Autoencoder | dict[str, Any],  # or the `config` of one, which is made
         *,
-        learning_rate: float = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.99,
-        weight_decay: float = 0.0,  # not of codebooks
+        settings: str | None = None,  # whose, such as "qlae"; left out: those of the model's paper, by its name
+        learning_rate: float | None = None,  # these four replace one of the settings
+        beta1: float | None = None,
+        beta2: float | None = None,
+        weight_decay: float | None = None,  # not of codebooks
     ):
         with extra("lightning"):
             import lightning  # noqa: F401
@@ -70,7 +73,10 @@ class LightningAutoencoder(LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.model, self.round, self.length = model, model.steps(), None
-        self.rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+        whose, self.rates, _ = paper_settings(model, settings)
+        own = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+        self.rates |= {name: value for name, value in own.items() if value is not None}
+        announce(whose, self.rates)
         self.save_hyperparameters({"model": model.config, **self.rates})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

@@ -9,7 +9,9 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from jaxtyping import Int, Num
 from torch import Tensor, from_numpy
 from tqdm import tqdm
 
+from . import __version__
 from .asymmetry.cross_attention import interaction_loss
 from .asymmetry.slot_jacobian import j_ari, jis, slot_jacobian
 from .core.errors import PROTOCOLS, check_choice
@@ -35,10 +38,11 @@ from disentangle_repro.qlae.infomec import (
     plot_nmi,
     procedure,
 )
-from .scores.dci import dci, drawn_rows
+from .scores.dci import SMALL_FOREST, dci, drawn_rows
 from .scores.importance import completeness, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
-from .scores.inputs import check_sources_latents, to_numpy
+from .scores.inputs import check_numbers, check_sources_latents, to_numpy
+from .scores.intervals import HALVINGS, half_width_of_draws, half_widths, reference_latents
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 from .scores.label_free import udr
 from .scores.mutual_information import nmi_matrix
@@ -50,28 +54,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _all_ = [
-    "infomec", "nmi_matrix", "dci", "disentanglement", "completeness", "psnr", "mse",
+    "infomec", "nmi_matrix", "dci", "SMALL_FOREST", "disentanglement", "completeness", "psnr", "mse",
     "ari", "fg_ari", "mbo", "slot_jacobian", "j_ari", "jis", "smcc", "slot_r2", "sis", "compositional_contrast",
     "mig", "mig_sup", "modularity_score", "dcimig", "jemmig", "sap", "explicitness_score", "dci_es",
     "irs", "beta_vae_score", "factor_vae_score", "lookup_generator", "udr",
 ]
 
 # %% auto #0
-__all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS', 'LOWER_IS_BETTER',
-           'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'IMAGES', 'PARTITION', 'DCI_SAMPLES', 'FACTORS',
-           'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric', 'add_scores', 'add_metric', 'span',
-           'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics', 'given_to', 'score', 'change',
-           'examples', 'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci',
-           'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
-           'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
-           'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
-           'udr']
+__all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'UNREPORTED', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS',
+           'LOWER_IS_BETTER', 'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'IMAGES', 'PARTITION',
+           'DCI_SAMPLES', 'PROTOCOLS', 'CITATION', 'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric',
+           'add_scores', 'add_metric', 'span', 'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics',
+           'given_to', 'score', 'over_seeds', 'methods', 'change', 'examples', 'numbers_of', 'leaves_alone',
+           'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST', 'disentanglement',
+           'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis', 'smcc', 'slot_r2',
+           'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig', 'sap',
+           'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator', 'udr']
 
 # %% ../nbs/metrics.ipynb #15236db0
 LATENTS = ("sources", "latents")
 GENERATOR = ("generator", "value_counts")
 MODELS = ("representations",)
 KINDS = ("continuous", "discrete", "categorical")
+UNREPORTED = ("n_jobs", "max_samples", "continuous_sources")  # arguments that are no setting of a score
 SCATTER = 0.05  # by which an estimate may leave its range
 
 
@@ -99,11 +104,24 @@ class Metric:
         "The function's arguments after its arrays."
         return dict(list(inspect.signature(self.function).parameters.items())[len(self.takes) :])
 
-    def __call__(self, *given: Any, **asked: Any) -> Any:
+    def asked(self, choices: Mapping[str, Any]) -> dict[str, Any]:
+        "Those of the choices that the function has; the first protocol for one that it lacks."
+        of_function = {name: value for name, value in choices.items() if name in self.choices}
+        if self.protocols and choices.get("protocol") not in self.protocols:
+            of_function["protocol"] = self.protocols[0]
+        return of_function
+
+    def settings(self, choices: Mapping[str, Any]) -> dict[str, Any]:
+        "All settings of a call with some choices, to be reported; of InfoMEC, those that its protocol implies."
+        left_out = {name: parameter.default for name, parameter in self.choices.items()}
+        whole = left_out | self.asked(choices)
+        if self.function is infomec:
+            whole |= asdict(procedure(whole["protocol"]))
+        return {name: value for name, value in whole.items() if name not in UNREPORTED}
+
+    def __call__(self, *given: Any, **choices: Any) -> Any:
         "The function's result, with the given choices that it has."
-        if self.protocols and asked.get("protocol") not in self.protocols:
-            asked["protocol"] = self.protocols[0]
-        return self.function(*given, **{name: of for name, of in asked.items() if name in self.choices})
+        return self.function(*given, **self.asked(choices))
 
     def numbers(self, found: Any) -> dict[str, float]:  # the function's result; of several models, the first
         """The scores by name: the attribute's, or metric and attribute if that is taken (`dci_es_e`).
@@ -282,6 +300,10 @@ class Scored:
     results: dict[str, Any]  # by metric: what its function returned
     samples: dict[str, int]  # by metric; 0: drawn as needed
     left_out: dict[str, str]  # by metric: the reason
+    settings: dict[str, Any]  # of the representation, and by metric
+    chance: dict[str, float] = field(default_factory=dict)  # by score: of the same latents with their rows permuted
+    ceiling: dict[str, float] = field(default_factory=dict)  # of perfect latents, where there are enough of them
+    half_widths: dict[str, float] = field(default_factory=dict)  # of the 95% interval of the expected score
 
     def to_dict(self) -> dict[str, float]:
         "The scores by name."
@@ -321,19 +343,16 @@ def given_to(
     latents: np.ndarray,
     models: Sequence[np.ndarray],
     categorical: bool,
-    dci_samples: int,
-    seed: int,
-) -> tuple[tuple[Any, ...], dict[str, int], int]:  # the function's arrays, choices, and number of samples
+) -> tuple[tuple[Any, ...], dict[str, int]]:  # the function's arrays and choices
     "The arguments that `score` gives a metric; `ValueError` if it needs a complete grid and the samples lack one."
     if metric.takes == GENERATOR:
-        return lookup_generator(sources, latents), {}, 0
+        return lookup_generator(sources, latents), {}
     if metric.takes == MODELS:
-        return ([latents, *models],), {}, len(latents)
-    rows = drawn_rows(len(latents), dci_samples if metric.subsampled else 0, seed)
+        return ([latents, *models],), {}
     if categorical and "bins" in metric.choices:  # a bin for each index
         latents = np.stack([np.unique(z, return_inverse=True)[1] for z in latents.T], axis=1)
-        return (sources[rows], latents[rows]), {"bins": max(2, int(latents.max()) + 1)}, len(rows)
-    return (sources[rows], latents[rows]), {}, len(rows)
+        return (sources, latents), {"bins": max(2, int(latents.max()) + 1)}
+    return (sources, latents), {}
 
 # %% ../nbs/metrics.ipynb #33205c8f
 def score(
@@ -348,8 +367,14 @@ def score(
     models: Sequence[Num[np.ndarray | Tensor, "samples latents"]] = (),  # latents of other models, of the same images
     n_jobs: int = -1,  # threads of `dci`
     metrics: Sequence[str] = (),  # only these, by the name of the function or of a score; left out: all
+    references: bool = True,  # chance and ceiling, too? three times the time
+    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 0: no intervals
 ) -> Scored:
     """Every score that the input allows, or those of `metrics`, including added metrics; for the others, the reason.
+
+    Next to them `.chance`, of the latents with permuted rows, and `.ceiling`, of perfect latents of the same number.
+    With `halvings`, `.half_widths` are those of 95% intervals of the expected scores at this number of samples, from
+    the differences between random halves and quarters. Scores that draw samples themselves vary with their draws only.
 
     DCI's default is the field's forest, whose splits are offered all latents; that of qlae and tripod (`"paper"`,
     `"code"`) gives perfect latents a D of 0.4 to 0.6 with 1,000 samples. `ValueError` as `infomec` and `udr` raise it,
@@ -358,26 +383,106 @@ def score(
     check_choice("protocol", protocol, TREES)
     check_sources_latents(sources, latents), drawn_rows(10, dci_samples, seed)  # errors come before the first score
     sources, latents, models = to_numpy(sources), to_numpy(latents), [to_numpy(each) for each in models]
+    if halvings:
+        check_numbers(2, halvings=halvings)
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"
     asked = {"discrete": discrete or categorical, "categorical": categorical, "protocol": protocol, "seed": seed}
     asked |= {"max_samples": 0, "n_jobs": n_jobs}
     against = {name: reason_against(of, kind, 1 + len(models)) for name, of in asked_metrics(metrics).items()}
     tried = {name: METRICS[name] for name, why in against.items() if why is None}
     refused = {name: why or not_given(METRICS[name]) for name, why in against.items() if why or (metrics and why == "")}
-    results, samples = {}, {}
+    drawn = partial(drawn_rows, len(latents), seed=seed)
+    inputs = {name: drawn(dci_samples if metric.subsampled else 0) for name, metric in tried.items()}
+
+    def result(metric: Metric, z: np.ndarray, rows: np.ndarray, seed: int = seed) -> Any:
+        arrays, more = given_to(metric, sources[rows], z[rows], [other[rows] for other in models], categorical)
+        return metric(*arrays, **asked | more | {"seed": seed})
+
+    def numbers(metric: Metric, z: np.ndarray, rows: np.ndarray, seed: int = seed) -> dict[str, float]:
+        return metric.numbers(result(metric, z, rows, seed))
+
+    results, samples, limits, half_width = {}, {}, {"chance": {}, "ceiling": {}}, {}
+    compared = reference_latents(sources, latents, discrete or categorical, seed) if references else {}
     for name, metric in tqdm(tried.items(), desc="scores", unit="metric", leave=False, disable=None):
+        rows = inputs[name]
         try:
-            given, more, n = given_to(metric, sources, latents, models, categorical, dci_samples, seed)
-            results[name] = metric(*given, **asked, **more)
-            samples[name] = getattr(results[name], "samples", n)
+            results[name] = result(metric, latents, rows)
         except ValueError as error:
             if name in ("infomec", "udr"):
                 raise
             refused[name] = str(error)
+            continue
+        samples[name] = 0 if metric.takes == GENERATOR else getattr(results[name], "samples", len(rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for reference, z in compared.items():
+                if not (metric.takes == MODELS and reference == "ceiling"):  # perfect latents may agree with no model
+                    with suppress(ValueError):
+                        limits[reference] |= numbers(metric, z, rows)
+            if halvings and metric.takes == GENERATOR:  # which draws samples by its seed
+                half_width |= half_width_of_draws([numbers(metric, latents, rows, seed + i + 1) for i in range(halvings)])
+            elif halvings:
+                with suppress(ValueError):
+                    of_rows = partial(numbers, metric, latents)
+                    half_width |= half_widths(of_rows, rows, halvings=halvings, seed=seed)
     if metrics and not results:
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
     scores = {name: value for key, found in results.items() for name, value in METRICS[key].numbers(found).items()}
-    return Scored(scores, results, samples, refused)
+    given = {"samples": len(latents), "sources": sources.shape[1], "latents": latents.shape[1], "kind": kind}
+    given |= {"halvings": halvings, "version": __version__}
+    given |= {name: METRICS[name].settings(asked) | {"samples": samples[name]} for name in results}
+    return Scored(scores, results, samples, refused, given, **limits, half_widths=half_width)
+
+# %% ../nbs/metrics.ipynb #38606ea1
+def over_seeds(
+    scored: Sequence[Scored],  # of several trainings, by the same settings
+) -> Scored:
+    "Means, with 95% intervals over trainings (Student's); `ValueError` for fewer than two, or other settings."
+    if len(scored) < 2:
+        raise ValueError(f"scored holds {len(scored)}: needed are those of at least two trainings.")
+    first, *others = scored
+    for other in others:
+        if other.settings != first.settings:
+            raise ValueError(f"scored holds other settings: {other.settings} instead of {first.settings}.")
+
+    def means(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return {name: float(np.mean([of[name] for of in values])) for name in values[0] if all(name in of for of in values)}
+
+    values = [of.scores for of in scored]
+    width = half_width_of_draws(values)
+    mean = {name: value / np.sqrt(len(values)) for name, value in width.items()}
+    limits = {"chance": means([of.chance for of in scored]), "ceiling": means([of.ceiling for of in scored])}
+    settings = first.settings | {"trainings": len(scored)}
+    return Scored(means(values), first.results, first.samples, first.left_out, settings, **limits, half_widths=mean)
+
+
+PROTOCOLS = {  # whose: how to call it here, and the number of samples
+    "qlae": (("infomec(protocol='paper')", 10_000), ("dci(protocol='paper')", 10_000)),
+    "tripod": (("infomec(protocol='tripod')", 10_000), ("dci(protocol='code')", 10_000)),
+    "factorqvae": (("infomec(protocol='factorqvae')", 10_000), ("dci(predictor='boosting')", 15_000)),
+    "Locatello et al. (2019)": (("dci(predictor='boosting')", 15_000), ("mig()", 10_000), ("sap()", 15_000)),
+}
+CITATION = "@software{{disentangle_repro, title = {{disentangle_repro}}, version = {{{}}}, year = {{2026}}}}"
+
+
+def methods(scored: Scored) -> str:
+    "What a paper that reports these scores has to state: metrics, settings, samples and version, in sentences."
+    given = scored.settings
+    parts = []
+    for name in scored.results:
+        metric, chosen = METRICS[name], ", ".join(f"{key} {value}" for key, value in given[name].items() if value is not None)
+        parts.append(f"{metric.title} ({metric.source}; {chosen})")
+    seeds = f" of each of {given['trainings']} trainings" if "trainings" in given else ""
+    of = f"{given['samples']:,} samples{seeds}, {given['sources']} sources, {given['latents']} {given['kind']} latents"
+    sentences = [f"Scores were computed with disentangle_repro {given['version']} on {of}: {'; '.join(parts)}."]
+    if scored.chance:
+        sentences.append("Chance is the score of the same latents with permuted rows, the ceiling that of perfect latents.")
+    if seeds:
+        sentences.append("Values after ± are 95% intervals of the mean over trainings.")
+    elif scored.half_widths:
+        halves = f"from the differences between random halves of the samples ({given['halvings']} divisions)"
+        sentences.append(f"Values after ± are 95% intervals of the expected score at this number of samples, {halves}.")
+    return " ".join(sentences)
 
 # %% ../nbs/metrics.ipynb #c4ec0002
 FACTORS = 4.0 ** -np.arange(8)

@@ -11,9 +11,9 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Float, Int, Num
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from ..core.device import make_generator
@@ -81,7 +81,7 @@ def every_order(cost: Float[Tensor, "images rows columns"]) -> Int[Tensor, "imag
 # %% ../../nbs/psa/05_slot_alignment.ipynb #c1c7ef39
 def hungarian(cost: Float[Tensor, "images rows columns"]) -> Int[Tensor, "images rows"]:
     "The same by the Hungarian algorithm, image by image."
-    chosen = [linear_sum_assignment(of_image)[1] for of_image in cost.numpy(force=True)]
+    chosen = [scipy.optimize.linear_sum_assignment(of_image)[1] for of_image in cost.numpy(force=True)]
     return torch.from_numpy(np.array(chosen)).to(cost.device)
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #4b3d58e8

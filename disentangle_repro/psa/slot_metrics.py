@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Float, Int
-from scipy import stats
-from sklearn.base import RegressorMixin
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.neural_network import MLPRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from ..asymmetry.slot_jacobian import broadcast_derivatives, slot_derivatives
@@ -43,7 +37,7 @@ from disentangle_repro.psa.slot_alignment import (
 
 # %% auto #0
 __all__ = ['MATCHINGS', 'PREDICTORS', 'Decoder', 'SlotAgreement', 'standardized', 'kernel_agreement', 'slot_agreement', 'smcc',
-           'slot_r2', 'pseudo_values', 'interval_over_trainings', 'explained', 'own_over_other', 'sis',
+           'slot_r2', 'pseudo_values', 'interval_over_trainings', 'regressor', 'explained', 'own_over_other', 'sis',
            'derivative_norms', 'pair_products', 'contrast', 'compositional_contrast', 'recombined']
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c7e93a62
@@ -71,6 +65,8 @@ def kernel_agreement(
     a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]
 ) -> SlotAgreement:
     "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); errors of `slot_agreement`."
+    from sklearn.kernel_ridge import KernelRidge
+
     if a.shape[2] != b.shape[2]:
         raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: protocol 'code' needs the same.")
     if len(a) < 10:
@@ -188,15 +184,23 @@ def interval_over_trainings(
     if n < 3:
         return float(np.mean(scores)), math.nan
     values = pseudo_values(a, b, scores)
-    return float(values.mean()), float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return float(values.mean()), float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #9f6b5fad
-PREDICTORS: dict[str, Callable[[int, int], RegressorMixin]] = {  # from a seed and the number of images
-    "kernel": lambda seed, n: KernelRidge(kernel="rbf", alpha=1.0),
-    "mlp": lambda seed, n: MLPRegressor(
-        hidden_layer_sizes=(64, 64), early_stopping=n > 10, max_iter=500, random_state=seed
-    ),
-}
+PREDICTORS = ("kernel", "mlp")
+
+
+def regressor(predictor: str, seed: int, n: int) -> Any:  # of scikit-learn; `n` images
+    "One of `PREDICTORS`, of standardised inputs and targets."
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    own = {"hidden_layer_sizes": (64, 64), "early_stopping": n > 10, "max_iter": 500, "random_state": seed}
+    model = KernelRidge(kernel="rbf", alpha=1.0) if predictor == "kernel" else MLPRegressor(**own)
+    return TransformedTargetRegressor(make_pipeline(StandardScaler(), model), transformer=StandardScaler())
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #a1e793a9
 def explained(
@@ -212,8 +216,7 @@ def explained(
     train_y, target = latents[fit].flatten(1).numpy(force=True), latents[score].cpu()
     found = []
     for slot in range(slots.shape[1]):
-        regressor = make_pipeline(StandardScaler(), PREDICTORS[predictor](seed, len(fit)))
-        model = TransformedTargetRegressor(regressor, transformer=StandardScaler()).fit(train_x[:, slot], train_y)
+        model = regressor(predictor, seed, len(fit)).fit(train_x[:, slot], train_y)
         said = torch.from_numpy(model.predict(test_x[:, slot]).reshape(target.shape))
         found.append(determination(said, target).nanmean(1).nan_to_num(0.0).clamp(0, 1))
     return torch.stack(found)

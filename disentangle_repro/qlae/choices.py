@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.isotonic import isotonic_regression
 
 from ..core.errors import extra
 from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
@@ -59,6 +57,8 @@ def depth_sweep(
     sources: Int[np.ndarray, "n sources"], latents: Float[np.ndarray, "n latents"], seed: int = 0, n_trees: int = 100
 ) -> dict[int, dict]:
     "D, I and C of a forest, by the depth of its trees (qlae, figure 7)."
+    from sklearn.ensemble import RandomForestClassifier
+
     latents, (train, rest) = for_trees(latents), split_rows(sources, HELD_OUT["forest"], seed)
     curves = []
     for source in sources.T:
@@ -78,6 +78,8 @@ def dci_at(curves: list[tuple[np.ndarray, np.ndarray]], depth: int) -> dict[str,
 # %% ../../nbs/qlae/06_choices.ipynb #68cfac3c
 def apart(places: Sequence[float], gap: float) -> Float[np.ndarray, " n"]:
     "The positions nearest to `places` (least squares) that keep their order and are at least `gap` apart."
+    from sklearn.isotonic import isotonic_regression
+
     order, gaps = np.argsort(places, kind="stable"), gap * np.arange(len(places))
     moved = np.empty(len(places))
     moved[order] = isotonic_regression(np.asarray(places)[order] - gaps) + gaps

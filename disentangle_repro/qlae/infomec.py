@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Int, Num
-from scipy.sparse import csr_array, diags_array, issparse
-from scipy.stats import iqr
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -57,7 +53,11 @@ class Procedure:
 
 
 ENCODINGS = ("values", "one_hot")
-PRUNING = {"range": (np.ptp, 0, 20), "quartiles": (iqr, 0.1, 10), "range_eighth": (np.ptp, None, 8)}
+PRUNING = {
+    "range": (np.ptp, 0, 20),
+    "quartiles": (lambda z, axis: scipy.stats.iqr(z, axis), 0.1, 10),
+    "range_eighth": (np.ptp, None, 8),
+}
 PROCEDURES = by_protocol(Procedure(), code=Procedure(neighbors=10, encoding="one_hot", iterations=100))
 Repository = Literal["qlae", "factorqvae", "tripod"]
 RUN_PROCEDURES: dict[Repository, Procedure] = {  # by which released trainings are scored
@@ -135,18 +135,22 @@ def solver(inputs: Any, iterations: int | str) -> dict[str, Any]:
     "How scikit-learn's logistic regression is fitted."
     if iterations != CONVERGED:
         return {"solver": "lbfgs", "tol": 1e-4, "max_iter": iterations, "class_weight": "balanced"}
-    return {"solver": "lbfgs" if issparse(inputs) else "newton-cholesky", "tol": 1e-6, "max_iter": 1000}
+    return {"solver": "lbfgs" if scipy.sparse.issparse(inputs) else "newton-cholesky", "tol": 1e-6, "max_iter": 1000}
 
 
 def cross_entropy(
-    inputs: Float[np.ndarray | csr_array, "samples inputs"],
+    inputs: Float[np.ndarray | scipy.sparse.csr_array, "samples inputs"],
     source: Int[np.ndarray, " samples"],
     iterations: int | str = CONVERGED,  # a number is the released fit
 ) -> float:  # nats
     "In-sample mean negative log-likelihood of an unpenalised logistic regression (qlae, equation 11)."
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
     model = LogisticRegression(C=np.inf, **solver(inputs, iterations))
-    if issparse(inputs) and iterations == CONVERGED:
-        inputs = csr_array(inputs @ diags_array(1 / np.sqrt(inputs.power(2).mean(axis=0))))
+    if scipy.sparse.issparse(inputs) and iterations == CONVERGED:
+        inputs = scipy.sparse.csr_array(inputs @ scipy.sparse.diags_array(1 / np.sqrt(inputs.power(2).mean(axis=0))))
     with warnings.catch_warnings(), threadpool_limits(1):
         if model.solver == "lbfgs":
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -175,17 +179,21 @@ def regression_inputs(
     latents: Float[np.ndarray, "samples latents"],
     one_hot: bool,
     converged: bool,  # fitted to convergence, where affine maps have no effect
-) -> Float[np.ndarray | csr_array, "samples inputs"]:
+) -> Float[np.ndarray | scipy.sparse.csr_array, "samples inputs"]:
     "Inputs of InfoE's regression: indicators, or numbers that are whitened or, as released, standardised."
+    from sklearn.preprocessing import StandardScaler
+
     if one_hot:
         return indicators(latents)[0]
     return whiten(latents) if converged else StandardScaler().fit_transform(latents)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #65359c7f
 def determination(
-    inputs: Float[np.ndarray | csr_array, "samples inputs"], source: Float[np.ndarray, " samples"]
+    inputs: Float[np.ndarray | scipy.sparse.csr_array, "samples inputs"], source: Float[np.ndarray, " samples"]
 ) -> float:
     "R², the fraction of a source's variance that least squares explains (qlae, section 4.2)."
+    from sklearn.linear_model import LinearRegression
+
     with threadpool_limits(1):
         return LinearRegression().fit(inputs, source).score(inputs, source)
 
@@ -321,13 +329,15 @@ def infomec(
     of_chance = high_by_chance(*checked, discrete, one_hot)
     for remark in input_warnings(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
         warnings.warn(remark, InputWarning, stacklevel=2)
-    return InfoMEC(
+    result = InfoMEC(
         infom=modularity(nmi[:, active]),
         infoe=explicitness(sources, latents, discrete=discrete, **fit),
         infoc=compactness(nmi[:, active]),
         nmi=nmi,
         active=active,
     )
+    estimate = {"neighbors": chosen.neighbors, "pruning": chosen.pruning, "seed": seed}
+    return result.compared(partial(infomec, discrete=discrete, **estimate, **fit), *checked, discrete=discrete)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #3320b9d5
 def plot_nmi(

@@ -6,13 +6,14 @@
 __all__ = ['DCI', 'completeness', 'dci', 'disentanglement', 'check_sources_latents', 'mse', 'psnr', 'ari', 'fg_ari', 'mbo', 'mig',
            'mig_sup', 'modularity_score', 'dcimig', 'jemmig', 'sap', 'explicitness_score', 'dci_es', 'DCIES', 'irs',
            'beta_vae_score', 'factor_vae_score', 'lookup_generator', 'udr', 'discrete_mutual_information',
-           'ksg_mutual_information', 'nmi_matrix']
+           'ksg_mutual_information', 'nmi_matrix', 'half_widths', 'reference_latents']
 
 # %% ../../nbs/scores/index.ipynb #1e30bd6c
 from .dci import DCI, dci
 from .importance import completeness, disentanglement
 from .information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .inputs import check_sources_latents
+from .intervals import half_widths, reference_latents
 from .interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 from .label_free import udr
 from .mutual_information import discrete_mutual_information, ksg_mutual_information, nmi_matrix
@@ -23,5 +24,5 @@ _all_ = [
     "DCI", "completeness", "dci", "disentanglement", "check_sources_latents", "mse", "psnr", "ari", "fg_ari", "mbo",
     "mig", "mig_sup", "modularity_score", "dcimig", "jemmig", "sap", "explicitness_score", "dci_es", "DCIES", "irs",
     "beta_vae_score", "factor_vae_score", "lookup_generator", "udr", "discrete_mutual_information",
-    "ksg_mutual_information", "nmi_matrix",
+    "ksg_mutual_information", "nmi_matrix", "half_widths", "reference_latents",
 ]

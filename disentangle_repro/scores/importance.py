@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Num
-from scipy.special import xlogy
 from torch import Tensor
 
 from .inputs import check_matrix, to_numpy
@@ -33,7 +33,7 @@ def spread(
     "The entropy, in base n, of the n weights along `axis`, divided by their sum (Eastwood & Williams 2018, section 2)."
     n = weights.shape[axis]
     p = shares(weights, axis, empty=1 / n)
-    return -xlogy(p, p).sum(axis=axis) / np.log(n)
+    return -scipy.special.xlogy(p, p).sum(axis=axis) / np.log(n)
 
 # %% ../../nbs/scores/04_importance.ipynb #be0fd1d1
 def check_importance(importance: Num[np.ndarray | Tensor, "latents sources"]) -> Float[np.ndarray, "latents sources"]:

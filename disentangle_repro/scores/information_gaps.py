@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Int, Num
-from scipy.special import entr
 from torch import Tensor
 
 from ..core.errors import check_choice
@@ -101,7 +101,7 @@ def binned_information(
 
 def entropies(labels: Int[np.ndarray, "samples columns"]) -> Float[np.ndarray, " columns"]:  # nats
     "Entropy of the relative frequencies of each column."
-    return np.array([entr(np.unique(c, return_counts=True)[1] / len(labels)).sum() for c in labels.T])
+    return np.array([scipy.special.entr(np.unique(c, return_counts=True)[1] / len(labels)).sum() for c in labels.T])
 
 # %% ../../nbs/scores/07_information_gaps.ipynb #47fa2153
 def information_matrix(

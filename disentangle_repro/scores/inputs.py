@@ -5,13 +5,16 @@
 # %% ../../nbs/scores/01_inputs.ipynb #8409bbcd
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy
 import torch
 from jaxtyping import Bool, Float, Int, Num, Shaped
-from scipy.stats import entropy
 from torch import Tensor
 
 # %% auto #0
@@ -185,7 +188,7 @@ CHANCE = 0.05  # above which a score by chance is warned of
 def by_chance(sources: Int[np.ndarray, "n sources"], inputs: int) -> float:
     "The mean fraction of a source's entropy that a fit to so many unrelated inputs explains (Wilks, 1938)."
     counts = [np.unique(source, return_counts=True)[1] for source in sources.T]
-    return float(np.mean([inputs * (len(count) - 1) / (2 * len(sources) * entropy(count)) for count in counts]))
+    return float(np.mean([inputs * (len(count) - 1) / (2 * len(sources) * scipy.stats.entropy(count)) for count in counts]))
 
 
 def chance_warnings(score: str, sources: Int[np.ndarray, "n sources"], inputs: int) -> list[str]:  # one, or none
@@ -222,6 +225,22 @@ def check_fractions(**fractions: float) -> None:
 class Result:
     "Base of the dataclasses that metrics return."
 
+    def compared(self, scores: Callable[..., Result], *arrays: np.ndarray, discrete: bool) -> Self:
+        "The result, noting how other latents are scored: `scores` takes sources and latents."
+        object.__setattr__(self, "again", (scores, *arrays, discrete))
+        return self
+
+    @cached_property
+    def references(self) -> dict[str, dict[str, float]]:
+        "Scores by the same procedure, computed when first read: of permuted rows, `chance`, and perfect ones, `ceiling`."
+        from disentangle_repro.scores.intervals import reference_latents
+
+        scores, sources, latents, discrete = vars(self)["again"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            others = reference_latents(sources, latents, discrete)
+            return {name: scores(sources, z).to_dict() for name, z in others.items()}
+
     def to_dict(self) -> dict[str, float]:
         "The scores by name; arrays and counts are attributes."
         return {name: float(value) for name, value in vars(self).items() if isinstance(value, float)}
@@ -229,6 +248,8 @@ class Result:
     def __repr__(self) -> str:
         parts = [f"{name}={value:.3f}" for name, value in self.to_dict().items()]
         for name, value in vars(self).items():
+            if name in ("again", "references"):
+                continue
             if isinstance(value, np.ndarray):
                 parts.append(f"{name}=<{' x '.join(map(str, value.shape))}>")
             elif name not in self.to_dict():

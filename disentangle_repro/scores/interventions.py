@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int, Num
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from .information_gaps import bin_latents, number_values
@@ -128,6 +127,8 @@ def beta_vae_score(
     (fixed, differences), (fixed_test, differences_test) = parts
     if len(np.unique(fixed)) < 2:
         raise ValueError(f"train is {train}: only one source was held fixed, more groups are needed.")
+    from sklearn.linear_model import LogisticRegression
+
     if standardize:
         differences, differences_test = standardised(differences, differences_test)
     return float(LogisticRegression().fit(differences, fixed).score(differences_test, fixed_test))

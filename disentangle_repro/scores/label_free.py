@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Num
-from scipy.stats import rankdata
-from sklearn.linear_model import Lasso
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
@@ -57,6 +56,8 @@ def lasso_weights(
     second: Float[np.ndarray, "samples b"],
 ) -> Float[np.ndarray, "a b"]:
     "Absolute weights of a lasso regression of each latent of the second on those of the first, penalty 0.1."
+    from sklearn.linear_model import Lasso
+
     return np.abs(np.atleast_2d(Lasso(alpha=0.1).fit(first, second).coef_)).T
 
 
@@ -65,7 +66,7 @@ def rank_correlations(
     second: Float[np.ndarray, "samples b"],
 ) -> Float[np.ndarray, "a b"]:
     "Absolute Spearman correlations of each latent of the first with each of the second; neither has constant ones."
-    ranks = [rankdata(z, axis=0) - (len(z) + 1) / 2 for z in (first, second)]
+    ranks = [scipy.stats.rankdata(z, axis=0) - (len(z) + 1) / 2 for z in (first, second)]
     a, b = (r / np.sqrt(np.square(r).sum(axis=0)) for r in ranks)
     return np.abs(a.T @ b)
 

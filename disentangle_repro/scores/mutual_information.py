@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Int, Num
-from scipy.sparse import csr_array
-from scipy.special import digamma
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from .inputs import check_flags, check_numbers, check_sources_latents, distinct_rows
@@ -25,7 +23,7 @@ def indicators(values: np.ndarray):  # (samples, columns); (samples, values) spa
     starts = np.cumsum([0, *sizes])
     places = np.stack([number for _, number in numbered], axis=1) + starts[:-1]
     row_ends = np.arange(0, values.size + 1, values.shape[1])
-    encoded = csr_array((np.ones(values.size), places.ravel(), row_ends), shape=(len(values), starts[-1]))
+    encoded = scipy.sparse.csr_array((np.ones(values.size), places.ravel(), row_ends), shape=(len(values), starts[-1]))
     return encoded, np.repeat(np.arange(len(sizes)), sizes)
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #877bab4c
@@ -79,6 +77,7 @@ def ross_estimate(
     k: int,
 ) -> float:  # nats, at least 0
     "Nearest-neighbour estimate of the mutual information of a discrete and a continuous variable (Ross, 2014)."
+    digamma = scipy.special.digamma
     has_fellows = np.bincount(labels)[labels] > 1
     labels, values = labels[has_fellows], values[has_fellows]
     total = len(values) * digamma(len(values))
@@ -95,6 +94,8 @@ def without_ties(
     seed: int,
 ) -> Float[np.ndarray, "samples latents"]:
     "Standardised latents, each with the same noise of 1e-10 standard deviations added."
+    from sklearn.preprocessing import StandardScaler
+
     return StandardScaler().fit_transform(latents) + 1e-10 * np.random.default_rng(seed).normal(size=(len(latents), 1))
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #9e190f96

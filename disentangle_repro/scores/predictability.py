@@ -9,12 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Num
 from joblib import Parallel, delayed
-from scipy.stats import rankdata
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
@@ -55,6 +52,8 @@ def machine_accuracy(
     rest: tuple[np.ndarray, np.ndarray],
 ) -> float:
     "Accuracy, on the second, of a linear support vector machine fitted to the first."
+    from sklearn.svm import LinearSVC
+
     machine = LinearSVC(C=0.01, class_weight="balanced", random_state=0).fit(train[0][:, None], train[1])
     return machine.score(rest[0][:, None], rest[1])
 
@@ -109,7 +108,7 @@ def area_under_curve(
     positive: Bool[np.ndarray, "samples values"],
 ) -> Float[np.ndarray, " values"]:  # NaN where all are positive, or none
     "Area under the ROC curve of each column, ties counted half."
-    yes, ranks = positive.sum(axis=0), rankdata(scores, axis=0)
+    yes, ranks = positive.sum(axis=0), scipy.stats.rankdata(scores, axis=0)
     above = (ranks * positive).sum(axis=0) - yes * (yes + 1) / 2
     pairs = yes * (len(scores) - yes)
     return np.divide(above, pairs, where=pairs > 0, out=np.full(len(yes), np.nan))
@@ -121,6 +120,8 @@ def source_areas(
     protocol: str,  # one of `PROTOCOLS`
 ) -> Float[np.ndarray, " values"]:  # held out; NaN for a value that is missing there
     "Area under the curve for each value of a source that was trained on."
+    from sklearn.linear_model import LogisticRegression
+
     values = np.unique(train[1])
     if protocol == "code":
         scores = LogisticRegression().fit(*train).predict_proba(rest[0])
@@ -187,6 +188,8 @@ def forest_curve(
     seed: int,
 ) -> tuple[Float[np.ndarray, " depths"], Float[np.ndarray, " latents"], float]:
     "Error by depth, importances at the best depth, and the error of always saying the most frequent value."
+    from sklearn.ensemble import RandomForestClassifier
+
     forest = RandomForestClassifier(100, criterion="entropy", max_depth=max_depth, random_state=seed).fit(*train)
     accuracy, importance = forest_by_depth(forest, *rest)
     errors = 1 - np.pad(accuracy, (0, max_depth - len(accuracy)), mode="edge")

@@ -12,7 +12,6 @@ from numbers import Integral
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Integer
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from .inputs import InputWarning
@@ -180,5 +179,7 @@ def regions(height: int, width: int, n: int, seed: int = 0) -> Int[Tensor, "heig
     "A division of an image into `n` compact regions of like size: k-means of the positions of its pixels."
     rows, columns = np.mgrid[:height, :width]
     places = np.stack([rows.ravel(), columns.ravel()], axis=1)
+    from sklearn.cluster import KMeans
+
     found = KMeans(n, n_init=1, random_state=seed).fit_predict(places)
     return torch.from_numpy(found).long().view(height, width)

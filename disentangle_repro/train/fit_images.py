@@ -5,8 +5,9 @@
 # %% ../../nbs/train/08_fit_images.ipynb #940abec9
 from __future__ import annotations
 
+import sys
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -16,18 +17,20 @@ import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
+from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder
-from ..core.errors import check_bytes
+from ..core.errors import check_bytes, check_choice
+from ..experiment.hyperparameters import with_defaults
 from ..data.hdf5 import OnDisk
 from ..data.pairs import ImagePairs
 from ..scores.inputs import check_numbers
 from .loop import Training, fit
-from .optimizer import make_optimizer
+from .optimizer import SCHEDULES, make_optimizer, warmed_up
 
 # %% auto #0
-__all__ = ['MEANT', 'images_for', 'converted_by', 'some_of', 'as_images', 'fingerprint', 'settings_of', 'check_arguments',
-           'fit_images']
+__all__ = ['MEANT', 'RATES', 'images_for', 'converted_by', 'some_of', 'as_images', 'fingerprint', 'settings_of',
+           'check_arguments', 'paper_settings', 'announce', 'fit_images']
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
 def images_for(
@@ -107,34 +110,70 @@ def check_arguments(given: Collection[str]) -> None:
             raise TypeError(f"fit_images has no argument {name!r}{meant} It takes {', '.join(dict.fromkeys(known))}.")
 
 
+RATES = {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}
+
+
+def paper_settings(
+    model: Autoencoder,
+    settings: str | None = None,  # a model's name in a paper; left out: the model's own, if a paper has it
+) -> tuple[str, dict[str, Any], dict[str, Any]]:  # whose they are, or empty; for `make_optimizer`; for `Training`
+    "How a paper trains a model on the model's data set, or on its first; `ValueError` for a name that no paper has."
+    from disentangle_repro.papers import PAPERS, trained
+
+    config = model.config
+    papers = {row: paper for paper in reversed(PAPERS.values()) for row in trained(paper)}
+    name = config.get("name") if settings is None else check_choice("settings", settings, papers)
+    if name not in papers:
+        return "", dict(RATES), {"batch_size": 128}
+    paper = papers[name]
+    dataset = next((of for of in (config.get("dataset"),) if of in paper.datasets), paper.datasets[0])
+    protocol = next((of for of in (config.get("net"),) if of in paper.protocols), "paper")
+    whole = with_defaults(paper.hyperparameters(paper.run_as(name), dataset, protocol))
+    training = {of: whole["training"][of] for of in ("batch_size", "clip", "clip_only_decaying")}
+    training["schedule"] = warmed_up(SCHEDULES[whole["training"]["schedule"]], whole["training"]["warm_up"])
+    return f"{name} in {paper.key}, for {dataset}", whole["optimizer"], training
+
+
+def announce(whose: str, values: Mapping[str, Any]) -> None:
+    "One line on the standard error: whose settings a training has, and their values."
+    numbers = ", ".join(f"{name} {values[name]:g}" for name in (*RATES, "batch_size") if name in values)
+    tqdm.write(f"Settings of {whose or 'no paper'}: {numbers}.", file=sys.stderr)
+
+
 def fit_images(
     model: Autoencoder,
     images: UInt8[Tensor | np.ndarray, "n height width channels"] | OnDisk,
     updates: int,  # optimiser steps in all, counting those of the checkpoint
     *,
     sources: Int[Tensor | np.ndarray, "n sources"] | None = None,  # for a model that is trained on pairs
-    batch_size: int = 128,
-    learning_rate: float = 1e-3,
-    beta1: float = 0.9,
-    beta2: float = 0.99,
-    weight_decay: float = 0.0,
+    settings: str | None = None,  # whose, such as "qlae"; left out: those of the model's paper, by its name
+    batch_size: int | None = None,  # these five replace one of the settings
+    learning_rate: float | None = None,
+    beta1: float | None = None,
+    beta2: float | None = None,
+    weight_decay: float | None = None,
     seed: int = 0,  # of the batches
     checkpoint: Path | str | None = None,  # resumed from where it exists, written to otherwise
     precision: str = "fp32",  # of the networks' forward passes, one of `PRECISIONS`
     **more: Any,  # as `fit` takes it, such as `log_every` or `progress`
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
-    """Train a model on images, in place.
+    """Train a model on images, in place, as its paper does; one line on the standard error has the settings.
 
-    `ValueError` for other images or numbers and for a checkpoint of a training with other settings, model or images,
+    `ValueError` for other images, settings or numbers and for a checkpoint of a training with other settings, model or images,
     `TypeError` for an unknown argument, and the errors of `fit`.
     """
     check_arguments(more)
-    check_numbers(0, updates=updates), check_numbers(1, batch_size=batch_size)
+    whose, rates, how = paper_settings(model, settings)
+    own = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
+    rates |= {name: value for name, value in own.items() if value is not None}
+    how |= {"seed": seed, "precision": precision} | ({} if batch_size is None else {"batch_size": batch_size})
+    check_numbers(0, updates=updates), check_numbers(1, batch_size=how["batch_size"])
     device = next(model.parameters()).device
     images = as_images(images, device)
     given = images_for(model, images, None if sources is None else torch.as_tensor(sources))
-    rates = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
-    how = {"batch_size": batch_size, "seed": seed, "precision": precision}
+    if more.get("progress", True):
+        announce(whose, rates | {"batch_size": how["batch_size"]})
     training = Training(model, make_optimizer(model, **rates), given, **how)
-    training.made_with = settings_of(model, images, **rates, **how)
+    plain = {name: value for name, value in how.items() if not callable(value)}
+    training.made_with = settings_of(model, images, whose=whose, **rates, **plain)
     return fit(training, updates, checkpoint=None if checkpoint is None else Path(checkpoint), **more)

@@ -76,3 +76,17 @@ def test_each_point_of_the_curve_is_logged_when_it_is_made(model, tmp_path):
     assert points == curve and len(curve) == 2
     for row, point in zip(pd.read_csv(path).to_dict("records"), curve, strict=True):
         assert row == pytest.approx(point)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "decay"), [("qlae", None, 0.1), ("qlae_no_weight_decay", None, 0.0), ("qlae", "ae", None)]
+)
+def test_a_model_by_name_is_trained_as_its_paper_trains_it(name, settings, decay, capsys):
+    "QLAE without weight decay is the paper's ablation, which `fit_images` trained without a word."
+    model = create_model(name, n_latents=2, image_size=16, width=0.1)
+    fit_images(model, IMAGES, updates=1, batch_size=2, settings=settings)
+    said = capsys.readouterr().err
+    assert f"Settings of {settings or name} in qlae, for shapes3d: learning_rate" in said and "batch_size 2" in said
+    assert decay is None or f"weight_decay {decay:g}" in said
+    with pytest.raises(ValueError, match="settings is 'qlea' but must be one of .* Did you mean 'qlae'"):
+        fit_images(model, IMAGES, updates=1, settings="qlea")

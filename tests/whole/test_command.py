@@ -16,7 +16,7 @@ from disentangle_repro import __version__, command, metrics
 from disentangle_repro.command import CHAPTERS, CHECKS, LISTINGS, main, read_arrays, read_pair
 from disentangle_repro.metrics import dci, infomec, score
 
-SMALL = ["--dci-samples", "60"]
+SMALL = ["--dci-samples", "60", "--no-chance"]
 EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
          "SAP", "explicitness", "E", "S", "IRS", "beta-VAE", "FactorVAE"]  # fmt: skip
 
@@ -206,6 +206,28 @@ def test_one_json_object_has_scores_samples_and_reasons(files, scored, capsys):
     assert found["scores"] == scored.scores and found["samples"] == scored.samples and found["left_out"] == {}
     assert (found["latents"], found["active"], found["sources"]) == ("continuous", [True] * 3, 2)
     assert found["protocol"] == "field" and found["remarks"] == []
+
+
+def test_several_files_are_trainings_of_one_model(files, both, capsys):
+    sources, latents = both
+    np.savez("second.npz", latents=latents + 0.05 * np.random.default_rng(1).normal(size=latents.shape), sources=sources)
+    main(["score", "both.npz", "second.npz", "--metrics", "mig", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    each = [score(*read_pair(Path(name)), metrics=["mig"]).scores["mig"] for name in ("both.npz", "second.npz")]
+    assert found["scores"]["mig"] == pytest.approx(np.mean(each)) and found["settings"]["trainings"] == 2
+    assert found["half_widths"]["mig"] == pytest.approx(12.706 * abs(each[0] - each[1]) / 2, rel=1e-3)
+    assert "--html is for one file of latents, not 2" in refused(capsys, "score", "both.npz", "second.npz", "--html", "x")
+
+
+def test_a_paper_gets_intervals_settings_and_a_citation(files, capsys):
+    main(["score", "both.npz", "--metrics", "mig", "--interval", "--methods"])
+    printed = capsys.readouterr().out
+    assert re.search(r"MIG .* 0\.\d{3} ± 0\.\d{3} +0\.\d{3} +0\.\d{3}", printed)
+    assert "bins 20" in printed and f"version = {{{__version__}}}" in printed and "dci(predictor='boosting')" in printed
+    main(["score", "both.npz", "--metrics", "mig", "--no-chance", "--latex"])
+    settings, *table = capsys.readouterr().out.splitlines()
+    assert json.loads(settings.removeprefix("% "))["mig"]["bins"] == 20
+    assert table[0].startswith(r"\begin{tabular}") and table[1] == r"\toprule" and r"\hline" not in str(table)
 
 
 def test_a_score_that_is_no_number_is_null(both):

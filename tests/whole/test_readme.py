@@ -13,23 +13,24 @@ README = (ROOT / "README.md").read_text()
 
 GUIDE = (ROOT / "nbs" / "guide" / "06_reproduce.ipynb").read_text(encoding="utf-8")
 TEXT = "\n\n".join("".join(cell["source"]) for cell in json.loads(GUIDE)["cells"])
-(FIVE_LINES,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 EXTENSION, MODELS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
-def test_the_five_lines_and_what_goes_on_from_them_run_as_printed(capsys, monkeypatch, tmp_path):
-    assert len(FIVE_LINES.strip().splitlines()) == 5
+def test_the_example_and_what_goes_on_from_it_run_as_printed(capsys, monkeypatch, tmp_path):
     names = {}
-    exec(compile(FIVE_LINES, "README.md", "exec"), names)
-    printed = [float(score) for score in capsys.readouterr().out.split()]
-    assert len(printed) == 3 and all(0 <= score <= 1 for score in printed)
+    exec(compile(EXAMPLE.replace("updates=500", "updates=1, batch_size=8"), "README.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed[-2:]] == ["mine", "qlae"] and "InfoM" in printed[0]
     monkeypatch.chdir(tmp_path)
-    assert len(MODELS.strip().splitlines()) == 4
+    assert len(MODELS.strip().splitlines()) == 3
+    names["data"] = load_dataset("shapes3d", n=2_000)
     exec(compile(MODELS.replace("updates=5_000", "updates=1, batch_size=8"), "README.md", "exec"), names)
     assert [point["updates"] for point in names["curve"]] == [1] and (tmp_path / "qlae.pt").exists()
     small = load_dataset("shapes3d", n=2_000, image_size=32)
     of_trained = infomec(small.sources, names["trained"].encode(small.images), discrete=True)
-    assert of_trained.infom > max(printed), "a trained QLAE is no more modular than mean colours"
+    colours = infomec(small.sources, names["mine"](small.images), discrete=False)
+    assert of_trained.infom > colours.infom, "a trained QLAE is no more modular than mean colours"
 
 
 def test_the_extension_it_shows_makes_itself_known():

@@ -20,17 +20,18 @@ from ...baselines.autoencoder import Autoencoder, PlainLatent, decode_all, encod
 from ...core.device import make_generator
 from ...core.errors import check_choice
 from ...data.load import Dataset
-from ...data.scenes import mosaic
 from ...metrics import InfoMEC, infomec, procedure
+from ...representations import plot_interventions, traversals
 from ...scores.dci import dci
 from ...scores.inputs import InputWarning
+from ...scores.intervals import perfect_latents, unrelated_latents
 from ...scores.reconstruction import mse, squared_errors
 
 # %% auto #0
 __all__ = ['PROBED', 'Ends', 'MOVE_SHEETS', 'evaluation_rows', 'check_sources', 'Evaluation', 'scored_latents', 'finite_psnr',
-           'mean_image_psnr', 'LatentScores', 'infomec_and_dci', 'evaluate', 'unrelated_latents', 'perfect_latents',
-           'made_up', 'ceiling_and_chance', 'info_probe', 'data_range', 'codebook_range', 'interventions', 'Moves',
-           'move_sheet', 'plot_interventions', 'swaps', 'value_counts']
+           'mean_image_psnr', 'LatentScores', 'infomec_and_dci', 'evaluate', 'made_up', 'ceiling_and_chance',
+           'info_probe', 'data_range', 'codebook_range', 'interventions', 'Moves', 'move_sheet', 'swaps',
+           'value_counts']
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #4def285d
 def evaluation_rows(
@@ -154,39 +155,6 @@ def evaluate(
     pixels = {"psnr": finite_psnr(images, reconstructions), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
 
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #ce110002
-def unrelated_latents(
-    n: int,
-    n_latents: int,
-    n_values: int | None = None,  # of each latent; continuous ones when left out
-    generator: torch.Generator | None = None,
-) -> Float[Tensor, "n latents"]:
-    "Latents independent of everything and of each other."
-    if n_values is None:
-        return torch.randn((n, n_latents), generator=generator)
-    return torch.randint(n_values, (n, n_latents), generator=generator).float()
-
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #ce110005
-def perfect_latents(
-    sources: Int[Tensor, "n sources"],
-    n_latents: int,
-    n_values: int | None = None,
-    idle: Literal["constant", "noise"] = "constant",  # the latents beyond one per source
-    generator: torch.Generator | None = None,
-) -> Float[Tensor, "n latents"]:
-    "A latent for each source that determines it, as far as so many values can, and idle ones."
-    n, n_sources = sources.shape
-    if n_latents < n_sources:
-        raise ValueError(f"n_latents is {n_latents} but sources has {n_sources} columns: it must be at least as many.")
-    numbers = torch.stack([source.unique(return_inverse=True)[1] for source in sources.cpu().T], dim=1)
-    counts = numbers.amax(0) + 1
-    if n_values is None:
-        own = 2 * (numbers + 0.5 * torch.rand(numbers.shape, generator=generator) - 0.25) / (counts - 1) - 1
-    else:
-        own = torch.where(counts <= n_values, numbers, numbers * n_values // counts).float()
-    others = unrelated_latents(n, n_latents - n_sources, n_values, generator)
-    return torch.cat([own, others * (check_choice("idle", idle, ("constant", "noise")) == "noise")], dim=1)
-
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #ce110008
 def made_up(discrete: bool, categorical: bool = False) -> Autoencoder:
     "A model with identities for networks, of which only the kind of latents is used."
@@ -293,27 +261,6 @@ def move_sheet(
     moved = torch.cat([interventions(model, image, latents, steps, ends) for image in images[:n]])
     rows, columns, height, width, channels = moved.shape
     return moved.movedim(2, 1).reshape(rows * height, columns * width, channels)
-
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #4efc54f7
-def plot_interventions(
-    images: UInt8[Tensor, "steps latents height width channels"],
-    nmi: Float[np.ndarray, "sources latents"],
-    names: Sequence[str],  # of the sources
-    active: Bool[np.ndarray, " latents"],
-    axis: Any,
-) -> None:
-    "Draw interventions, one column per latent, ordered and labelled by the source it is most informative about."
-    best, order = nmi.argmax(0), np.lexsort((-nmi.max(0), nmi.argmax(0)))
-    axis.imshow(mosaic(images[:, order.tolist()]))
-    centres = [(images.shape[3] + 2) * j + images.shape[3] // 2 for j in range(len(order))]
-    words = ["\n".join([f"$z_{{{j}}}$", *names[best[j]].split(), f"{nmi[best[j], j]:.2f}"]) for j in order]
-    axis.set_xticks(centres, words, fontsize=8)
-    for label, is_active in zip(axis.get_xticklabels(), active[order], strict=True):
-        label.set_color("black" if is_active else "0.7")
-    axis.xaxis.tick_top()
-    axis.tick_params(length=0)
-    axis.set(yticks=[], ylabel="one latent through its range")
-    axis.spines[:].set_visible(False)
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #afb1a2c9
 def swaps(
