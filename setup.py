@@ -12,8 +12,8 @@ about = settings["DEFAULT"]
 
 EXTRAS = ("tables", "torchmetrics", "dask", "report")
 
-# What of paper_tables/ the package reads outside a checkout: printed numbers, claims, trained models and records.
-KEPT = ("claims.yaml", "reported/*.csv", "results/card/*.json", "results/model/*.safetensors")
+# What of paper_tables/ the package reads outside a checkout: trained models.
+KEPT = ("results/card/*.json", "results/model/*.safetensors")
 
 
 def kept():

@@ -14,7 +14,7 @@ VALUES = np.array([10, 8, 4, 15])
 
 
 def simulated(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    "Four sources, and five latents: a noisy source each, or noisy rotations of pairs, in nine values; the last is noise."
+    "Four sources and five latents: noisy sources, or noisy rotations of pairs, in nine values; the last is noise."
     sources = rng.integers(VALUES, size=(n, 4))
     scaled, angle = 2 * sources / (VALUES - 1) - 1, 0.0 if name == "aligned" else np.pi / 7
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

@@ -13,9 +13,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int, Num, Shaped
@@ -23,7 +24,7 @@ from jaxtyping import Int, Num, Shaped
 from . import __version__
 from .core.errors import FAULTS, DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
-from .core.files import written_whole
+from .core.files import need_checkout, written_whole
 from .core.interruption import ends_in_one_line
 
 if TYPE_CHECKING:
@@ -32,13 +33,11 @@ if TYPE_CHECKING:
     from disentangle_repro.metrics import Scored
 
 # %% auto #0
-__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'CHAPTERS', 'OFFERED', 'CHECKS', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
+__all__ = ['READERS', 'HEADERS', 'LISTINGS', 'IN_A_CHECKOUT', 'OFFERED', 'OneByOne', 'unreadable', 'read_numpy', 'read_hdf5',
            'separator', 'read_csv', 'read_parquet', 'by_prefix', 'numbered', 'as_numbers', 'read_arrays', 'unnamed',
            'columns_named', 'pick', 'place', 'read_pair', 'score_rows', 'left_out', 'heat_map', 'page', 'models_table',
-           'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'run_proofs', 'rescore_runs',
-           'verify_tables', 'describe_results', 'take_runs', 'measure_claims', 'measure_limits', 'Chapter',
-           'metric_name', 'parser', 'as_json', 'as_latex', 'for_a_paper', 'printed_below', 'score_file', 'listed',
-           'main']
+           'datasets_table', 'metrics_table', 'tables_table', 'proofs_table', 'lab_main', 'metric_name', 'parser',
+           'as_json', 'as_latex', 'for_a_paper', 'printed_below', 'score_file', 'listed', 'main']
 
 # %% ../nbs/command.ipynb #59f2246b
 class OneByOne(Mapping[str, np.ndarray]):
@@ -375,108 +374,28 @@ LISTINGS = {
     "proofs": proofs_table,
 }
 
-# %% ../nbs/command.ipynb #1fc2b9d0
-def run_proofs(given: argparse.Namespace) -> int:  # the exit status
-    "Run the checks of some papers, or all, record them, and print the messages of those that failed; 1 if one did."
-    from disentangle_repro.core.files import need_checkout, project_root
-    from disentangle_repro.core.proofs import run_checks, write_checks
-    from disentangle_repro.train.store import git_commit
-
-    need_checkout("disentangle-repro proofs")
-    path = project_root() / "paper_tables" / "proofs.json"
-    records = run_checks(given.papers, git_commit())
-    write_checks(path, records)
-    failed = [f"{r.paper}, {r.proposition} ({r.statement}): {r.message}" for r in records if not r.passed]
-    print(*failed, f"{len(records) - len(failed)} of {len(records)} proof checks passed: {path}", sep="\n")
-    return 1 if failed else 0
-
-# %% ../nbs/command.ipynb #780831ba
-def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
-    "Print recomputed scores next to the records'; 1 if one differs by more than its tolerance."
-    from disentangle_repro.lab.runs.rescore import as_table, rescore
-    from disentangle_repro.train.store import readable_store
-
-    found = rescore(given.runs, readable_store(), given.latents)
-    print(as_table(found))
-    return 0 if all(of.same for scores in found.values() for of in scores) else 1
-
-
-def verify_tables(given: argparse.Namespace) -> int:  # the exit status
-    "Print the differences between the published tables and those of the records; 1 if there are any."
-    from disentangle_repro.core.errors import check_choice
-    from disentangle_repro.core.files import need_checkout
-    from disentangle_repro.papers import PAPERS
-    from disentangle_repro.lab.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
-    from disentangle_repro.train.store import project_store
-
-    need_checkout("disentangle-repro verify")
-    papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
-    store, (lines, n) = project_store(), verify(papers)
-    again, shown = (recomputed(store, papers), in_tables(store, papers)) if n else ({}, [])
-    lines += changed(again)
-    print(verdict(lines, n, older_records(store, papers), len(shown), len(again)))
-    return 1 if lines else 0
-
-
-def describe_results(given: argparse.Namespace) -> int:  # the exit status
-    "Write the description of the kept results, and print its path."
-    from disentangle_repro.lab.runs.crate import write_crate
-    from disentangle_repro.train.store import project_store
-
-    print(write_crate(project_store()))
-    return 0
-
-
-def take_runs(given: argparse.Namespace) -> int:  # the exit status
-    "Copy the finished runs of another checkout, and print how many were new; 1 if a record there is damaged."
-    from disentangle_repro.core.files import is_checkout, need_checkout
-    from disentangle_repro.train.store import Store, project_store
-
-    need_checkout("disentangle-repro take")
-    if not is_checkout(given.checkout):
-        raise DataError(given.checkout, "is no checkout of disentangle_repro: needed is one with its settings.ini.")
-    tables = given.checkout / "paper_tables"
-    new, faults = project_store().take(Store(tables / "runs", tables / "results"))
-    print(f"{len(new)} records are new.", *faults, sep="\n")
-    return 1 if faults else 0
-
-# %% ../nbs/command.ipynb #ca2a715a
-def measure_claims(given: argparse.Namespace) -> int:  # the exit status
-    "Measure and store the evidence for claims that need no training, and print their verdicts."
-    from disentangle_repro.lab.study.measure_claims import measure
-    from disentangle_repro.lab.tables.without_training import without_training_verdicts
-    from disentangle_repro.train.store import project_store
-
-    for claim, verdict in without_training_verdicts(kept=measure(given.claims, project_store())).items():
-        print(f"{claim}: {verdict} ({verdict.note})")
-    return 0
-
-
-def measure_limits(given: argparse.Namespace) -> int:  # the exit status
-    "Measure chance and ceiling of the scores in the tables of some papers, unless they are stored."
-    from disentangle_repro.experiment.scale import pick_scale
-    from disentangle_repro.lab.plan.request import Request
-    from disentangle_repro.lab.tables.references import measure_references, planned
-
-    specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
-    print(f"{measure_references(specs)} conditions measured")
-    return 0
-
 # %% ../nbs/command.ipynb #c0a17e5b
-class Chapter(NamedTuple):
-    "A subcommand of another chapter: its line in the help, and the module with its `main`."
-
-    help: str
-    module: str
-
-
-CHAPTERS = {
-    "tables": Chapter("make the runs for the papers' tables, and write the tables", "lab.tables.make"),
-    "plan": Chapter("show the runs that tables would make, and their cost", "lab.plan.cost"),
-    "report": Chapter("make web pages of all runs", "lab.report.site"),
-    "study": Chapter("make the runs of the study", "lab.study.design"),
-    "data": Chapter("render data sets to files", "data.load"),
+IN_A_CHECKOUT = {
+    "tables": "make the runs for the papers' tables, and write the tables",
+    "plan": "show the runs that tables would make, and their cost",
+    "report": "make web pages of all runs",
+    "study": "make the runs of the study",
+    "rescore": "recompute scores from kept weights, and compare with the records",
+    "verify": "recreate the published tables from records, and compare",
+    "proofs": "run the proof checks, and record the results",
+    "crate": "describe the kept results as an RO-Crate, for an archive",
+    "take": "copy the finished runs of another checkout, with weights and latents",
+    "without-training": "measure and store evidence for claims that need no training",
+    "references": "measure and store chance and ceiling of the scores in tables",
 }
+
+
+def lab_main(name: str) -> Callable[[Sequence[str]], int]:
+    "The command of [the lab](lab/command.ipynb); one line and exit status 2 where only the package is installed."
+    need_checkout(f"disentangle-repro {name}")
+    if find_spec("disentangle_repro.lab") is None:
+        raise ValueError(f"{name} needs the checkout's own environment: make, then .venv/bin/disentangle-repro {name}.")
+    return import_module("disentangle_repro.lab.command").main
 
 # %% ../nbs/command.ipynb #5ba983ee
 def metric_name(text: str) -> str:
@@ -499,66 +418,51 @@ def parser() -> argparse.ArgumentParser:
     ))
     command.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    for name, of in CHAPTERS.items():
-        subcommands.add_parser(name, help=of.help)
-    of = subcommands.add_parser("score", help="every score that latents in a file allow")
-    of.add_argument("files", type=Path, nargs="+", metavar="LATENTS", help=(
+    subcommands.add_parser("data", help="render data sets to files")
+    for name, text in IN_A_CHECKOUT.items():
+        subcommands.add_parser(name, help=text)
+    options = subcommands.add_parser("score", help="every score that latents in a file allow")
+    options.add_argument("files", type=Path, nargs="+", metavar="LATENTS", help=(
         "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or"
         " columns whose names begin with latent and source; several files are trainings of one model, whose scores are"
         " averaged"
     ))
-    of.add_argument("--latents", default="", metavar="NAME", help=(
+    options.add_argument("--latents", default="", metavar="NAME", help=(
         "the latents' name in the file: of an array, or the beginning of the columns' names"
     ))
-    of.add_argument("--sources", metavar="WHERE", help=(
+    options.add_argument("--sources", metavar="WHERE", help=(
         "the sources' name in the file, or another FILE, or FILE:NAME; strings are numbered alphabetically"
     ))
-    of.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
-    of.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
-    of.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
+    options.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
+    options.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
+    options.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
         " text, where they score about a half; code: its released code (%(default)s)"
     ))
-    of.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
+    options.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
         "only these, such as infomec or dci; `disentangle-repro list metrics` has them as functions and scores"
     ))
-    of.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
+    options.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
         "samples for DCI and other forests and regressions, at least 10, or 0 for all (%(default)s)"
     ))
-    of.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: one per core")
-    of.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
+    options.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: one per core")
+    options.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
         "latents of other trained models, of the same images in the same order, for UDR"
     ))
-    of.add_argument("--seed", type=int, default=0)
-    of.add_argument("--interval", action="store_true", help=(
-        "95%% intervals of the expected scores, from random halves of the samples: twenty times the time; of several files"
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--interval", action="store_true", help=(
+        "95%% intervals of the expected scores, from random halves of samples: twenty times the time; of several files"
         " the interval is that over files"
     ))
-    of.add_argument("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")
-    of.add_argument("--methods", action="store_true", help=(
+    options.add_argument("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")
+    options.add_argument("--methods", action="store_true", help=(
         "print settings to be stated in a paper, a citation, and the settings that other papers use"
     ))
-    of.add_argument("--json", action="store_true", help="print only one JSON object, with the settings")
-    of.add_argument("--latex", action="store_true", help="print only a LaTeX table, with the settings")
-    of.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
-    of = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
-    of.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
-    of = subcommands.add_parser("rescore", help="recompute scores from kept weights, and compare with the records")
-    of.add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; by default all kept runs")
-    of.add_argument("--latents", action="store_true", help="recompute InfoMEC and DCI from kept latents instead")
-    of = subcommands.add_parser("verify", help="recreate the published tables from records, and compare")
-    of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the tables of these")
-    of = subcommands.add_parser("proofs", help="run the proof checks of a checkout, and record the results")
-    of.add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
-    subcommands.add_parser("crate", help="describe the kept results as an RO-Crate, for an archive")
-    of = subcommands.add_parser("take", help="copy the finished runs of another checkout, with weights and latents")
-    of.add_argument("checkout", type=Path, metavar="CHECKOUT", help="its folder")
-    of = subcommands.add_parser("without-training", help="measure and store evidence for claims that need no training")
-    of.add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
-    of = subcommands.add_parser("references", help="measure and store chance and ceiling of the scores in tables")
-    of.add_argument("papers", nargs="+", metavar="PAPER")
-    of.add_argument("--scale", help="of the runs in the tables; by default the scale for this machine")
-    of.add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
+    options.add_argument("--json", action="store_true", help="print only one JSON object, with the settings")
+    options.add_argument("--latex", action="store_true", help="print only a LaTeX table, with the settings")
+    options.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
+    options = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
+    options.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
     return command
 
 # %% ../nbs/command.ipynb #d15b5cd9
@@ -670,35 +574,21 @@ def listed(table: pd.DataFrame) -> str:
     return tabulate(table, headers="keys", showindex=False, disable_numparse=True, tablefmt="plain")
 
 
-CHECKS = {
-    "rescore": rescore_runs,
-    "verify": verify_tables,
-    "proofs": run_proofs,
-    "crate": describe_results,
-    "take": take_runs,
-    "without-training": measure_claims,
-    "references": measure_limits,
-}
-
-
 @ends_in_one_line("disentangle-repro")
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro`."
     arguments = sys.argv[1:] if arguments is None else arguments
-    if (of := CHAPTERS.get(arguments[0] if arguments else "")) is not None:
-        return import_module(f"disentangle_repro.{of.module}").main(arguments[1:])
-    command = parser()
+    command, name = parser(), arguments[0] if arguments else ""
     try:
-        if arguments and not arguments[0].startswith("-"):
-            check_choice("SUBCOMMAND", arguments[0], [*CHAPTERS, "score", "list", *CHECKS])
+        if name == "data":
+            return import_module("disentangle_repro.data.load").main(arguments[1:])
+        if name in IN_A_CHECKOUT:
+            return lab_main(name)(arguments)
+        if name and not name.startswith("-"):
+            check_choice("SUBCOMMAND", name, ["data", "score", "list", *IN_A_CHECKOUT])
         load_extensions()  # before the options, which name what there is
         given = command.parse_args(arguments)
-        if given.subcommand == "score":
-            print(score_file(given))
-        elif given.subcommand in CHECKS:
-            return CHECKS[given.subcommand](given)
-        else:
-            print(listed(LISTINGS[given.what]()))
+        print(score_file(given) if given.subcommand == "score" else listed(LISTINGS[given.what]()))
     except ValueError as error:
         command.error(str(error))
     except ImportError as error:

@@ -420,7 +420,8 @@ def score(
                     with suppress(ValueError):
                         limits[reference] |= numbers(metric, z, rows)
             if halvings and metric.takes == GENERATOR:  # which draws samples by its seed
-                half_width |= half_width_of_draws([numbers(metric, latents, rows, seed + i + 1) for i in range(halvings)])
+                draws = [numbers(metric, latents, rows, seed + i + 1) for i in range(halvings)]
+                half_width |= half_width_of_draws(draws)
             elif halvings:
                 with suppress(ValueError):
                     of_rows = partial(numbers, metric, latents)
@@ -446,7 +447,8 @@ def over_seeds(
             raise ValueError(f"scored holds other settings: {other.settings} instead of {first.settings}.")
 
     def means(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        return {name: float(np.mean([of[name] for of in values])) for name in values[0] if all(name in of for of in values)}
+        shared = [name for name in values[0] if all(name in scores for scores in values)]
+        return {name: float(np.mean([scores[name] for scores in values])) for name in shared}
 
     values = [of.scores for of in scored]
     width = half_width_of_draws(values)
@@ -470,13 +472,13 @@ def methods(scored: Scored) -> str:
     given = scored.settings
     parts = []
     for name in scored.results:
-        metric, chosen = METRICS[name], ", ".join(f"{key} {value}" for key, value in given[name].items() if value is not None)
-        parts.append(f"{metric.title} ({metric.source}; {chosen})")
+        chosen = ", ".join(f"{key} {value}" for key, value in given[name].items() if value is not None)
+        parts.append(f"{METRICS[name].title} ({METRICS[name].source}; {chosen})")
     seeds = f" of each of {given['trainings']} trainings" if "trainings" in given else ""
     of = f"{given['samples']:,} samples{seeds}, {given['sources']} sources, {given['latents']} {given['kind']} latents"
     sentences = [f"Scores were computed with disentangle_repro {given['version']} on {of}: {'; '.join(parts)}."]
     if scored.chance:
-        sentences.append("Chance is the score of the same latents with permuted rows, the ceiling that of perfect latents.")
+        sentences.append("Chance is the score of these latents with permuted rows, the ceiling that of perfect ones.")
     if seeds:
         sentences.append("Values after ± are 95% intervals of the mean over trainings.")
     elif scored.half_widths:

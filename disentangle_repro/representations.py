@@ -40,7 +40,7 @@ def as_bytes(
     if images.dim() == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         images = images.movedim(1, 3)
     if images.dim() != 4 or images.shape[3] not in (1, 3):
-        raise ValueError(f"images has shape {tuple(images.shape)}: needed is an axis of 1 or 3 channels, second or last.")
+        raise ValueError(f"images has shape {tuple(images.shape)}: needed are 1 or 3 channels, second or last.")
     if images.is_floating_point():
         least, most = images.min(), images.max()
         if not -1e3 < least <= most < 1e3:
@@ -110,7 +110,8 @@ def plot_interventions(
         names = names or [f"source {i}" for i in range(len(nmi))]
         words = ["\n".join([words[j], *names[best[j]].split(), f"{nmi[best[j], j]:.2f}"]) for j in range(n_latents)]
     axis.imshow(mosaic(images[:, order.tolist()]).expand(-1, -1, 3))
-    axis.set_xticks((images.shape[3] + 2) * np.arange(n_latents) + images.shape[3] // 2, [words[j] for j in order], fontsize=8)
+    middles = (images.shape[3] + 2) * np.arange(n_latents) + images.shape[3] // 2
+    axis.set_xticks(middles, [words[j] for j in order], fontsize=8)
     if active is not None:
         for label, is_active in zip(axis.get_xticklabels(), active[order], strict=True):
             label.set_color("black" if is_active else "0.7")

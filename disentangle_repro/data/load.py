@@ -468,7 +468,11 @@ def drawn_on(engine: str) -> Iterator[None]:
                          " address of a Dask scheduler, such as 'tcp://host:8786'.")  # fmt: skip
     with extra("dask"):
         from distributed import Client
-    with Client(engine, timeout=10), joblib.parallel_config(backend="dask"):
+    try:
+        connected = Client(engine, timeout=10)
+    except OSError as error:
+        raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
+    with connected, joblib.parallel_config(backend="dask"):
         yield
 
 
@@ -489,6 +493,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
         with drawn_on(given.engine):
             for name in given.names or SCENES:
                 rendered_file(SCENES[name], given.n, given.seed, given.workers)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, ConnectionError, ImportError) as error:
         parser.error(str(error))
     return 0

@@ -188,7 +188,8 @@ CHANCE = 0.05  # above which a score by chance is warned of
 def by_chance(sources: Int[np.ndarray, "n sources"], inputs: int) -> float:
     "The mean fraction of a source's entropy that a fit to so many unrelated inputs explains (Wilks, 1938)."
     counts = [np.unique(source, return_counts=True)[1] for source in sources.T]
-    return float(np.mean([inputs * (len(count) - 1) / (2 * len(sources) * scipy.stats.entropy(count)) for count in counts]))
+    shares = [(len(count) - 1) / (2 * len(sources) * scipy.stats.entropy(count)) for count in counts]
+    return float(inputs * np.mean(shares))
 
 
 def chance_warnings(score: str, sources: Int[np.ndarray, "n sources"], inputs: int) -> list[str]:  # one, or none
@@ -232,7 +233,7 @@ class Result:
 
     @cached_property
     def references(self) -> dict[str, dict[str, float]]:
-        "Scores by the same procedure, computed when first read: of permuted rows, `chance`, and perfect ones, `ceiling`."
+        "The same scores, computed when first read, of permuted rows, `chance`, and of perfect latents, `ceiling`."
         from disentangle_repro.scores.intervals import reference_latents
 
         scores, sources, latents, discrete = vars(self)["again"]

@@ -74,7 +74,7 @@ def perfect_latents(
     idle: str = "constant",  # or "noise": the latents beyond one per source
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, "n latents"]:
-    "A latent for each source that determines it, as far as so many values can, and idle ones; `ValueError` for too few."
+    "A latent for each source, as far as so many values can tell it, and idle ones; `ValueError` for too few."
     n, n_sources = sources.shape
     if n_latents < n_sources:
         raise ValueError(f"n_latents is {n_latents} but sources has {n_sources} columns: it must be at least as many.")

@@ -41,27 +41,27 @@ def generated(generator: Generator, sources: Int[np.ndarray, "n sources"]) -> Fl
 def lookup_generator(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded, every combination of their values
     latents: Num[np.ndarray | Tensor, "samples latents"],
+    seed: int = 0,
 ) -> tuple[Generator, Int[np.ndarray, " sources"]]:  # the generator and the number of values of each source
     """A generator that looks latents up in a complete grid, and the number of values of each source.
 
-    For `beta_vae_score` and `factor_vae_score`, which take both. `ValueError` if a combination of values is missing, or
-    occurs with different latents.
+    For `beta_vae_score` and `factor_vae_score`, which take both. Where a combination of values occurs several times,
+    one of its samples is drawn at random. `ValueError` if a combination is missing.
     """
     sources, latents = check_sources_latents(sources, latents)
     numbered, counts = number_values(sources)
-    size = np.prod(counts, dtype=object)
-    rows = np.full(size if size <= len(sources) else 0, -1)
-    if len(rows):
-        rows[np.ravel_multi_index(tuple(numbered.T), counts)] = np.arange(len(sources))
-    if not len(rows) or (rows < 0).any():
-        there = len(np.unique(sources, axis=0))
+    size, there = np.prod(counts, dtype=object), len(np.unique(numbered, axis=0))
+    if there < size:
         raise ValueError(f"sources has {there:,} of {size:,} combinations of values: a generator needs all of them.")
-    differ = (latents != latents[rows[np.ravel_multi_index(tuple(numbered.T), counts)]]).any(axis=1)
-    if differ.any():
-        row = int(differ.argmax())
-        other = int(rows[np.ravel_multi_index(tuple(numbered[row]), counts)])
-        raise ValueError(f"latents differ in rows {row} and {other}, whose sources are equal: needed is one answer.")
-    return lambda asked: latents[rows[np.ravel_multi_index(tuple(asked.T), counts)]], counts
+    cells, generator = np.ravel_multi_index(tuple(numbered.T), counts), np.random.default_rng(seed)
+    rows, repeats = np.argsort(cells, kind="stable"), np.bincount(cells)
+    first = repeats.cumsum() - repeats
+
+    def look_up(asked: Int[np.ndarray, "n sources"]) -> Num[np.ndarray, "n latents"]:
+        cell = np.ravel_multi_index(tuple(asked.T), counts)
+        return latents[rows[first[cell] + generator.integers(repeats[cell])]]
+
+    return look_up, counts
 
 # %% ../../nbs/scores/09_interventions.ipynb #06894157
 ROWS = 16_384  # that a generator is given at once, or one group

@@ -159,7 +159,7 @@ def fit_images(
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train a model on images, in place, as its paper does; one line on the standard error has the settings.
 
-    `ValueError` for other images, settings or numbers and for a checkpoint of a training with other settings, model or images,
+    `ValueError` for other images, settings or numbers and for a checkpoint of other settings, another model or images,
     `TypeError` for an unknown argument, and the errors of `fit`.
     """
     check_arguments(more)

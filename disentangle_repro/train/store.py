@@ -354,12 +354,6 @@ def project_store() -> Store:
     return Store(tables / "runs", tables / "results")
 
 
-def readable_store() -> Store:
-    "The checkout's own store; outside a checkout one to read, with the records and weights of the installed package."
-    store = project_store()
-    return store if is_checkout(project_root()) else Store(store.runs, kept_results())
-
-
 def store_in(folders: Mapping[str, str] | None = None) -> Store:
     "The store whose folders a notebook is executed with; without any, a temporary one that goes when the process ends."
     if folders is None:

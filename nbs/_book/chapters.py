@@ -5,8 +5,8 @@ import json
 import re
 from pathlib import Path
 
-MODULES = ["package", "metrics", "representations", "models", "torchmetrics", "lightning", "saved_models", "papers", "common",
-           "command"]
+MODULES = ["package", "metrics", "representations", "models", "torchmetrics", "lightning", "saved_models", "papers"]
+MODULES += ["common", "command"]
 DIRECTIVE = re.compile(r"^#\s?\|\s*(.*)\n?", re.MULTILINE)
 
 

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from disentangle_repro import __version__, command, metrics
-from disentangle_repro.command import CHAPTERS, CHECKS, LISTINGS, main, read_arrays, read_pair
+from disentangle_repro.command import IN_A_CHECKOUT, LISTINGS, main, read_arrays, read_pair
+from disentangle_repro.lab.command import CHAPTERS
 from disentangle_repro.metrics import dci, infomec, score
 
 SMALL = ["--dci-samples", "60", "--no-chance"]
@@ -210,13 +211,15 @@ def test_one_json_object_has_scores_samples_and_reasons(files, scored, capsys):
 
 def test_several_files_are_trainings_of_one_model(files, both, capsys):
     sources, latents = both
-    np.savez("second.npz", latents=latents + 0.05 * np.random.default_rng(1).normal(size=latents.shape), sources=sources)
+    noise = 0.05 * np.random.default_rng(1).normal(size=latents.shape)
+    np.savez("second.npz", latents=latents + noise, sources=sources)
     main(["score", "both.npz", "second.npz", "--metrics", "mig", "--json"])
     found = json.loads(capsys.readouterr().out)
     each = [score(*read_pair(Path(name)), metrics=["mig"]).scores["mig"] for name in ("both.npz", "second.npz")]
     assert found["scores"]["mig"] == pytest.approx(np.mean(each)) and found["settings"]["trainings"] == 2
     assert found["half_widths"]["mig"] == pytest.approx(12.706 * abs(each[0] - each[1]) / 2, rel=1e-3)
-    assert "--html is for one file of latents, not 2" in refused(capsys, "score", "both.npz", "second.npz", "--html", "x")
+    said = refused(capsys, "score", "both.npz", "second.npz", "--html", "x")
+    assert "--html is for one file of latents, not 2" in said
 
 
 def test_a_paper_gets_intervals_settings_and_a_citation(files, capsys):
@@ -282,7 +285,7 @@ def test_the_page_needs_no_other_file(files):
     main(["score", "both.npz", "--html", "deep/out.html", *SMALL])
     text = Path("deep/out.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
-    assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 4 * len(EVERY)
+    assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 6 * len(EVERY)
     assert 'src="' not in text and "<link" not in text and "<script" not in text
 
 
@@ -447,7 +450,7 @@ def test_one_command_has_all_subcommands_in_its_help(capsys):
     settings = (Path(__file__).parents[2] / "settings.ini").read_text(encoding="utf-8")
     assert "\nconsole_scripts = disentangle-repro=disentangle_repro.command:main\n" in settings
     listed = re.findall(r"^    ([\w-]+)\s+\S", shown_help(capsys), re.MULTILINE)
-    assert sorted(listed) == sorted([*CHAPTERS, *CHECKS, "score", "list"])
+    assert sorted(listed) == sorted([*IN_A_CHECKOUT, "data", "score", "list"])
 
 
 def test_a_mistyped_subcommand_or_gpu_gets_a_suggestion(capsys):
@@ -455,7 +458,7 @@ def test_a_mistyped_subcommand_or_gpu_gets_a_suggestion(capsys):
     assert "Did you mean 'h100'?" in refused(capsys, "plan", "--device", "h10")
 
 
-@pytest.mark.parametrize("name", [*CHAPTERS, *CHECKS, "score", "list"])
+@pytest.mark.parametrize("name", [*IN_A_CHECKOUT, "data", "score", "list"])
 def test_a_subcommand_has_a_help_under_its_name(capsys, name):
     assert shown_help(capsys, name).startswith(f"usage: disentangle-repro {name} [-h]")
 
@@ -499,7 +502,7 @@ class Ends:
         raise self.error
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", [*CHAPTERS, "data"])
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
@@ -509,7 +512,8 @@ class Ends:
     ],
 )
 def test_a_full_disk_or_an_interruption_is_one_line(name, error, status, line, capsys, monkeypatch):
-    monkeypatch.setattr(command, "import_module", lambda _: Ends(error))
+    module = "data.load" if name == "data" else f"lab.{CHAPTERS[name]}"
+    monkeypatch.setitem(sys.modules, f"disentangle_repro.{module}", Ends(error))
     assert main([name]) == status and capsys.readouterr().err == f"disentangle-repro: {line}\n"
 
 

@@ -1,12 +1,14 @@
 "Reading goes downwards: a module imports only from its own room and from rooms above it."
 
 import ast
+import re
 from pathlib import Path
 
 from rooms import ROOMS, block, figure, imported_rooms, room
 
 PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem in ROOMS)
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem in ROOMS]
+MODULES.remove(PACKAGE / "lab" / "__init__.py")
 
 
 def downward(path):
@@ -23,7 +25,7 @@ def test_imports_point_upwards():
 def test_the_library_imports_nothing_of_the_lab():
     "Nor as text, which `import_module` would take; only the command passes on to it."
     library = [path for path in PACKAGE.rglob("*.py") if "lab" not in path.relative_to(PACKAGE).parts]
-    naming = {path.stem for path in library if "lab." in path.read_text() and path.stem != "_modidx"}
+    naming = {path.stem for path in library if re.search(r"\.lab\b", path.read_text())} - {"_modidx"}
     assert len(library) > 100 and naming == {"command"}
 
 
