@@ -44,7 +44,7 @@ from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_sc
 from .scores.inputs import check_numbers, check_sources_latents, to_numpy
 from .scores.intervals import HALVINGS, half_width_of_draws, half_widths, reference_latents
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
-from .scores.label_free import udr
+from .scores.label_free import check_representations, udr
 from .scores.mutual_information import nmi_matrix
 from .scores.predictability import dci_es, explicitness_score, sap
 from .scores.reconstruction import mse, psnr
@@ -381,8 +381,11 @@ def score(
     for an unknown metric, and where none of `metrics` can be computed.
     """
     check_choice("protocol", protocol, TREES)
-    check_sources_latents(sources, latents), drawn_rows(10, dci_samples, seed)  # errors come before the first score
+    check_sources_latents(sources, latents)  # errors come before the first score
+    drawn_rows(10, dci_samples, seed)
     sources, latents, models = to_numpy(sources), to_numpy(latents), [to_numpy(each) for each in models]
+    if models:
+        check_representations([latents, *models])
     if halvings:
         check_numbers(2, halvings=halvings)
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"

@@ -193,7 +193,7 @@ def test_models_are_there_outside_a_checkout_and_a_file_is_scored(run, tmp_path)
     asked = {"away": str(tmp_path), "n": len([*PROJECT.glob("paper_tables/results/model/*")])}
     assert run(OUTSIDE.format(**asked), cache=tmp_path).split() == ["QLAE", "Autoencoder", "True"]
     said = run(SCORE, also=NOT_TO_SCORE, cache=tmp_path)
-    assert re.search(r"InfoM +modularity +0\.9\d\d +400", said), said
+    assert re.search(r"InfoM +modularity +0\.9\d\d +0\.\d{3} +0\.\d{3} +400", said), said
 
 
 def test_commands_can_be_called_and_those_that_need_a_checkout_say_so_in_one_line(run):
