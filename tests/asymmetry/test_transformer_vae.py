@@ -239,7 +239,7 @@ def test_models_are_saved_with_their_warmth():
         (lambda: MultiHeadAttention(8, 8, heads=3, inner=8), "heads is 3 but must divide 8"),
         (lambda: per_head(10, 4), "heads is 4 but must divide 10"),
         (lambda: interaction_loss([]), "attention has no layer"),
-        (lambda: interaction_loss([torch.ones(1, 1, 1, 1)], "text"), "protocol is 'text'"),
+        (lambda: interaction_loss([torch.ones(1, 1, 1, 1)], "letter"), "protocol is 'letter'"),
     ],
 )
 def test_what_cannot_be_is_refused(make, message):

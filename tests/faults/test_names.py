@@ -15,7 +15,7 @@ UNKNOWN = {
     "DATASETS": ("shapes4d", "'shapes3d'"),
     "SCALE": ("huge", "'smoke'"),
     "SOURCE": ("drawn", "'official'"),
-    "PROTOCOL": ("text", "'code'"),
+    "PROTOCOL": ("letter", "'text'"),
 }  # fmt: skip
 ASKED = [("tables", name, *of) for name, of in UNKNOWN.items()]
 ASKED += [("plan", name, *of) for name, of in UNKNOWN.items()]

@@ -151,8 +151,8 @@ def test_a_narrow_network_has_at_least_one_channel_everywhere(protocol):
 
 def test_a_protocol_that_does_not_exist_is_refused():
     for network in BOTH:
-        with pytest.raises(ValueError, match="protocol is 'text' but must be one of 'paper', 'code'"):
-            network(4, width=0.1, protocol="text")
+        with pytest.raises(ValueError, match="protocol is 'letter' but must be one of 'paper', 'text', 'code'"):
+            network(4, width=0.1, protocol="letter")
 
 
 def test_the_encoder_does_what_the_table_lists(encoder, images):

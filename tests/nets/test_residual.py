@@ -6,6 +6,7 @@ from residual_sizes import N_LATENTS, decoder_size, encoder_size
 from torch.nn import functional as F
 
 from disentangle_repro.core.device import seeded
+from disentangle_repro.core.errors import PROTOCOLS
 from disentangle_repro.nets.residual import DoublingConvolution, ResidualDecoder, ResidualEncoder
 
 
@@ -100,12 +101,12 @@ def test_the_released_numbers_of_parameters():
     assert [count(network(12)) for network in (ResidualEncoder, ResidualDecoder)] == [4_098_092, 16_140_163]
 
 
-def test_both_protocols_are_the_same_network_and_others_are_refused():
+def test_all_protocols_are_the_same_network_and_others_are_refused():
     for network in (ResidualEncoder, ResidualDecoder):
-        shapes = [[p.shape for p in network(4, width=0.1, protocol=name).parameters()] for name in ("paper", "code")]
-        assert shapes[0] == shapes[1]
-        with pytest.raises(ValueError, match="protocol is 'text' but must be one of 'paper', 'code'"):
-            network(4, width=0.1, protocol="text")
+        shapes = [[p.shape for p in network(4, width=0.1, protocol=name).parameters()] for name in PROTOCOLS]
+        assert shapes[0] == shapes[1] == shapes[2]
+        with pytest.raises(ValueError, match="protocol is 'letter' but must be one of 'paper', 'text', 'code'"):
+            network(4, width=0.1, protocol="letter")
 
 
 def test_shapes(encoder, decoder, images, latents):

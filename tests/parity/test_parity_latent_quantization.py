@@ -179,18 +179,18 @@ def compare_scores(ours, released, kind):
 
 
 @pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized", "index"])
-@pytest.mark.parametrize(("procedure", "file"), [("code", "standalone"), ("qlae", "training")])
-def test_infomec(kind, procedure, file):
-    "The stand-alone file under `code`, the training script's under `qlae`."
+@pytest.mark.parametrize(("code_of", "file"), [(None, "standalone"), ("qlae", "training")])
+def test_infomec(kind, code_of, file):
+    "The stand-alone file under `code`, the training script's with `code_of`."
     sources, representations = numbers.representations()
     kinds = {"discrete": kind in ("quantized", "index"), "categorical": kind == "index"}
-    ours = infomec(sources, representations[kind], protocol=procedure, **kinds)
+    ours = infomec(sources, representations[kind], protocol="code", code_of=code_of, **kinds)
     compare_scores(ours, RELEASED["metrics"][kind][file], kind)
 
 
 @pytest.mark.parametrize("kind", ["mixed", "aligned", "quantized"])
 def test_explicitness_of_continuous_sources(kind):
     sources, representations = numbers.representations()
-    options = {"discrete": kind == "quantized", "continuous_sources": True, "protocol": "qlae"}
-    ours = explicitness(sources.astype(np.float64), representations[kind], **options)
+    kinds = {"discrete": kind == "quantized", "continuous_sources": True}
+    ours = explicitness(sources.astype(np.float64), representations[kind], protocol="code", code_of="qlae", **kinds)
     assert ours == pytest.approx(RELEASED["metrics"][kind]["training"]["infoe_regression"], abs=SCORES)

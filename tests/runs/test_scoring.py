@@ -136,7 +136,9 @@ def test_a_choice_overrides_its_protocol_and_leaves_the_others():
         ({"neighbors": 0}, "neighbors is 0"),
         ({"iterations": "all"}, "iterations is 'all'"),
         ({"encoding": "onehot"}, "encoding is 'onehot' but must be one of 'values', 'one_hot'"),
-        ({"protocol": "psa"}, "protocol is 'psa' but must be one of 'paper', 'code', 'qlae'"),
+        ({"protocol": "qlae"}, "protocol is 'qlae' but must be one of 'paper', 'text', 'code'"),
+        ({"protocol": "code", "code_of": "psa"}, "code_of is 'psa' but must be one of 'qlae', 'factorqvae', 'tripod'"),
+        ({"code_of": "qlae"}, "code_of is 'qlae' and protocol 'paper': needed is protocol 'code'"),
         ({"discrete": False, "categorical": True}, "categorical is True but discrete is False"),
     ],
 )
@@ -155,16 +157,16 @@ def indices_of(sources, rng, size):
     return np.stack([rng.permutation(size)[z] for z in synonym.T], axis=1)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "code", "qlae", "factorqvae"])
-def test_synonyms_and_pairs_are_fully_explicit(protocol):
+@pytest.mark.parametrize("name", ["paper", "text", "code", "qlae", "factorqvae"])
+def test_synonyms_and_pairs_are_fully_explicit(name):
     rng = np.random.default_rng(0)
     sources = rng.integers([6, 4, 9], size=(3000, 3))
     pairs = np.stack([rng.permutation(60)[z] for z in (sources + [6, 4, 9] * sources[:, [1, 2, 0]]).T], axis=1)
     for indices in (indices_of(sources, rng, 60), pairs):
-        assert infomec(sources, indices, discrete=True, categorical=True, protocol=protocol).infoe > 0.9995
+        assert infomec(sources, indices, discrete=True, categorical=True, **named(name)).infoe > 0.9995
         assert infomec(sources, indices, discrete=True).infoe < 0.3  # taken for numbers
     control = rng.integers(60, size=sources.shape)
-    assert explicitness(sources, control, discrete=True, categorical=True, protocol=protocol) < 0.3
+    assert explicitness(sources, control, discrete=True, categorical=True, **named(name)) < 0.3
 
 
 def test_twelve_latents_of_512_values_take_seconds_and_no_gigabytes():
@@ -315,16 +317,16 @@ def test_a_probe_draws_where_the_scores_do():
 # ---- continuous sources
 
 
-@pytest.mark.parametrize("protocol", ["paper", "code", "qlae"])
+@pytest.mark.parametrize("name", ["paper", "text", "code", "qlae"])
 @pytest.mark.parametrize("kind", ["continuous", "indices"])
-def test_infoe_of_continuous_sources_is_r_squared(kind, protocol):
+def test_infoe_of_continuous_sources_is_r_squared(kind, name):
     sources, latents = representation(kind, n=400)
     measured = sources @ np.random.default_rng(0).normal(size=(3, 2)) + 0.3
     columns = OneHotEncoder(sparse_output=False).fit_transform(latents) if kind == "indices" else latents
     design = np.column_stack([np.ones(400), columns])
     residual = measured - design @ np.linalg.lstsq(design, measured, rcond=None)[0]
     r_squared = 1 - residual.var(0) / measured.var(0)
-    options = {"discrete": kind == "indices", "categorical": kind == "indices", "protocol": protocol}
+    options = {"discrete": kind == "indices", "categorical": kind == "indices", **named(name)}
     shares = normalized_v_information(measured, latents, continuous_sources=True, **options)
     np.testing.assert_allclose(shares, r_squared, atol=1e-5)
     infoe = explicitness(measured, latents, continuous_sources=True, **options)

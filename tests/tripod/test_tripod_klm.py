@@ -141,8 +141,8 @@ def test_negative_scales_are_refused_and_zero_is_not():
 
 @pytest.mark.parametrize("scales", [None, torch.ones(12)])
 def test_an_unknown_protocol_is_refused(scales):
-    with pytest.raises(ValueError, match="protocol is 'text'"):
-        kernel_multiinformation(batch("raw", 0)[0], scales, protocol="text")
+    with pytest.raises(ValueError, match="protocol is 'letter'"):
+        kernel_multiinformation(batch("raw", 0)[0], scales, protocol="letter")
 
 
 def test_nothing_depends_on_values_away_from_the_cpu():

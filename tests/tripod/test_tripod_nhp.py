@@ -106,8 +106,8 @@ def test_scales_left_out_and_protocols_unknown():
             for of in (None, scales)
         )
         torch.testing.assert_close(own, given)
-    with pytest.raises(ValueError, match="protocol is 'text' but must be one of 'paper', 'code'"):
-        normalized_hessian_penalty(decoder, latents, latents.std(0), protocol="text")
+    with pytest.raises(ValueError, match="protocol is 'letter' but must be one of 'paper', 'text', 'code'"):
+        normalized_hessian_penalty(decoder, latents, latents.std(0), protocol="letter")
 
 
 @pytest.mark.parametrize("penalty", [hessian_penalty, normalized_hessian_penalty])
