@@ -100,5 +100,7 @@ SETTINGS = {
     "sa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     "sa_noa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     **dict.fromkeys(("psa", "psa_noa", "psa_proj"), PSA),
-    "slate_psa": with_slots(sources=READ, revision=1, iterations=3, **READING),  # not in the released code
+    "slate_psa": with_slots(
+        sources=READ, revision=1, code=RELEASED_TRAINING, letter=LETTER, iterations=3, **READING
+    ),  # the released code has no such decoder, and trains all its models alike
 }

@@ -304,15 +304,3 @@ def compositional_contrast(
     slots = torch.as_tensor(slots)
     parts = [contrast(derivative_norms(decoder, part, chunk), protocol) for part in slots.split(batch)]
     return torch.cat(parts).mean().item()
-
-# %% ../../nbs/psa/06_slot_metrics.ipynb #ed2897c4
-def recombined(
-    slots: Float[Tensor, "n slots dim"], generator: torch.Generator | None = None
-) -> Float[Tensor, "n slots dim"]:
-    "Slots of as many new images, each from different scenes; `ValueError` for fewer scenes than slots (psa, cFID)."
-    n, n_slots, _ = slots.shape
-    if n < n_slots:
-        raise ValueError(f"slots has {n} images and {n_slots} slots: needed are at least as many images as slots.")
-    places = torch.arange(n_slots)
-    scenes = torch.randperm(n, generator=generator)[(torch.arange(n)[:, None] + places) % n]
-    return slots[scenes.to(slots.device), places.to(slots.device)]

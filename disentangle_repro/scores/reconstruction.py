@@ -134,3 +134,15 @@ def frechet_distance(
         for batch in several.split(batch_size):
             metric.update(batch.permute(0, 3, 1, 2), real)
     return float(metric.compute())
+
+# %% ../../nbs/scores/03_reconstruction.ipynb #ed2897c4
+def recombined(
+    slots: Float[Tensor, "n slots dim"], generator: torch.Generator | None = None
+) -> Float[Tensor, "n slots dim"]:
+    "Slots of as many new images, each from different scenes; `ValueError` for fewer scenes than slots (psa, cFID)."
+    n, n_slots, _ = slots.shape
+    if n < n_slots:
+        raise ValueError(f"slots has {n} images and {n_slots} slots: needed are at least as many images as slots.")
+    places = torch.arange(n_slots)
+    scenes = torch.randperm(n, generator=generator)[(torch.arange(n)[:, None] + places) % n]
+    return slots[scenes.to(slots.device), places.to(slots.device)]

@@ -153,7 +153,9 @@ def test_an_added_metric_is_where_the_others_are(registries, tmp_path, monkeypat
     assert list_metrics().loc["narrowest", ["title", "meaning"]].tolist() == ["range of ranges", "equal units"]
     np.savez(tmp_path / "both.npz", sources=sources, latents=latents)
     command.main(["score", str(tmp_path / "both.npz"), "--dci-samples", "50"])
-    assert re.search(rf"range of ranges +equal units +{expected:.3f} +300\n", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"score +meaning +value +chance +ceiling +samples\n", said)
+    assert re.search(rf"range of ranges +equal units +{expected:.3f} +{expected:.3f} +300\n", said)
     command.main(["list", "metrics"])
     assert "range of ranges" in capsys.readouterr().out
 

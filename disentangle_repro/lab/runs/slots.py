@@ -23,8 +23,7 @@ from ...nets.slots import SpatialBroadcastDecoder
 from ...nets.style import to_network
 from ...metrics import active, compositional_contrast, sis, slot_agreement
 from .evaluate import finite_psnr
-from ...psa.slot_metrics import recombined
-from ...scores.reconstruction import frechet_distance, mse
+from ...scores.reconstruction import frechet_distance, mse, recombined
 from ...scores.segmentation import fg_ari
 
 # %% auto #0
