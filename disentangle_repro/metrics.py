@@ -463,8 +463,8 @@ def over_seeds(
 
 PROTOCOLS = {  # whose: how to call it here, and the number of samples
     "qlae": (("infomec(protocol='paper')", 10_000), ("dci(protocol='paper')", 10_000)),
-    "tripod": (("infomec(protocol='tripod')", 10_000), ("dci(protocol='code')", 10_000)),
-    "factorqvae": (("infomec(protocol='factorqvae')", 10_000), ("dci(predictor='boosting')", 15_000)),
+    "tripod": (("infomec(protocol='code', code_of='tripod')", 10_000), ("dci(protocol='code')", 10_000)),
+    "factorqvae": (("infomec(protocol='code', code_of='factorqvae')", 10_000), ("dci(predictor='boosting')", 15_000)),
     "Locatello et al. (2019)": (("dci(predictor='boosting')", 15_000), ("mig()", 10_000), ("sap()", 15_000)),
 }
 CITATION = "@software{{disentangle_repro, title = {{disentangle_repro}}, version = {{{}}}, year = {{2026}}}}"
