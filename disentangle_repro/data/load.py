@@ -32,7 +32,7 @@ from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import InMainMemory, OnDisk, check_number, holds, read_images, rows_of_grid
+from .hdf5 import InMainMemory, OnDisk, check_number, holds, in_memory, read_images, rows_of_grid
 from .hdf5 import size_of, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
@@ -266,7 +266,7 @@ def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | On
     images = [one.to(device) for one in images]
     size, where = sum(math.prod(one.shape) for one in images), images[0].device
     if size <= (free := free_memory(where)) / 2:
-        return [averaged_file(one, one.shape[1], averaged) for one in images]
+        return [in_memory(one) for one in images]
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
     if where.type != "cpu" and size <= free_memory(torch.device("cpu")) / 2:
         warnings.warn(f"images have {sizes}: they stay in main memory, and every batch is copied.", stacklevel=2)

@@ -206,10 +206,12 @@ def import_published(
         with h5py.File(part, "w") as file, tqdm(total=n, **shown) as bar:
             file["labels"] = reading.labels
             file.attrs.update(published=published.file, sha256=sha256, version=IMPORT_VERSION, names=reading.names)
+            first = 0
             for batch in reading.batches:
                 for name, rows in batch.items():
                     data = file[name] if name in file else create(file, name, n, rows.shape[1:])
-                    data[bar.n : bar.n + len(rows)] = rows
+                    data[first : first + len(rows)] = rows
+                first += len(rows)
                 bar.update(len(rows))
 
 # %% ../../nbs/data/18_official.ipynb #e9eaad52

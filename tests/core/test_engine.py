@@ -180,7 +180,9 @@ def test_eight_gpus_have_eight_workers_each_with_its_own(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     nbformat, together = pytest.importorskip("nbformat"), threading.Barrier(8)
     code = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), tmp_path / "gpu.ipynb")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
+    nbformat.write(notebook, tmp_path / "gpu.ipynb")
 
     def of_a_worker(_: int) -> str:
         together.wait(60)

@@ -34,7 +34,7 @@ def test_a_clock_set_back_changes_nothing(tally, tmp_path, monkeypatch):
         resumed_from.append(training.updates)
 
     with executor("local", at_once=1) as pool:
-        assert do_runs(specs(3), store, pool, lambda spec, store: train(spec, store, note)) == {}
+        assert do_runs(specs(3), store, pool, lambda spec, store: train(spec, store, note), keep_checkpoints=True) == {}
     assert 20 in resumed_from and files_of(begun, store)[0].stat().st_mtime < IN_2100
     after = results(store)
     lost = sum(after.get(run) != record for run, record in before.items())

@@ -43,7 +43,7 @@ def stopping(after: int):
 
 def in_turn(of, store, do, limit=LATER) -> dict[str, str]:
     with executor("local", at_once=1) as pool:
-        return do_runs(of, store, pool, do, limit)
+        return do_runs(of, store, pool, do, limit, keep_checkpoints=True)
 
 
 def test_a_run_that_is_out_of_time_has_not_failed_and_goes_on(tmp_path):
@@ -164,7 +164,7 @@ def test_a_notebook_is_given_its_deadline_and_tells_that_it_is_out_of_time(tmp_p
     assert attempt(spec, store).outcome is Outcome.OUT_OF_TIME and store.failure(spec) is None
 
 
-def out_of_time(spec, store, deadline=None):
+def out_of_time(spec, store, deadline=None, checkout=None):
     if deadline is None:
         raise ValueError("no deadline was given")
     raise OutOfTime("5 of 10 updates are made.")

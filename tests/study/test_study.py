@@ -165,14 +165,14 @@ def test_copies_that_a_killed_command_left_out_are_made_when_it_starts_again(tmp
 
 
 def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys, monkeypatch):
-    here, there = store_in(tmp_path / "here/paper_tables"), store_in(tmp_path / "there/paper_tables")
-    monkeypatch.setattr("disentangle_repro.train.store.project_store", lambda: here)
-    monkeypatch.setattr("disentangle_repro.core.files.need_checkout", lambda name: None)
+    here, there = store_in(tmp_path / "here"), store_in(tmp_path / "there")
+    monkeypatch.setattr("disentangle_repro.lab.command.project_store", lambda: here)
+    monkeypatch.setattr("disentangle_repro.command.need_checkout", lambda name: None)
     taken = ["take", str(tmp_path / "there")]
     with pytest.raises(SystemExit):
         command(taken)
     assert "is no checkout of disentangle_repro" in capsys.readouterr().err
-    (tmp_path / "there").mkdir()
+    (tmp_path / "there").mkdir(exist_ok=True)
     (tmp_path / "there/settings.ini").write_text("[DEFAULT]\nlib_name = disentangle_repro\n")
     spec = run_spec("qlae", "qlae", "shapes3d", REQUEST, 11)
     finished(there, spec, FILES)
@@ -252,7 +252,7 @@ def test_what_is_kept_is_small_enough_to_be_cloned():
 def test_a_pilot_is_one_run_with_a_seed_that_does_not_count(monkeypatch, tmp_path):
     made = []
     monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
-    monkeypatch.setattr(design, "do_runs", lambda runs, *_: made.extend(runs) or {})
+    monkeypatch.setattr(design, "do_runs", lambda runs, *_, **__: made.extend(runs) or {})
     asked = ["--pilot", "tripod", "qlae", "shapes3d", "--set", "optimizer.weight_decay=0.01", "--updates", "30000"]
     assert design.main(asked) == 0
     (pilot,) = made

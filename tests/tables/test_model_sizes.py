@@ -32,10 +32,10 @@ def heads(network):
 
 @pytest.mark.parametrize(("paper", "dataset"), WHERE)
 def test_compared_models_keep_shares_within_a_factor_of_two(paper, dataset):
-    "But for MONet on CLEVR6, see the next test."
+    "But for MONet and SLATE-PSA on CLEVR6, see the next two tests."
     shares = model_sizes(paper, dataset)["share kept"]
     if (paper, dataset) == ("psa", "clevr6"):
-        shares = shares.drop("monet")
+        shares = shares.drop(["monet", "slate_psa"])
     assert len(shares) >= 6 and shares.max() < 2 * shares.min(), shares
 
 
@@ -48,6 +48,18 @@ def test_what_monet_loses_on_clevr6_it_loses_to_the_size_of_images():
     assert max(shares.values()) < 2 * min(shares.values()), shares
     native, averaged = (count(built("monet", "clevr6", 1.0, pixels)) for pixels in (128, IMAGE_SIZE))
     assert native - averaged > 64 * 256 * (8 * 8 - 2 * 2), "other parts of MONet are larger too"
+
+
+def test_what_others_lose_on_clevr6_a_transformer_decoder_does_not_lose_to_the_size_of_images():
+    "It decodes each pixel by the same weights; convolutional decoders have a layer for each doubling."
+    sizes = {
+        model: [count(built(model, "clevr6", 1.0, pixels).decoder) for pixels in (128, IMAGE_SIZE)]
+        for model in ("psa", "psa_noa", "slate_psa")
+    }
+    native, averaged = sizes.pop("slate_psa")
+    assert native == averaged
+    for native, averaged in sizes.values():
+        assert native - averaged == 2 * (5 * 5 * 64 * 64 + 64)
 
 
 @pytest.mark.parametrize("dataset", ["sprites", "clevr6"])

@@ -21,7 +21,7 @@ NAMES = ("ae", "beta_vae", "beta_tcvae", "bioae", "vqvae", "vqvae_weight_decay",
          "tripod_naive", "tripod_no_nhp", "tripod_no_klm", "tripod_finer_quantization", "dip_vae_i", "dip_vae_ii",
          "ada_gvae", "ada_ml_vae")  # fmt: skip
 GAUSSIAN = ("beta_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "ada_gvae", "ada_ml_vae")
-SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj", *TABLE_1]
+SLOT_MODELS = ["ae", "monet", "sa", "sa_noa", "psa", "psa_noa", "psa_proj", "slate_psa", *TABLE_1]
 GANS = [name for name in NAMES if "gan" in name]
 VQ = ("vqvae", "vqvae_weight_decay")
 TRIPOD = [name for name in NAMES if "tripod" in name or name == "qlae_klm"]  # on residual networks (T6)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from disentangle_repro.papers import PAPERS
+from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS, varied_setting
 
 PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
 NAMED = re.compile(rf"(?<![A-Za-z])({'|'.join(PAPERS)})(?![A-Za-z])")
@@ -16,9 +17,10 @@ ALLOWED = {
     "models.py": "models of all papers by name, one of which is called like its paper",
     "metrics.py": "scores of all papers by name",
     "command.py": "scores by InfoMEC without importing what draws figures",
-    "study/design.py": "which papers' models the study trains, in which order, is its design",
-    "study/measure_claims.py": "which claims need no training, and how each is measured",
-    "tables/spot_check.py": "which model of the study is trained again",
+    "lab/command.py": "help gives a claim as an example",
+    "lab/study/design.py": "which papers' models the study trains, in which order, is its design",
+    "lab/study/measure_claims.py": "which claims need no training, and how each is measured",
+    "lab/tables/spot_check.py": "which model of the study is trained again",
 }
 MODULES = [
     path
@@ -61,4 +63,6 @@ def test_what_a_paper_reports_is_in_its_room(paper):
         assert notebook.startswith(f"{paper.key}/") and (PACKAGE.parent / "nbs" / notebook).is_file()
     assert {table.paper for table in paper.every_table()} == {paper.key}
     settings = import_module(f"disentangle_repro.{paper.key}.settings").SETTINGS
+    if paper.key == "qlae":
+        settings = settings | {name: varied_setting(name) for name in NEGATIVE_RESULTS}
     assert {name: row.setting for name, row in paper.models.items() if row.setting} == settings
