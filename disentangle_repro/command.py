@@ -492,9 +492,9 @@ def for_a_paper(scored: Scored) -> list[str]:
     "Paragraphs: sentences for the methods, a citation, and the settings of other papers."
     from tabulate import tabulate
 
-    from disentangle_repro.metrics import CITATION, PROTOCOLS, methods
+    from disentangle_repro.metrics import CITATION, PAPER_CALLS, methods
 
-    rows = [(whose, call, f"{n:,}") for whose, calls in PROTOCOLS.items() for call, n in calls]
+    rows = [(whose, call, f"{n:,}") for whose, calls in PAPER_CALLS.items() for call, n in calls]
     others = tabulate(rows, ("settings of", "as a call", "samples"), disable_numparse=True)
     advice = "Of DCI report protocol 'field', whose ceiling is 1, and a paper's protocol only next to its numbers."
     return ["", methods(scored), "", CITATION.format(scored.settings["version"]), "", others, "", advice]

@@ -63,13 +63,14 @@ _all_ = [
 # %% auto #0
 __all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'UNREPORTED', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS',
            'LOWER_IS_BETTER', 'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'IMAGES', 'PARTITION',
-           'DCI_SAMPLES', 'PROTOCOLS', 'CITATION', 'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED', 'Metric',
-           'add_scores', 'add_metric', 'span', 'list_metrics', 'Scored', 'reason_against', 'not_given', 'asked_metrics',
-           'given_to', 'score', 'over_seeds', 'methods', 'change', 'examples', 'numbers_of', 'leaves_alone',
-           'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST', 'disentanglement',
-           'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis', 'smcc', 'slot_r2',
-           'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig', 'sap',
-           'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator', 'udr']
+           'DCI_SAMPLES', 'PAPER_CALLS', 'CITATION', 'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED',
+           'Metric', 'add_scores', 'add_metric', 'span', 'list_metrics', 'Scored', 'reason_against', 'not_given',
+           'asked_metrics', 'given_to', 'score', 'over_seeds', 'methods', 'change', 'examples', 'numbers_of',
+           'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST',
+           'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
+           'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
+           'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
+           'udr']
 
 # %% ../nbs/metrics.ipynb #15236db0
 LATENTS = ("sources", "latents")
@@ -404,7 +405,9 @@ def score(
     def numbers(metric: Metric, z: np.ndarray, rows: np.ndarray, seed: int = seed) -> dict[str, float]:
         return metric.numbers(result(metric, z, rows, seed))
 
-    results, samples, limits, half_width = {}, {}, {"chance": {}, "ceiling": {}}, {}
+    results, samples = {}, {}
+    limits: dict[str, dict[str, float]] = {"chance": {}, "ceiling": {}}
+    half_width: dict[str, float] = {}
     compared = reference_latents(sources, latents, discrete or categorical, seed) if references else {}
     for name, metric in tqdm(tried.items(), desc="scores", unit="metric", leave=False, disable=None):
         rows = inputs[name]
@@ -461,10 +464,10 @@ def over_seeds(
     return Scored(means(values), first.results, first.samples, first.left_out, settings, **limits, half_widths=mean)
 
 
-PROTOCOLS = {  # whose: how to call it here, and the number of samples
+PAPER_CALLS = {  # whose: how to call it here, and the number of samples
     "qlae": (("infomec(protocol='paper')", 10_000), ("dci(protocol='paper')", 10_000)),
-    "tripod": (("infomec(protocol='tripod')", 10_000), ("dci(protocol='code')", 10_000)),
-    "factorqvae": (("infomec(protocol='factorqvae')", 10_000), ("dci(predictor='boosting')", 15_000)),
+    "tripod": (("infomec(protocol='code', code_of='tripod')", 10_000), ("dci(protocol='code')", 10_000)),
+    "factorqvae": (("infomec(protocol='code', code_of='factorqvae')", 10_000), ("dci(predictor='boosting')", 15_000)),
     "Locatello et al. (2019)": (("dci(predictor='boosting')", 15_000), ("mig()", 10_000), ("sap()", 15_000)),
 }
 CITATION = "@software{{disentangle_repro, title = {{disentangle_repro}}, version = {{{}}}, year = {{2026}}}}"

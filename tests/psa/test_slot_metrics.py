@@ -217,7 +217,7 @@ def test_dead_dimensions_and_dead_slots():
         (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code"}, "slots_a has 9 images: protocol 'code' needs"),
         (np.ones((10, 3, 2)), np.ones((10, 3, 4)), {"protocol": "code"}, "slots_a has 2 dims but slots_b 4: protocol"),
         (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code", "matching": "alternating"}, "needs 'first'"),
-        (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code", "held_out": False}, "needs 'first', True and False"),
+        (np.ones((9, 3, 2)), np.ones((9, 3, 2)), {"protocol": "code", "held_out": False}, "'first', True and False"),
     ],
 )
 @pytest.mark.parametrize("score", [smcc, slot_r2, smcc_by_chance])

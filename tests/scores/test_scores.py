@@ -203,7 +203,7 @@ REFUSED = [
     (lambda s, z: (s[:, :1], z), {}, "sources has 1 columns and latents has 6: both need at least two"),
     (lambda s, z: (s, z[:, :1]), {}, "sources has 3 columns and latents has 1: both need at least two"),
     (lambda s, z: (s, z), {"predictor": "tree"}, "predictor is 'tree' but must be one of 'forest', 'boosting'"),
-    (lambda s, z: (s, z), {"protocol": "papier"}, "protocol is 'papier' but must be one of 'field', 'paper', 'text', 'code'"),
+    (lambda s, z: (s, z), {"protocol": "papier"}, "is 'papier' but must be one of 'field', 'paper', 'text', 'code'"),
     (lambda s, z: (s, z), {"max_depth": 0}, "max_depth is 0 but .* must be 'tune', None or at least 1"),
     (lambda s, z: (s, z), {"max_depth": 2.5}, "max_depth is 2.5"),
     (lambda s, z: (s, z), {"max_depth": True}, "max_depth is True"),

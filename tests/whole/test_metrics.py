@@ -17,6 +17,7 @@ from disentangle_repro.metrics import (
     LATENTS,
     METRIC_NAMES,
     METRICS,
+    PAPER_CALLS,
     Metric,
     add_metric,
     dci,
@@ -139,6 +140,14 @@ def test_the_fields_forest_sees_some_of_many_samples_and_the_papers_all(monkeypa
 def test_wrong_choices_are_named(beyond_annotations, choice, message):
     with pytest.raises(ValueError, match=message):
         dci(*representation(100), **choice)
+
+
+@pytest.mark.parametrize("call", sorted({call for calls in PAPER_CALLS.values() for call, _ in calls}))
+def test_the_calls_of_papers_can_be_made(call):
+    name, _, choices = call.partition("(")
+    arrays = dict(zip(("sources", "latents"), representation(200), strict=True))
+    kind = "discrete=False, " if "discrete" in inspect.signature(METRICS[name].function).parameters else ""
+    assert eval(f"function(sources, latents, {kind}{choices}", arrays | {"function": METRICS[name].function})
 
 
 # adding
