@@ -99,7 +99,7 @@ def test_a_changed_record_is_told_by_the_score_that_was_changed(store, run):
 
 
 def test_the_exit_status_says_whether_scores_differ(store, run, monkeypatch, capsys):
-    monkeypatch.setattr("disentangle_repro.train.store.project_store", lambda: store)
+    monkeypatch.setattr("disentangle_repro.lab.command.project_store", lambda: store)
     assert command.main(["rescore", run.id]) == 0 and "All 8 scores agree" in capsys.readouterr().out
     changed_record(store, run, d=0.9)
     assert command.main(["rescore"]) == 1
