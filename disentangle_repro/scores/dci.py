@@ -255,7 +255,7 @@ def dci(
     `depth_rule` or `drawn_rows` raise it.
 
     Takes two minutes of a core for 10,000 samples of six sources and 12 latents. `dci(..., **SMALL_FOREST)` has 20
-    trees on 2,000 samples, and takes about a twentieth of the time.
+    trees on 2,000 samples, and takes less time (not measured).
     """
     check_choice("predictor", predictor, HELD_OUT)
     check_numbers(1, n_trees=n_trees)
