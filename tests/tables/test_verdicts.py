@@ -8,7 +8,6 @@ from sklearn.isotonic import IsotonicRegression
 from disentangle_repro.lab.study.design import BLOCKS, planned_comparisons
 from disentangle_repro.lab.tables import claims, verdicts
 from disentangle_repro.lab.tables.claims import (
-    CELL,
     Trained,
     as_reported,
     comparisons,
@@ -93,7 +92,7 @@ def test_every_planned_comparison_is_decided_if_the_reported_means_are_found(blo
 
 def test_a_threshold_for_baselines_fails_the_papers_own():
     "As the first rule had it: so many planned comparisons would have had no word, given the reported means."
-    known, below = reported_scores("qlae").set_index(CELL).value, set()
+    known, below = reported_scores("qlae").value, set()
     for block in BLOCKS:
         for _, (dataset, _, _, right) in planned_comparisons(block) if block.paper == "qlae" else ():
             below |= {(right, dataset)} if known[right, dataset, "infoe"] < 0.85 else set()
