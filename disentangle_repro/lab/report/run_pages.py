@@ -158,8 +158,8 @@ def run_title(run: Run) -> str:
     if (spec := run.spec) is None:
         return run.id
     name = measured.title if (measured := measurement_of(spec)) else MODEL_NAMES.get(spec.model, spec.model)
-    of = spec.part("measurement").get("of")
-    between = f" of trainings of {MODEL_NAMES.get(of, of)}" if of else ""
+    model = spec.part("measurement").get("of")
+    between = f" of trainings of {MODEL_NAMES.get(model, model)}" if model else ""
     return f"{spec.paper}: {name}{between} on {spec.dataset}, seed {spec.seed}"
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #4ae37c71
@@ -196,10 +196,10 @@ def command(spec: RunSpec | None) -> str:
     "The command that makes a run; if its specification cannot be read, the command that makes all runs."
     if spec is None:
         return "make tables"
-    how = f"PAPERS={spec.paper} SCALE={spec.scale} SOURCE={spec.source} PROTOCOL={spec.protocol}"
-    part = "" if measurement_of(spec) else f" MODELS={spec.model} DATASETS={spec.dataset}"
     basis = basis_of(spec)
-    return f"make tables {how}{part}" + (f" UPDATES={basis.updates}" if basis and basis.updates else "")
+    variables = f"PAPERS={spec.paper} SCALE={spec.scale} SOURCE={spec.source} PROTOCOL={spec.protocol}"
+    variables += "" if measurement_of(spec) else f" MODELS={spec.model} DATASETS={spec.dataset}"
+    return f"make tables {variables}" + (f" UPDATES={basis.updates}" if basis and basis.updates else "")
 
 
 def problems(run: Run) -> list[dict[str, str]]:
@@ -223,9 +223,7 @@ def page_values(run: Run, links: Mapping[str, Sequence[tuple[str, str]]]) -> dic
     }  # fmt: skip
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #fc77523e
-def write_run_page(
-    run: Run, seen: Snapshot, site: Path, links: Mapping[str, Sequence[tuple[str, str]]]
-) -> Path:
+def write_run_page(run: Run, seen: Snapshot, site: Path, links: Mapping[str, Sequence[tuple[str, str]]]) -> Path:
     "Write a run's page, its record, its notebook and its figures into one folder of the site."
     folder, drawn, files = site / "runs" / run.id, drawn_figures(run, seen), {}
     if run.record:

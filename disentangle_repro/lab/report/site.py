@@ -77,7 +77,8 @@ def write_figures(found: Survey, site: Path) -> Path:
 def write_pages(found: Survey, site: Path) -> Path:
     "Write every page of the report, and return the overview."
     stored = project_root() / "paper_tables"
-    checks, differences = proof_rows(read_checks(stored / "proofs.json")), read_differences(stored / "paper_vs_code.yaml")
+    checks = proof_rows(read_checks(stored / "proofs.json"))
+    differences = read_differences(stored / "paper_vs_code.yaml")
     parts: dict[str, Callable[[], object]] = {
         "assets": lambda: write_assets(site),
         "tables": lambda: [write_table_page(table, found, site) for table in found.tables],

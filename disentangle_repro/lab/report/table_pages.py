@@ -97,14 +97,14 @@ def row_head(first: Any) -> dict[str, Any]:
 
 def basis_row(table: Table, cells: pd.DataFrame, found: Survey) -> dict[str, Any]:
     "A model on a data set on one basis, for the template, from its cells."
-    first, made, by = cells.iloc[0], int(cells.seeds.max()), measured_by(table)
+    first, n, by = cells.iloc[0], int(cells.seeds.max()), measured_by(table)
     states = [(spec, found.seen.run(spec).state) for spec in first.runs]
-    planned = len(first.runs) or made
+    planned = len(first.runs) or n
     over_trainings = by is not None and by.cells is None  # then the column counts the trainings that are compared
     return row_head(first) | {
         "basis": first.basis, "scale": first.scale, "smoke": first.smoke, "protocol": first.protocol,
         "cells": [halves(cell, cell.state) for cell in cells.itertuples()],
-        "seeds": made, "seeds_text": str(made) if over_trainings or made == planned else f"{made} of {planned}",
+        "seeds": n, "seeds_text": str(n) if over_trainings or n == planned else f"{n} of {planned}",
         "troubled": [(spec, state) for spec, state in states if state in ("diverged", "failed", "damaged")],
         "updates": updates_of(first.runs) or (f"{first.updates:,}" if first.updates else ""), "device": first.device,
     }  # fmt: skip

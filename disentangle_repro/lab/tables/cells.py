@@ -150,10 +150,10 @@ def is_in_full(spec: RunSpec) -> bool:
 
 def bases(seen: Snapshot) -> list[Basis]:
     "Every basis on which the store has a training, done or failed; scale `study` for papers with measurements alone."
-    found = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
-    in_full = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
-    found |= {Basis(paper, "study", "rendered", "paper") for paper in in_full - {basis.paper for basis in found}}
-    return sorted(found, key=lambda basis: basis.order)
+    trained = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
+    measured = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
+    alone = {Basis(paper, "study", "rendered", "paper") for paper in measured - {basis.paper for basis in trained}}
+    return sorted(trained | alone, key=lambda basis: basis.order)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #3804bf77
 def measured_by(table: Table) -> Measurement | None:
@@ -296,9 +296,9 @@ def shown_tables(paper: str, seen: Snapshot) -> list[Table]:
 def survey(store: Store) -> Survey:
     "Read a store, and make the cells of every table on every basis with runs."
     seen = snapshot(store)
-    found = bases(seen)
-    bare = [Basis(paper, "smoke", "rendered", "paper") for paper in PAPERS if paper not in {b.paper for b in found}]
-    cells = [cells_on(table, basis, seen) for basis in found for table in shown_tables(basis.paper, seen)]
+    known = bases(seen)
+    bare = [Basis(paper, "smoke", "rendered", "paper") for paper in PAPERS if paper not in {b.paper for b in known}]
+    cells = [cells_on(table, basis, seen) for basis in known for table in shown_tables(basis.paper, seen)]
     cells += [cells_on(table, b, seen).assign(basis=None) for b in bare for table in shown_tables(b.paper, seen)]
     return Survey(seen, pd.concat(cells, ignore_index=True))
 

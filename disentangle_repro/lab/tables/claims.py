@@ -398,8 +398,8 @@ def judge_primaries(trained: Mapping[str, Mapping[Where, Trained]]) -> dict[str,
 
 def needs_more_seeds(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> bool:
     "Whether an interval of a claim's comparisons ends near zero in either view, so that seeds 7 and 8 follow."
-    made = [row.ours for row in comparisons(claim, trained) if row.complete and max(row.seeds) < MORE_SEEDS]
-    return any(ends_near_zero(view) for ours in made for view in (ours.end, ours.quality) if view is not None)
+    rows = (row.ours for row in comparisons(claim, trained) if row.complete and max(row.seeds) < MORE_SEEDS)
+    return any(ends_near_zero(view) for ours in rows for view in (ours.end, ours.quality) if view is not None)
 
 
 def value_and_half(difference: Difference | None) -> tuple[float, float]:

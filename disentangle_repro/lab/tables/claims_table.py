@@ -162,12 +162,13 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
 def main_claims(table: pd.DataFrame) -> str:  # Markdown
     "The primary claim of each paper, in one row each."
     main = table[table.role == "primary"]
+    at_quality = [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()]
     rows = {
         "paper": [claim.partition("-")[0] for claim in main.index],
         "main claim": main.contrast,
         "theirs": main.reported,
         "ours at the end": main.end,
-        "ours at equal PSNR": [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()],
+        "ours at equal PSNR": at_quality,
         "verdict": [verdict_text(row) + (f" ({row['note']})" if row["word"] == NOT_RUN and row["note"] else "")
                     for row in main.to_dict("records")],
     }  # fmt: skip

@@ -76,8 +76,8 @@ class Panel(NamedTuple):
     def title(self) -> str:
         "Model and data set; of an exploratory run also what it was."
         spec = RunSpec(**self.records[0]["spec"])
-        other = "" if self.counted else f" (exploratory: seed {spec.seed}, {rounds(spec):,} updates)"
-        return f"{MODEL_NAMES[self.model]}, {self.dataset}{other}"
+        mark = "" if self.counted else f" (exploratory: seed {spec.seed}, {rounds(spec):,} updates)"
+        return f"{MODEL_NAMES[self.model]}, {self.dataset}{mark}"
 
 
 Runs = dict[tuple[str, str], dict[str, list[Record]]]  # by model and data set, and by setting: the counted ones first

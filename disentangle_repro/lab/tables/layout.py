@@ -130,8 +130,8 @@ def limits(metric: str, between: Reference | None) -> dict[str, Any]:
 # %% ../../../nbs/lab/tables/01_layout.ipynb #9afe25dd
 def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
     "The smallest number of updates among some runs; the planned number without any run."
-    made = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
-    return min(filter(None, made), default=planned)
+    updates = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
+    return min(filter(None, updates), default=planned)
 
 
 def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:

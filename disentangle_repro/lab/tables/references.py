@@ -162,8 +162,9 @@ def planned(papers: Sequence[str], request: Request, datasets: Sequence[str] = (
 
 def provenance(began: float) -> dict[str, Any]:
     "Commit, date, device and processor time of a measurement that began at this `time.process_time()`."
-    where = {"commit": git_commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}", "device": device_name(torch.device("cpu"))}
-    return where | {"processor_seconds": round(time.process_time() - began)}
+    today, device = f"{datetime.now(UTC):%Y-%m-%d}", device_name(torch.device("cpu"))
+    seconds = round(time.process_time() - began)
+    return {"commit": git_commit(), "date": today, "device": device, "processor_seconds": seconds}
 
 
 def measure_references(

@@ -142,8 +142,8 @@ def chance_note(paper: str, kind: str, kept: Mapping[str, Mapping[str, Any]] | N
     if not measured:
         return ""
     if kind == "images":
-        rows = ((*name.split(" on "), chance) for name, chance in measured["by_model"].items())
-        models = (f"{MODEL_NAMES.get(model, model)} on {data}: {spread_in_words(chance)}" for model, data, chance in rows)
+        rows = ((*name.split(" on "), smcc) for name, smcc in measured["by_model"].items())
+        models = (f"{MODEL_NAMES.get(model, model)} on {data}: {spread_in_words(smcc)}" for model, data, smcc in rows)
         return (
             "Chance, the SMCC of slots of the first study whose images are paired with others (± over pairs):"
             f" {'; '.join(models)}."
