@@ -250,7 +250,8 @@ def write_run_pages(
     shown_in: Mapping[str, Sequence[tuple[str, str]]] = {},  # by run: pages of the site that show it, and their names
 ) -> list[Path]:
     "Write `runs/<id>/index.html` for each run, with links to tables, other seeds, and the trainings that it compares."
-    cells, pages = defaultdict(list), []
+    cells: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    pages = []
     for run in sorted((run for run in seen.found.values() if run.spec), key=lambda run: run.spec.seed):
         cells[cell_of(run.spec)].append(run)
     for run in seen.found.values():

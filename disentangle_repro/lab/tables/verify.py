@@ -133,4 +133,5 @@ def verdict(
     left_out = f" {older} records are of an older revision of their model, and in no table." if older else ""
     if not lines:
         return f"Nothing differs: {files} published files of tables are those that the records give.{shown}{left_out}"
-    return "\n".join([*lines, f"DIFFERENT: the above; {files} published files of tables were compared.{shown}{left_out}"])
+    compared = f"DIFFERENT: the above; {files} published files of tables were compared."
+    return "\n".join([*lines, f"{compared}{shown}{left_out}"])
