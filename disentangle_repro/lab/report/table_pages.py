@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from ...experiment.paper import AGGREGATED, Table
 from ...experiment.run_spec import RunSpec
-from ...papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
+from ...papers import DECIMALS, METRIC_NAMES, MODEL_NAMES
 from ..plan.specs import rounds
 from .page import write_page
 from ..tables.cells import Survey, in_full, measured_by, table_name

@@ -24,10 +24,8 @@ from ...papers import PAPERS
 from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
-from disentangle_repro.lab.tables.claims import (
-    compared, compares, fed_with_reported, judge, needs_more_seeds, read_claims, trained_models,
-)  # fmt: skip
-from ..tables.verdicts import MORE_SEEDS, SEEDS, UNDECIDED
+from ..tables.claims import compared, compares, needs_more_seeds, read_claims, trained_models
+from ..tables.verdicts import MORE_SEEDS, SEEDS
 from ...train.store import Store, project_store
 
 # %% auto #0

@@ -31,7 +31,7 @@ from ..plan.specs import is_measurement, rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
 from .cells import trainings_of
 from .claims import signed
-from .verdicts import DEPENDS, NOT_RUN, REVERSED, SUPPORTED, UNDECIDED
+from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
 from ...train.store import Store
 
 if TYPE_CHECKING:

@@ -70,13 +70,17 @@ def built(model: str, dataset: str = "shapes3d", **hyperparameters: float) -> Au
     return create_model(model, dataset=dataset, width=0.05, **hyperparameters)
 
 
+def decoder_inputs(network: Autoencoder) -> int:
+    "How many numbers a decoder takes for an image: the inputs of its first dense layer."
+    return next(layer.in_features for layer in network.decoder.modules() if isinstance(layer, torch.nn.Linear))
+
+
 def latents_a_source(paper: str, models: Iterable[str]) -> Entry:
     "How many latents models have, as a multiple of the number of sources."
 
     def multiple(model: str, dataset: str) -> str:
         network = built(model, dataset)
-        dense = next(layer for layer in network.decoder.modules() if isinstance(layer, torch.nn.Linear))
-        n_latents = dense.in_features / network.latent.decoder_dims
+        n_latents = decoder_inputs(network) / network.latent.decoder_dims
         return f"{n_latents / len(GRIDS[dataset].sources.names):g}n_s"
 
     return one(multiple(model, dataset) for model, dataset in product(models, PAPERS[paper].datasets))
