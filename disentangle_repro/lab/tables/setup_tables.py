@@ -20,6 +20,7 @@ from ...core.files import paper_tables_folder
 from ...experiment.hyperparameters import nested
 from ...experiment.paper import Entry, Setup
 from ...data.load import GRIDS
+from ...experiment.scale import SCALES  # noqa: F401 which papers read
 from ...models import create_model
 from ...papers import PAPERS
 from .layout import write_frame
