@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from disentangle_repro.core.pages import environment, render, source
 
-TEMPLATES = sorted(set(environment().list_templates()) - {"report/notebook.html"})  # nbconvert renders that one
+TEMPLATES = sorted(environment().list_templates())
 HOSTILE = "<script>alert('&')</script>"
 
 

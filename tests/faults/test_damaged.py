@@ -4,7 +4,6 @@ import json
 import random
 from pathlib import Path
 
-import nbformat
 import pytest
 import torch
 from small_runs import PowerCut, at, cut, files_of, new_training, results, specs, store_in, train, undisturbed
@@ -216,18 +215,3 @@ def test_no_damage_of_a_data_set_is_believed(name, whole, tally, tmp_path, monke
             assert str(path) in str(error)
         path.write_bytes(content)
     tally(f"data set {name} cut off or turned", times=len(cuts) + len(turns), believed=believed)
-
-
-@pytest.mark.parametrize("alter", [truncated, short_of_two_bytes, empty])
-def test_a_damaged_executed_notebook_is_named_and_not_shown(alter, tally, tmp_path):
-    pytest.importorskip("nbconvert")
-    from disentangle_repro.lab.report.run_pages import notebook_html
-
-    path = tmp_path / "run.ipynb"
-    cells = [nbformat.v4.new_markdown_cell("# One run"), nbformat.v4.new_code_cell("1 + 1")]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    assert "One run" in notebook_html(path)[0]
-    alter(path)
-    with pytest.raises(DataError, match=f"{path}: is not a whole notebook"):
-        notebook_html(path)
-    tally(f"run.ipynb {alter.__name__.replace('_', ' ')}")

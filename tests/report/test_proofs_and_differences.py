@@ -89,10 +89,6 @@ def test_every_number_in_a_chapter_is_listed():
     assert any(found.values()) and {path: new for path, numbers in found.items() if (new := numbers - LISTED)} == {}
 
 
-def test_a_number_that_is_not_listed_would_be_found():
-    assert NUMBER.findall("(Q99) and R2, of *T5*; not R², QA4, F1score, $Q_1$") == ["Q99", "R2", "T5"]
-
-
 def leads_to_its_chapters(line: dict) -> bool:
     "Whether a difference has a paper, all its parts, a chapter that numbers it, and notebooks that exist."
     of_paper = line["paper"] in OWN.values() and OWN.get(line["id"][0], line["paper"]) == line["paper"]

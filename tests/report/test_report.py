@@ -9,7 +9,6 @@ import json
 import os
 import random
 import re
-import shutil
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,7 +29,7 @@ WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
 FOLDERS = {"tables": "table", "runs": "run"}
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "proofs", "differences", "explorer", "figures")
+KINDS = ("overview", "table", "run", "proofs", "differences", "figures")
 ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
 SEEN_BY_AXE = [
     pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])
@@ -79,17 +78,6 @@ class Site:
         "Pages of a kind; of many, some by chance."
         pages = [page for page in self.pages if kind_of(page) == kind]
         return sorted(random.Random(0).sample(pages, some)) if some and len(pages) > some else pages
-
-    def copy(self, folder, page, old, new):
-        "A copy in which one file is changed; `old` must be there. Scripts become files, since the pages run no others."
-        shutil.copytree(self.folder, folder)
-        text = (folder / page).read_text(encoding="utf-8")
-        assert re.search(old, text), f"{page} has no {old}"
-        if script := re.search("<script>(.*?)</script>", new):
-            (folder / "spoiled.js").write_text(script[1], encoding="utf-8")
-            new = new.replace(script[0], '<script src="spoiled.js"></script>')
-        (folder / page).write_text(re.sub(old, lambda _: new, text, count=1), encoding="utf-8")
-        return Site(folder)
 
 
 @pytest.fixture(scope="session")
@@ -518,59 +506,3 @@ def test_nothing_is_missing_without_scripts(chromium, site, kind):
         rows = len(shown_rows(page))
     with opened(chromium, site, path, java_script_enabled=False) as page:
         assert page.locator("table.sortable tbody tr").count() == rows > 0
-
-
-# that each of these checks can fail
-
-SPOILED = {
-    "a link to nowhere": (r"</main>", '<a href="tables/none.html">x</a></main>', "links"),
-    "a fragment of nowhere": (r"</main>", '<a href="proofs.html#none">x</a></main>', "links"),
-    "a image from elsewhere": (r"</main>", '<img alt="" src="https://example.org/x.png"></main>', "links"),
-    "an id twice": (r"</main>", '<p id="content"></p></main>', "links"),
-    "an error": (r"</main>", '<script>console.error("broken")</script></main>', "quiet"),
-    "an exception": (r"</main>", "<script>undefined_name()</script></main>", "quiet"),
-    "a missing image": (r"</main>", '<img alt="" src="none.png"></main>', "quiet"),
-    "a request": (r"</main>", '<script>fetch("https://example.org").catch(() => 0)</script></main>', "quiet"),
-    "a image without words": (r"</main>", '<img src="assets/none.png"></main>', "axe"),
-    "grey on grey": (r"</main>", '<p style="color:#777;background:#888">hardly to be read</p></main>', "axe"),
-    "something wide": (r"</main>", '<p style="width:1500px">x</p></main>', "width"),
-    "no table that sorts": (r'class="sortable', 'class="other', "sorting"),
-    "a heading that does not sort": (r"</main>", "<script>addEventListener('click', e => e.stopImmediatePropagation(),"
-                                     " true)</script></main>", "sorting"),
-    "a choice that does nothing": (r"<select data-filter", '<select data-other', "filters"),
-    "a choice of what no row has": (r"<select data-filter=.paper", '<select data-filter="other', "filters"),
-    "a search that does nothing": (r"</main>", "<script>addEventListener('input', e => e.stopImmediatePropagation(),"
-                                   " true)</script></main>", "filters"),
-    "a stop before the skip link": (r'<a class="skip"', '<a href="proofs.html">x</a><a class="skip"', "keyboard"),
-    "no sign of the focus": (r"</head>", "<style>*{outline:none !important}</style></head>", "keyboard"),
-    "tables not printed": (r"</head>", "<style>@media print{table{display:none}}</style></head>", "print"),
-    "a dark print": (r"</head>", "<style>body{background:#000 !important}</style></head>", "print"),
-    "a bare number": (r"</main>", '<table><tr><td><a href="runs/x-smoke-y/">0.5</a></td></tr></table></main>', "smoke"),
-}
-CHECKS = {"axe": check_axe, "width": check_width, "sorting": check_sorting, "filters": check_filters,
-          "keyboard": check_keyboard, "print": check_print, "smoke": check_smoke, "quiet": check_quiet}  # fmt: skip
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("how", SPOILED)
-@pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
-def test_a_spoiled_report_is_noticed(chromium, site, tmp_path, how):
-    old, new, check = SPOILED[how]
-    spoiled = site.copy(tmp_path / "site", "differences.html", old, new)
-    with pytest.raises(AssertionError):
-        if check == "links":
-            check_links(spoiled)
-        else:
-            width = 390 if check == "width" else 1400
-            with opened(chromium, spoiled, "differences.html", width) as page:
-                CHECKS[check](page)
-
-
-WAIT = "<script>for (const end = performance.now() + 1200; performance.now() < end;);</script>"
-
-
-@pytest.mark.parametrize(("old", "new", "said"), [("</main>", "x" * 300_000, "weighs"), ("<body>", WAIT, "1000")])
-@pytest.mark.skipif(bool(REPORT), reason="a small report is spoiled, not this one")
-def test_an_overview_too_heavy_or_too_late_is_noticed(chromium, site, tmp_path, old, new, said):
-    with pytest.raises(AssertionError, match=said):
-        check_overview(chromium, site.copy(tmp_path / "site", "index.html", old, new + old))

@@ -25,7 +25,7 @@ def filled(paper):
     for table in PAPERS[paper].every_table():
         own = (by := measured_by(table)) and by.cells  # cells of a measurement, with names of its own
         for row in reported[reported.table.isin(table.reported_in)].itertuples():
-            names = [name for name in table.datasets if row.dataset in (name, layout.printed_as(paper).get(name))]
+            names = [name for name in table.datasets if row.dataset in (name, PAPERS[paper].printed_as.get(name))]
             models = [name for name in table.models if row.model in (name, PAPERS[paper].run_as(name))]
             if models and not table.needs and (own or (names and row.metric in table.metrics)):
                 assert own or not math.isnan(reported_cell(reported, table, models[0], names[0], row.metric)[0])

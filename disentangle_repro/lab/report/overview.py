@@ -67,24 +67,14 @@ def page_of(claim: str, number: str) -> str:
     return next(pages, "")
 
 
-SHOWN = ["statement", "where", "role", "contrast", "reported", "end", "quality", "level", "trained", "note"]
-SHOWN += ["on_reported", "seeds"]
-
-
 def claim_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     "One row per claim for the template, those with a verdict first; `table` is from `claims_table`."
     tables = {claim["id"]: str(claim["table"]) for paper in PAPERS for claim in read_claims(paper)}
     rows = []
     for claim, row in table.iterrows():
         paper, number = claim.rsplit("-", 1)
-        verdict = word_cell(row.word) | {"text": verdict_text(row)}
-        about = {
-            "id": claim,
-            "paper": paper,
-            "order": f"{paper} {int(number):03}",
-            "page": page_of(claim, tables[claim]),
-        }
-        rows.append({**about, "verdict": verdict, **row[SHOWN]})
+        about = {"id": claim, "order": f"{paper} {int(number):03}", "page": page_of(claim, tables[claim])}
+        rows.append({**row, **about, "verdict": word_cell(row.word) | {"text": verdict_text(row)}})
     return sorted(rows, key=lambda row: row["verdict"]["word"] == NOT_RUN)
 
 
@@ -97,30 +87,21 @@ def forest(contrasts: pd.DataFrame, words: pd.Series) -> Markup:
 # %% ../../../nbs/lab/report/02_overview.ipynb #2404f978
 def wrong_runs(found: Survey) -> list[tuple[str, str, str]]:  # run, state, error
     "Runs that diverged, failed or have a damaged record, each with the last line of its error."
-    runs = [run for run in found.seen.found.values() if run.problem]
-    errors = [run.problem.strip().splitlines()[-1] for run in runs]
-    here = f"{found.seen.runs.parent}/"
-    return [(run.id, run.state, error.replace(here, "")) for run, error in zip(runs, errors, strict=True)]
+    runs, here = (run for run in found.seen.found.values() if run.problem), f"{found.seen.runs.parent}/"
+    return [(run.id, run.state, run.problem.strip().splitlines()[-1].replace(here, "")) for run in runs]
 
 # %% ../../../nbs/lab/report/02_overview.ipynb #40c9caff
 def links_to_tables(found: Survey) -> dict[str, list[tuple[str, str, bool]]]:
     "By paper, the page of each table, its name, and whether it contains a number of ours."
-    name = "{0}: {1.title}".format
-    ran = {(paper, table) for (paper, table), of in found.cells.groupby(["paper", "table"]) if of.ours.notna().any()}
-    return {
-        key: [(table_path(t), name(table_name(t), t), (key, t.number) in ran) for t in found.tables if t.paper == key]
-        for key in PAPERS
-    }
+    links = {paper: [] for paper in PAPERS}
+    for table in found.tables:
+        ran = bool(found.table(table).ours.notna().any())
+        links[table.paper].append((table_path(table), f"{table_name(table)}: {table.title}", ran))
+    return links
 
 
-def write_overview(
-    found: Survey,
-    site: Path,  # the report's folder
-    *,
-    checks: pd.DataFrame,  # outcomes of proof checks: paper, proposition, statement, state, message
-    differences: int,  # number of known differences between text and code
-) -> Path:
-    "Write `index.html`."
+def write_overview(found: Survey, site: Path, *, checks: pd.DataFrame, differences: int) -> Path:
+    "Write `index.html`; `checks` is from `proof_rows`, `differences` a number of differences between text and code."
     cells = {basis: progress(basis, found).to_dict("index") for basis in found.bases}
     request = claims_request(found)
     table, primary = claims_table(found.seen, request), contrasts_table(found.seen, request, primary=True)
@@ -129,7 +110,7 @@ def write_overview(
         n_done=sum(run.state == "done" for run in found.seen.found.values()), scale=request.scale.name,
         forest=forest(primary, table.word), claims=claim_rows(table), total=counts(table.word),
         key=[(word_cell(word), meaning) for word, meaning in MEANINGS.items()],
-        progress=[(basis, of["cells"], of["runs"]) for basis, of in cells.items()],
+        progress=[(basis, counted["cells"], counted["runs"]) for basis, counted in cells.items()],
         untouched=[paper for paper in PAPERS if not found.of(paper)],
         wrong=wrong_runs(found), orphans=[(run.id, is_older(run.spec)) for run in orphans(found)],
         differences=differences, tables=links_to_tables(found),

@@ -22,20 +22,15 @@ from ...core.pages import render, static
 __all__ = []
 
 # %% ../../../nbs/lab/report/01_page.ipynb #fb866960
-def href(
-    from_path: str,  # the page that contains the link, a path in the site
-    to_path: str,  # the link's target, a path in the site, with or without #fragment
-) -> str:
-    "The relative link from one page of the site to another."
+def href(from_path: str, to_path: str) -> str:
+    "The relative link from one page of the site to another, with or without #fragment; both are paths in the site."
     path, mark, fragment = to_path.partition("#")
     relative = posixpath.relpath(path, posixpath.dirname(from_path) or ".")
     return quote(relative) + mark + quote(fragment)
 
 # %% ../../../nbs/lab/report/01_page.ipynb #d5039fb5
-def run_path(
-    run: str,  # its id
-) -> str:
-    "The page of a run, as a path in the site."
+def run_path(run: str) -> str:
+    "The page of a run with this id, as a path in the site."
     return f"runs/{run}/index.html"
 
 # %% ../../../nbs/lab/report/01_page.ipynb #9ea5984c
@@ -44,40 +39,27 @@ NAVIGATION = {
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
     "figures.html": "Figures",
-    "explorer.html": "Explorer",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }
 PARTS = {"tables": "index.html#tables"}  # the navigation entry of the pages of a folder
 
 
-def page_text(path: str, template: str, title: str, **values: Any) -> str:
-    "One page of the report as text; `template` is one of `templates/report`."
+def write_page(site: Path, path: str, template: str, title: str, **values: Any) -> Path:
+    "Write the page `path` of the site from one of `templates/report`, and return its file."
     place = {"path": path, "part": PARTS.get(path.partition("/")[0]), "link": partial(href, path)}
-    return render(f"report/{template}", title=title, navigation=NAVIGATION, **place, **values)
-
-
-def write_page(
-    site: Path,  # the report's folder
-    path: str,  # of the page in the site, such as "tables/qlae_1.html"
-    template: str,  # one of `templates/report`
-    title: str,
-    **values: Any,  # the template's values
-) -> Path:  # the page written
-    "Write one page of the report."
-    write_text(site / path, page_text(path, template, title, **values))
+    write_text(site / path, render(f"report/{template}", title=title, navigation=NAVIGATION, **place, **values))
     return site / path
 
 # %% ../../../nbs/lab/report/01_page.ipynb #bfd060d1
 EXPORTS = re.compile(r"export\{([^{}]*)\};")
 
 
-def classic_script(
-    module: str,  # JavaScript whose last statement contains all its exports
-    target: str,  # the global variable to which the default export is assigned
-    origin: str,  # where the module comes from, for the error message
-) -> str:
-    "A JavaScript module as a plain script; `ValueError` if its exports are not one final statement."
+def classic_script(module: str, target: str, origin: str) -> str:
+    """A JavaScript module as a plain script that assigns its default export to the global variable `target`.
+
+    Raises `ValueError`, which names `origin`, if the module's exports are not one final statement.
+    """
     statements = EXPORTS.findall(module)
     default = re.search(r"([\w$]+) as default\b", statements[0]) if len(statements) == 1 else None
     if default is None:
@@ -86,16 +68,11 @@ def classic_script(
     return f'(()=>{{"use strict";{body}\n}})();\n'
 
 # %% ../../../nbs/lab/report/01_page.ipynb #a0e06097
-STATIC = ("style.css", "report.css", "report.js", "explorer.js")
-
-
-def write_assets(
-    site: Path,  # the report's folder
-) -> list[Path]:  # the files written
-    "Write the style sheets and scripts that all pages load."
+def write_assets(site: Path) -> list[Path]:
+    "Write the style sheets and scripts that all pages load, and return their files."
     with extra("report"):
         bundle = (files("itables") / "html" / "dt_bundle.js").read_text(encoding="utf-8")
-    texts = {name: str(static(name)) for name in STATIC}
+    texts = {name: str(static(name)) for name in ("style.css", "report.css", "report.js")}
     texts["datatables.js"] = classic_script(bundle, "DataTable", f"itables {version('itables')}")
     for name, text in texts.items():
         write_text(site / "assets" / name, text)

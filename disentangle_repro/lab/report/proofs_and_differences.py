@@ -30,46 +30,37 @@ def outcome(record: CheckRecord | None) -> dict[str, object]:
     "State, when, seconds, message and commit of a check, from its record if it has one."
     if record is None:
         return {"state": NOT_RUN, "when": "", "seconds": None, "message": "", "commit": None}
-    how = {"state": PASSED if record.passed else FAILED, "when": record.when, "seconds": record.seconds}
-    return how | {"message": record.message, "commit": record.commit}
+    stored = {name: getattr(record, name) for name in ("when", "seconds", "message", "commit")}
+    return {"state": PASSED if record.passed else FAILED, **stored}
 
 
-def proof_rows(
-    records: Iterable[CheckRecord],  # from `read_checks`
-    checks: pd.DataFrame | None = None,  # paper, proposition, statement, notebook; by default the package's
-) -> pd.DataFrame:
-    "A row for each check: paper, proposition, statement, notebook, state, when, seconds, message, commit."
+def proof_rows(records: Iterable[CheckRecord], checks: pd.DataFrame | None = None) -> pd.DataFrame:
+    """A row for each of `checks`, by default the package's `proof_checks`, with its outcome from `read_checks`.
+
+    Columns are paper, proposition, statement, notebook, state, when, seconds, message and commit.
+    """
     checks = proof_checks() if checks is None else checks
     known = {record.key: record for record in records}
     keyed = (((c["paper"], c["proposition"], c["statement"]), c) for c in checks.to_dict("records"))
     return pd.DataFrame([check | outcome(known.get(key)) for key, check in keyed], dtype=object)
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #3bac4397
-def proofs_summary(
-    rows: pd.DataFrame,  # from `proof_rows`
-) -> pd.DataFrame:
-    "The number of checks of each paper that passed, failed and were not run yet."
+def proofs_summary(rows: pd.DataFrame) -> pd.DataFrame:
+    "The number of checks of each paper that passed, failed and were not run yet, from `proof_rows`."
     counts = pd.crosstab(rows["paper"], rows["state"]).reindex(columns=STATES, fill_value=0)
     return counts.rename_axis(columns=None)
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #b19f82ad
-def links_to_book(
-    site: Path,  # the report's folder
-    notebooks: Iterable[str],  # such as `nbs/qlae/02_infomec.ipynb`
-    book: Path | None = None,  # the folder of the book; by default that of this checkout
-) -> dict[str, str]:  # from a page at the top of the report's folder
-    "The page of each chapter that the book has."
+def links_to_book(site: Path, notebooks: Iterable[str], book: Path | None = None) -> dict[str, str]:
+    "From a page at the top of the site to each chapter that the book has, by default the one of this checkout."
     folder = book or project_root() / "_docs"
     pages = {name: folder / Path(name).relative_to("nbs").with_suffix(".html") for name in notebooks if name}
     links = {name: os.path.relpath(page, site.absolute()) for name, page in pages.items() if page.exists()}
     return {name: Path(link).as_posix() for name, link in links.items()}
 
 
-def write_proofs(
-    site: Path,  # the report's folder
-    rows: pd.DataFrame,  # from `proof_rows`
-) -> Path:  # the page
-    "Write `proofs.html`."
+def write_proofs(site: Path, rows: pd.DataFrame) -> Path:
+    "Write `proofs.html` from `proof_rows`."
     summary = proofs_summary(rows)
     counts = {"summary": summary.to_dict("index"), "total": summary.sum().to_dict(), "tints": TINTS}
     checks, chapters = rows.to_dict("records"), links_to_book(site, rows.notebook)
@@ -91,11 +82,11 @@ def read_differences(path: Path) -> list[dict[str, object]]:
     return lines
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #d672630b
-def differences_table(
-    chapter: str,  # its path, such as `nbs/qlae/07_paper_against_code.ipynb`
-    measured: Mapping[str, str],  # by number
-) -> str:  # Markdown
-    "The differences that a chapter measures, as its closing table; `ValueError` for a number that is not among them."
+def differences_table(chapter: str, measured: Mapping[str, str]) -> str:
+    """The differences that a chapter (such as `nbs/qlae/07_paper_against_code.ipynb`) measures, as Markdown.
+
+    Raises `ValueError` for a number in `measured`, the results by number, that is not among them.
+    """
     file = project_root() / "paper_tables" / "paper_vs_code.yaml"
     lines = {line["id"]: line for line in read_differences(file) if line["chapter"] == chapter}
     for number in measured:
@@ -104,8 +95,8 @@ def differences_table(
     for number, line in lines.items():
         places = {path: Path(os.path.relpath(path, Path(chapter).parent)).as_posix() for path in line["where"]}
         links = (f"[{re.sub('^[0-9]+_', '', Path(path).stem)}]({place})" for path, place in places.items())
-        said = line["text"], line["code"], line["ours"], ", ".join(line["changed_by"]), measured.get(number, "")
-        rows.append(f"| **{number}** {line['about']} | {' | '.join(said)} | {', '.join(links)} |")
+        texts = line["text"], line["code"], line["ours"], ", ".join(line["changed_by"]), measured.get(number, "")
+        rows.append(f"| **{number}** {line['about']} | {' | '.join(texts)} | {', '.join(links)} |")
     return "\n".join(rows)
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #30bb77a7
@@ -114,12 +105,9 @@ def id_order(identifier: str) -> str:
     return f"{identifier[0] == 'R':d}{int(identifier[1:]):03}"
 
 # %% ../../../nbs/lab/report/05_proofs_and_differences.ipynb #eb7b2a4c
-def write_differences(
-    site: Path,  # the report's folder
-    differences: Sequence[dict[str, object]],  # from `read_differences`
-) -> Path:  # the page
-    "Write `differences.html`."
+def write_differences(site: Path, differences: Sequence[dict[str, object]]) -> Path:
+    "Write `differences.html` from `read_differences`."
     lines = [line | {"order": id_order(line["id"])} for line in differences]
-    place = (site, "differences.html", "differences.html", "Paper against code")
     chapters = sorted({notebook for line in differences for notebook in (line["chapter"], *line["where"])})
-    return write_page(*place, lines=lines, chapters=links_to_book(site, chapters))
+    values = {"lines": lines, "chapters": links_to_book(site, chapters)}
+    return write_page(site, "differences.html", "differences.html", "Paper against code", **values)

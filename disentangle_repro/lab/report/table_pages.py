@@ -9,14 +9,14 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from markupsafe import Markup, escape
 
 from ...experiment.paper import AGGREGATED, Table
 from ...experiment.run_spec import RunSpec
-from ...papers import DECIMALS, METRIC_NAMES, MODEL_NAMES, PAPERS
+from ...papers import DECIMALS, METRIC_NAMES, MODEL_NAMES
 from ..plan.specs import rounds
 from .page import write_page
 from ..tables.cells import Survey, in_full, measured_by, table_name
@@ -34,13 +34,8 @@ def table_path(table: Table) -> str:
     return f"tables/{table.paper}_{table.number}.html"
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #06b1ef65
-def agreement(
-    reported: float,
-    reported_ci95: float,  # NaN if not printed
-    ours: float,
-    ours_ci95: float,
-) -> str:  # "overlap", "near", "higher", "lower"; empty where one of the numbers is missing
-    "How our number compares with the printed one."
+def agreement(reported: float, reported_ci95: float, ours: float, ours_ci95: float) -> str:
+    'How our number compares with the printed one: "near", "overlap", "higher", "lower"; empty if one is missing (NaN).'
     if math.isnan(reported) or math.isnan(ours):
         return ""
     halves = sum(half for half in (reported_ci95, ours_ci95) if not math.isnan(half))
@@ -52,19 +47,11 @@ def agreement(
     return "higher" if difference > 0 else "lower"
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #46a24f50
-class Sign(NamedTuple):
-    "How an agreement is shown."
-
-    tint: str
-    mark: str
-    meaning: str
-
-
 SIGNS = {
-    "near": Sign("good", "≈", "near: within 0.05, or 5% of a number above 1"),
-    "overlap": Sign("near", "=", "not separated: further apart, but the intervals overlap"),
-    "higher": Sign("bad", "▲", "higher than printed"),
-    "lower": Sign("bad", "▼", "lower than printed"),
+    "near": {"tint": "good", "mark": "≈", "meaning": "near: within 0.05, or 5% of a number above 1"},
+    "overlap": {"tint": "near", "mark": "=", "meaning": "not separated: further apart, but the intervals overlap"},
+    "higher": {"tint": "bad", "mark": "▲", "meaning": "higher than printed"},
+    "lower": {"tint": "bad", "mark": "▼", "meaning": "lower than printed"},
 }
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #b0681320
@@ -82,24 +69,19 @@ def limits_of(cell: Any) -> str:
     return "" if math.isnan(ceiling) else f"{chance:.2f} to {ceiling:.2f}"
 
 
-def halves(
-    cell: Any,  # a row of the frame of cells
-    state: str,  # shown if there is no number
-) -> dict[str, Any]:
-    "Both halves of a cell, for the template."
+def halves(cell: Any, state: str) -> dict[str, Any]:
+    "Both halves of a cell, a row of the frame of cells, for the template; `state` is shown if there is no number."
     places = DECIMALS.get(cell.metric, 2)
     printed = number(cell.reported, cell.reported_ci95, places, "")
     both = {"printed": printed, "printed_order": order(cell.reported), "order": order(cell.ours), "smoke": cell.smoke}
     if math.isnan(cell.ours):
-        tint = TINTS.get(state, "")
-        needs = getattr(cell, "needs", "")
+        tint, needs = TINTS.get(state, ""), getattr(cell, "needs", "")
         text = f"needs {needs}" if needs else "not measured" if state == "done" else state
         return both | {"text": text, "tint": tint, "run": cell.run if tint == "bad" else ""}
     comparable = not cell.smoke and cell.metric != "s"  # seconds depend on the device
-    how = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if comparable else ""
-    text = number(cell.ours, cell.ours_ci95, places, "")
-    of = {"text": text, "tint": how and SIGNS[how].tint, "sign": how, "run": cell.run, "limits": limits_of(cell)}
-    return both | of
+    sign = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if comparable else ""
+    both |= {"text": number(cell.ours, cell.ours_ci95, places, ""), "limits": limits_of(cell)}
+    return both | {"tint": sign and SIGNS[sign]["tint"], "sign": sign, "run": cell.run}
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #5412f6e9
 def updates_of(specs: Sequence[RunSpec]) -> str:
@@ -113,24 +95,16 @@ def row_head(first: Any) -> dict[str, Any]:
     return {"model": MODEL_NAMES.get(first.model, first.model), "dataset": where}
 
 
-def over_trainings(table: Table) -> bool:
-    "Whether a table's numbers compare trainings; then its seeds column counts the trainings."
-    return (by := measured_by(table)) is not None and by.cells is None
-
-
-def basis_row(
-    table: Table,
-    cells: pd.DataFrame,  # of one model on one data set, on one basis
-    found: Survey,
-) -> dict[str, Any]:
-    "A model on a data set on one basis, for the template."
-    first, made = cells.iloc[0], int(cells.seeds.max())
+def basis_row(table: Table, cells: pd.DataFrame, found: Survey) -> dict[str, Any]:
+    "A model on a data set on one basis, for the template, from its cells."
+    first, n, by = cells.iloc[0], int(cells.seeds.max()), measured_by(table)
     states = [(spec, found.seen.run(spec).state) for spec in first.runs]
-    planned = len(first.runs) or made
+    planned = len(first.runs) or n
+    over_trainings = by is not None and by.cells is None  # then the column counts the trainings that are compared
     return row_head(first) | {
         "basis": first.basis, "scale": first.scale, "smoke": first.smoke, "protocol": first.protocol,
         "cells": [halves(cell, cell.state) for cell in cells.itertuples()],
-        "seeds": made, "seeds_text": str(made) if over_trainings(table) or made == planned else f"{made} of {planned}",
+        "seeds": n, "seeds_text": str(n) if over_trainings or n == planned else f"{n} of {planned}",
         "troubled": [(spec, state) for spec, state in states if state in ("diverged", "failed", "damaged")],
         "updates": updates_of(first.runs) or (f"{first.updates:,}" if first.updates else ""), "device": first.device,
     }  # fmt: skip
@@ -146,51 +120,16 @@ def bare_row(table: Table, cells: pd.DataFrame) -> dict[str, Any]:
 def table_rows(table: Table, found: Survey) -> Iterator[dict[str, Any]]:
     "The rows of a table's page, grouped by model and data set."
     for _, cells in found.table(table).groupby(["dataset", "model"], sort=False):
-        by_basis = cells.groupby([cells.basis.map(str), "protocol"], sort=False)
-        alike = [of_row for _, of_row in by_basis]
-        run = [of_row for of_row in alike if of_row.ours.notna().any() or of_row.run.ne("").any()]
-        yield from [basis_row(table, of_row, found) for of_row in run] or [bare_row(table, alike[0])]
-
-# %% ../../../nbs/lab/report/03_table_pages.ipynb #5c1f0d02
-class Rows(NamedTuple):
-    "The rows of a page: visible and folded."
-
-    run: list[dict[str, Any]]
-    lengths: list[dict[str, Any]]  # with other numbers of updates
-    bare: list[dict[str, Any]]  # without a run of ours
-
-    @property
-    def of(self) -> int:
-        "The number of pairs of model and data set in the table."
-        return len({(row["model"], row["dataset"]) for row in [*self.run, *self.bare]})
-
-
-def preference(row: dict[str, Any]) -> tuple[Any, ...]:
-    "Sort key: of several lengths of training the row with the largest key is visible."
-    numbers = any(cell["order"] for cell in row["cells"])
-    return numbers, row["seeds"], row["basis"].updates is None, row["basis"].updates or 0
-
-
-def folded_rows(table: Table, found: Survey) -> Rows:
-    "The rows of a table's page: visible ones, other lengths, and rows not run."
-    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    every = list(table_rows(table, found))
-    made = [row for row in every if row["basis"]]
-    for row in made:
-        where = row["model"], row["dataset"], row["scale"], row["basis"].source, row["protocol"]
-        alike.setdefault(where, []).append(row)
-    run = [max(rows, key=preference) for rows in alike.values()]
-    return Rows(run, [row for row in made if row not in run], [row for row in every if not row["basis"]])
+        alike = [row for _, row in cells.groupby([cells.basis.map(str), "protocol"], sort=False)]
+        run = [row for row in alike if row.ours.notna().any() or row.run.ne("").any()]
+        yield from [basis_row(table, row, found) for row in run] or [bare_row(table, alike[0])]
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #6790b041
 INK = "#010203"  # placeholder for the colour of the page's text
 
 
-def inline_svg(
-    figure: Figure,  # drawn in `INK`
-    label: str,  # its text alternative, for screen readers
-) -> Markup:
-    "A figure as SVG for a page, in the colour of the page's text."
+def inline_svg(figure: Figure, label: str) -> Markup:
+    "A figure drawn in `INK` as SVG for a page, in the colour of the page's text; `label` is its text alternative."
     import matplotlib.pyplot as plt
 
     written = io.StringIO()
@@ -205,27 +144,20 @@ def choices(rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     "The properties by which the rows of a page can be filtered: those in which they differ."
     values = {"scale": [row["basis"].scale for row in rows], "source": [row["basis"].source for row in rows]}
     values["protocol"] = [row["protocol"] for row in rows]
-    return {name: of for name, of in values.items() if len(set(of)) > 1}
+    return {name: different for name, different in values.items() if len(set(different)) > 1}
 
 
-def write_table_page(
-    table: Table,
-    found: Survey,
-    site: Path,  # the report's folder
-) -> Path:
+def write_table_page(table: Table, found: Survey, site: Path) -> Path:
     "Write the page of a table."
-    cells, by, rows = found.table(table), measured_by(table), folded_rows(table, found)
+    cells, by, rows = found.table(table), measured_by(table), list(table_rows(table, found))
+    run = [row for row in rows if row["basis"]]
     sources = {basis.source for basis in found.of(table.paper)}
     return write_page(
         site, table_path(table), "table.html", f"{table.paper}, {table_name(table)}: {table.title}",
-        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], rows=rows,
-        signs=SIGNS, choices=choices(rows.run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
+        table=table, metrics=[METRIC_NAMES[metric] for metric in table.metrics], run=run,
+        bare=[row for row in rows if not row["basis"]], n_pairs=len({(row["model"], row["dataset"]) for row in rows}),
+        signs=SIGNS, choices=choices(run), any_smoke=bool(cells.smoke[cells.basis.notna()].any()),
         in_full=in_full(table), note=f"{by.note if by else ''} {table.note}".strip(),
         rendered="rendered" in sources and not in_full(table),
         limited="ceiling" in cells and cells.ceiling.notna().any(),
     )  # fmt: skip
-
-# %% ../../../nbs/lab/report/03_table_pages.ipynb #ba5384b0
-def write_table_pages(found: Survey, site: Path) -> list[Path]:
-    "Write a page for each table of each paper."
-    return [write_table_page(table, found, site) for table in found.tables]

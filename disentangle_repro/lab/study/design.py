@@ -17,17 +17,15 @@ from tqdm import tqdm
 
 from ..runs.engine import executor
 from ...core.files import need_checkout, project_root
-from ...experiment.paper import AGGREGATED, Paper
+from ...experiment.paper import AGGREGATED
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS
 from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
-from disentangle_repro.lab.tables.claims import (
-    compared, compares, fed_with_reported, judge, needs_more_seeds, read_claims, trained_models,
-)  # fmt: skip
-from ..tables.verdicts import MORE_SEEDS, SEEDS, UNDECIDED
+from ..tables.claims import compared, compares, needs_more_seeds, read_claims, trained_models
+from ..tables.verdicts import MORE_SEEDS, SEEDS
 from ...train.store import Store, project_store
 
 # %% auto #0
@@ -53,68 +51,34 @@ class Block:
 
 
 BASELINES, ABLATIONS = ("beta_vae", "beta_tcvae", "bioae", "vqvae"), ("qlae_global_codebook", "vqvae_weight_decay")
+OTHERS = ("isaac3d", "mpi3d", "falcor3d")
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae", "qlae_no_weight_decay"), 3.5),
     Block("factorqvae", "shapes3d", ("factorqvae", "qvae"), 4),
-    *(Block("qlae", dataset, ("qlae", "ae"), 2.4) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
+    *(Block("qlae", dataset, ("qlae", "ae"), 2.4) for dataset in OTHERS),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 5.5),
     Block("qlae", "shapes3d", BASELINES, 5),
     Block("qlae", "shapes3d", ABLATIONS, 2.4),
-    *(
-        Block("qlae", dataset, (*ABLATIONS, "qlae_no_weight_decay"), 3.6)
-        for dataset in ("isaac3d", "mpi3d", "falcor3d")
-    ),
-    *(Block("qlae", dataset, BASELINES, 5) for dataset in ("isaac3d", "mpi3d", "falcor3d")),
+    *(Block("qlae", dataset, (*ABLATIONS, "qlae_no_weight_decay"), 3.6) for dataset in OTHERS),
+    *(Block("qlae", dataset, BASELINES, 5) for dataset in OTHERS),
     Block("psa", "clevr6", ("psa_noa", "sa_noa", "psa_proj", "sa"), 11),  # last, until PSA-NoA learns
 )
 
 # %% ../../../nbs/lab/study/01_design.ipynb #ceeceedb
 def planned_comparisons(block: Block) -> list[tuple[dict[str, Any], tuple[str, str, str, str]]]:
     "The comparisons, each with its claim, for which a block trains both models."
-    paper = PAPERS[block.paper]
+    paper, rows = PAPERS[block.paper], []
     dataset = paper.printed_as.get(block.dataset, block.dataset)
-    claims = [claim for claim in read_claims(block.paper) if compares(claim)]
-    earlier = BLOCKS[: BLOCKS.index(block) + 1]
-    known = {other.models for other in earlier if (other.paper, other.dataset) == (block.paper, block.dataset)}
-    models = {model for of_block in known for model in of_block}
-    return [
-        (claim, row)
-        for claim in (
-            claim | {"datasets": [dataset]} for claim in claims if dataset in spread(claim["datasets"], paper)
-        )
-        for row in compared(claim)
-        if {paper.run_as(row[2]), paper.run_as(row[3])} <= models and {row[2], row[3]} & set(block.models)
-    ]
-
-
-def spread(datasets: Sequence[str], paper: Paper) -> Sequence[str]:
-    "The data sets of a claim; of one about the mean over data sets, all of the paper's."
-    return paper.datasets if list(datasets) == [AGGREGATED] else datasets
-
-# %% ../../../nbs/lab/study/01_design.ipynb #20e97181
-def planned_words() -> str:
-    "The words that each block can give: of each claim the one that comes out if the reported means are found."
-    lines = []
-    for block in BLOCKS:
-        rows: dict[str, list[str]] = {}
-        for claim, (_, metric, left, right) in planned_comparisons(block):
-            one = claim | {
-                "kind": "comparison",
-                "op": claim.get("op", ">"),
-                "metrics": [metric],
-                "left": left,
-                "right": [right],
-            }
-            made = fed_with_reported(one)
-            rows.setdefault(claim["id"], []).append(
-                judge(one, made).word if made else "no reported number: direction alone"
-            )
-        words = (
-            f"{name}: {', '.join(f'{words.count(w)} {w}' for w in dict.fromkeys(words))}"
-            for name, words in rows.items()
-        )
-        lines += [f"{block.name} ({block.hours:g} h)", *(f"    {text}" for text in words)]
-    return "\n".join(["If the reported means are found in both views, by comparison:", *lines])
+    until = (other for other in BLOCKS[: BLOCKS.index(block) + 1] if other.paper == block.paper)
+    trained = {model for other in until if other.dataset == block.dataset for model in other.models}
+    for claim in filter(compares, read_claims(block.paper)):
+        if dataset in (paper.datasets if claim["datasets"] == [AGGREGATED] else claim["datasets"]):
+            on_dataset = claim | {"datasets": [dataset]}
+            for where in compared(on_dataset):
+                pair = set(where[2:])
+                if set(map(paper.run_as, pair)) <= trained and pair & set(block.models):
+                    rows.append((on_dataset, where))
+    return rows
 
 # %% ../../../nbs/lab/study/01_design.ipynb #e5bf2e98
 REQUEST = Request(SCALES["study"])
@@ -135,8 +99,7 @@ def further_seeds(block: Block, store: Store) -> list[RunSpec]:
     "The runs with the two seeds that follow where an interval of one of the block's comparisons ends near zero."
     trained, models = trained_models(block.paper, REQUEST, store), set()
     for claim, (_, metric, left, right) in planned_comparisons(block):
-        one = claim | {"metrics": [metric], "left": left, "right": [right]}
-        if needs_more_seeds(one, trained):
+        if needs_more_seeds(claim | {"metrics": [metric], "left": left, "right": [right]}, trained):
             models |= {PAPERS[block.paper].run_as(model) for model in (left, right)}
     counted = [spec for spec in trainings(block, store)[1] if spec.model in models]
     last = max((spec.seed for spec in counted), default=0)
@@ -153,24 +116,16 @@ def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # name and run
         measured = measurement_specs(block.paper, REQUEST.scale, counted + more)
         yield f"{block.name}; measurements", [spec for spec in measured if not is_alone(spec)]
 
-# %% ../../../nbs/lab/study/01_design.ipynb #12bfe5d9
-def finished(store: Store) -> pd.DataFrame:  # one row per stage: runs, finished, hours
-    "The number of finished runs per stage, and their hours of processor time."
-    rows = {}
-    for name, specs in stages(store):
-        records = [record for spec in specs if (record := store.record(spec)) is not None]
-        hours = sum(record.get("processor_seconds", 0) for record in records) / 3600
-        rows[name] = {"runs": len(specs), "finished": len(records), "processor hours": round(hours, 1)}
-    return pd.DataFrame.from_dict(rows, orient="index")
-
 # %% ../../../nbs/lab/study/01_design.ipynb #8bd49e99
 def block_progress(store: Store) -> pd.DataFrame:  # one row per block
     "Runs, finished runs and hours of each block, its tuning, further seeds and measurements included."
-    so_far, rows = finished(store), {}
-    for block in BLOCKS:
-        mine = so_far[so_far.index.str.startswith(f"{block.name};") | (so_far.index == block.name)]
-        rows[block.name] = {"runs": mine.runs.sum(), "finished": mine.finished.sum(), "planned hours": block.hours,
-                            "hours": mine["processor hours"].sum()}  # fmt: skip
+    rows = {block.name: {"runs": 0, "finished": 0, "planned hours": block.hours, "hours": 0.0} for block in BLOCKS}
+    for name, specs in stages(store):
+        records = [record for spec in specs if (record := store.record(spec)) is not None]
+        row = rows[name.partition(";")[0]]
+        row["runs"] += len(specs)
+        row["finished"] += len(records)
+        row["hours"] += round(sum(record.get("processor_seconds", 0) for record in records) / 3600, 1)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("block")
 
 # %% ../../../nbs/lab/study/01_design.ipynb #dd4018d3
@@ -205,33 +160,25 @@ def run_and_keep(spec: RunSpec, store: Store, **options: Any) -> None:
     keep(spec, store)
 
 # %% ../../../nbs/lab/study/01_design.ipynb #a6dd1dfb
-RESERVED = 20.0  # seconds before a deadline for stopping
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro study`; the exit status is 1 after a failure."
     need_checkout("disentangle-repro study")
-    options = argparse.ArgumentParser(
-        prog="disentangle-repro study", description=("Make the runs of the study that have no record yet.")
-    )
+    about = "Make the runs of the study that have no record yet."
+    options = argparse.ArgumentParser(prog="disentangle-repro study", description=about)
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
-    options.add_argument("--plan", action="store_true", help="print which words each block can give, and stop")
-    what = ("PAPER", "MODEL", "DATASET")
-    options.add_argument("--pilot", nargs=3, metavar=what, help="make one run that does not count")
+    which = ("PAPER", "MODEL", "DATASET")
+    options.add_argument("--pilot", nargs=3, metavar=which, help="make one run that does not count")
     options.add_argument("--updates", type=positive, help="of a pilot; left out: the study's")
     options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE", help="of a pilot")
     options.add_argument("--seed", type=positive, default=PILOT_SEED, help=f"of a pilot; left out: {PILOT_SEED}")
     add_limit(options)
     given, store, failures, pilots = options.parse_args(arguments), project_store(), {}, []
     set_damaged_aside(store)
-    if given.plan:
-        tqdm.write(planned_words())
-        return 0
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     if given.pilot and given.pilot[0] not in PAPERS:
         options.error(f"--pilot begins with {given.pilot[0]} but must with a paper, one of {', '.join(PAPERS)}")
-    limit = asked_limit(given, RESERVED)
+    limit = asked_limit(given, 20.0)  # seconds before the deadline for stopping
     with executor(given.engine) as pool:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))

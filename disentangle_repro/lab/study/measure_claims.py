@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from jaxtyping import Float
 from numpy import ndarray as Array
 from scipy import stats
 
-from ...core.device import device_name, fixed_threads
+from ...core.device import fixed_threads
 from ...core.errors import check_choice
 from ...core.files import project_root, write_text
 from ...data.gmm2d import sample_sets
@@ -29,9 +28,10 @@ from ...psa.mixture_experiment import aggregate_ratios, by_chance, released_agre
 from ...psa.mixture_experiment import slots_of, train, untrained_affine
 from ..runs.iteration_times import timed_training
 from ..tables.claims import metric_name
+from ..tables.references import provenance
 from ..tables.without_training import RECORD, Number, claim_of, exactly, mean_over, measurement
 from ..tables.without_training import number_of, without_training, words
-from ...train.store import Store, git_commit
+from ...train.store import Store
 from ...tripod.time_ratios import TIMED
 
 # %% auto #0
@@ -55,12 +55,9 @@ def correlations_drawn(
     trainings: pd.DataFrame, first: str, second: str, draws: int = 4_000, seed: int = 0
 ) -> Float[Array, " draws"]:
     "Coefficients of trainings of models drawn with replacement."
-    generator, of_models = (
-        np.random.default_rng(seed),
-        [of[[first, second]].to_numpy() for _, of in trainings.groupby("model")],
-    )
-    which = generator.integers(len(of_models), size=(draws, len(of_models)))
-    return np.array([rank_correlation(*np.concatenate([of_models[i] for i in row]).T) for row in which])
+    models = [runs[[first, second]].to_numpy() for _, runs in trainings.groupby("model")]
+    rows = np.random.default_rng(seed).integers(len(models), size=(draws, len(models)))
+    return np.array([rank_correlation(*np.concatenate([models[i] for i in row]).T) for row in rows])
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #9d5bf155
 def rank_numbers(trainings: pd.DataFrame) -> list[Number]:
@@ -78,31 +75,23 @@ def rank_numbers(trainings: pd.DataFrame) -> list[Number]:
 def measure_ranks(_: Store) -> dict[str, Any]:
     "qlae-10, over the trainings of the first study."
     trainings = first_study()
-    few = trainings[~trainings.model.str.contains("gan")]
     means = trainings.groupby("model")[[name for pair in PAIRS for name in pair]].mean()
-    rho = {
-        name: [round(rank_correlation(scores[a], scores[b]), 4) for a, b in PAIRS]
-        for name, scores in {"without InfoGANs": few, "means of models": means}.items()
-    }
-    on = words(trainings.dataset)
-    return measurement(
-        rank_numbers(trainings),
-        f"{len(trainings)} trainings of {trainings.model.nunique()} models on {on}, in the first study",
-        part=f"on {on}",
-        rho=rho,
-        seeds="0 of the bootstrap over models, 4,000 draws",
-    )
+    others = {"without InfoGANs": trainings[~trainings.model.str.contains("gan")], "means of models": means}
+    rho = {name: [round(rank_correlation(runs[a], runs[b]), 4) for a, b in PAIRS] for name, runs in others.items()}
+    data, seeds = words(trainings.dataset), "0 of the bootstrap over models, 4,000 draws"
+    on = f"{len(trainings)} trainings of {trainings.model.nunique()} models on {data}, in the first study"
+    return measurement(rank_numbers(trainings), on, part=f"on {data}", rho=rho, seeds=seeds)
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #a61bbe6c
-def range_numbers(name: str, found: pd.DataFrame) -> list[Number]:
+def range_numbers(name: str, trainings: pd.DataFrame) -> list[Number]:
     "The relative ranges that one of qlae-11, -12 and -13 is about, over seeds."
     claim = claim_of(name)
     cells = [(model, metric) for metric in claim["metrics"] for model in claim["left"]]
     limit, numbers = {"above" if claim["op"] == ">" else "below": claim["than"]}, []
     for model, metric in cells:
-        of_seeds = found[(found.model == model) & found.dataset.isin(claim["datasets"])].groupby("seed")[metric].mean()
+        by_seed = trainings[trainings.model == model].groupby("seed")[metric].mean()
         title = f"{MODEL_NAMES[model]}: {metric_name(metric)}"
-        numbers.append(number_of(title, of_seeds.mean(), mean_over(of_seeds), len(cells), **limit))
+        numbers.append(number_of(title, by_seed.mean(), mean_over(by_seed), len(cells), **limit))
     return numbers
 
 
@@ -112,17 +101,11 @@ def measure_sweeps(name: str, _: Store) -> dict[str, Any]:
     swept = trainings[trainings.model.isin(claim["left"]) & trainings.dataset.isin(claim["datasets"])]
     swept = swept.dropna(subset=claim["metrics"])
     seeds = swept.groupby("model").seed.nunique()
-    return measurement(
-        range_numbers(name, swept),
-        f"{len(swept)} trainings of {len(seeds)} models on {words(swept.dataset)}, in the first study,"
-        f" {seeds.min()} to {seeds.max()} seeds",
-        seeds="those of the trainings",
-    )
+    on = (f"{len(swept)} trainings of {len(seeds)} models on {words(swept.dataset)}, in the first study,"
+          f" {seeds.min()} to {seeds.max()} seeds")  # fmt: skip
+    return measurement(range_numbers(name, swept), on, seeds="those of the trainings")
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #26226ecf
-SLOPE = 1.05  # a line, within what counting at finite sizes adds
-
-
 def of_iterations(projected: bool, **sizes: int) -> int:
     "Operations without the maps of keys and values."
     from disentangle_repro.psa.proofs import counted_operations
@@ -136,17 +119,16 @@ def measure_operations(_: Store) -> dict[str, Any]:
     from disentangle_repro.psa.proofs import LARGE, counted_operations, slope
 
     symbols = dict(zip(LARGE, "TNKd", strict=True))
-    found = {
-        f"{model}, slope in {symbol}": slope(partial(of_iterations, projected), size)
-        for model, projected in (("PSA", False), ("PSA-Proj", True))
-        for size, symbol in symbols.items()
-    }
-    numbers = [number_of(name, value, exactly(value), len(found), below=SLOPE) for name, value in found.items()]
-    whole = {
-        symbol: round(slope(partial(counted_operations, projected=True), size), 4) for size, symbol in symbols.items()
-    }
-    sizes = f"one to eight times {', '.join(f'{symbols[size]} = {n:,}' for size, n in LARGE.items())}"
-    return measurement(numbers, f"operations counted, {sizes}", part="of the iterations", with_maps=whole, seeds="none")
+    numbers, with_maps = [], {}
+    for model, projected in (("PSA", False), ("PSA-Proj", True)):
+        for size, symbol in symbols.items():
+            value = slope(partial(of_iterations, projected), size)
+            limit = 1.05  # a line, within what counting at finite sizes adds
+            numbers.append(number_of(f"{model}, slope in {symbol}", value, exactly(value), 2 * len(LARGE), below=limit))
+    for size, symbol in symbols.items():
+        with_maps[symbol] = round(slope(partial(counted_operations, projected=True), size), 4)
+    on = f"operations counted, one to eight times {', '.join(f'{symbols[size]} = {n:,}' for size, n in LARGE.items())}"
+    return measurement(numbers, on, part="of the iterations", with_maps=with_maps, seeds="none")
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #eba54ad1
 ROUNDS, BATCH = 5, 16
@@ -159,43 +141,31 @@ def processor_seconds(call: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def timed_rounds(n: int = ROUNDS, **how: Any) -> dict[str, list[float]]:  # by model, one per round
+def timed_rounds(n: int = ROUNDS, **options: Any) -> dict[str, list[float]]:  # by model, one per round
     "Seconds of an update of each model of tripod's table 6, in turns; a round before them does not count."
     with fixed_threads(1):
-        made = {model: timed_training(PAPERS["tripod"], model, torch.device("cpu"), **how) for model in TIMED}
-        turns = [{model: processor_seconds(of.update) for model, of in made.items()} for _ in range(n + 1)]
+        timed = {model: timed_training(PAPERS["tripod"], model, torch.device("cpu"), **options) for model in TIMED}
+        turns = [{model: processor_seconds(training.update) for model, training in timed.items()} for _ in range(n + 1)]
     return {model: [turn[model] for turn in turns[1:]] for model in TIMED}
 
 
 def measure_times(_: Store) -> dict[str, Any]:
     "tripod-7, by processor time."
-    claim, seconds = claim_of("tripod-7"), timed_rounds(batch_size=BATCH)
-    numbers = []
+    claim, seconds, numbers = claim_of("tripod-7"), timed_rounds(batch_size=BATCH), []
     for one, other, claimed in claim["pairs"]:
-        ratios, (low, high) = (
-            np.divide(seconds[one], seconds[other]),
-            (claimed - claim["tolerance"], claimed + claim["tolerance"]),
-        )
+        ratios = np.divide(seconds[one], seconds[other])
+        limits = (round(claimed + sign * claim["tolerance"], 6) for sign in (-1, 1))
         name = f"{MODEL_NAMES.get(one, one)} / {MODEL_NAMES.get(other, other)}"
-        numbers.append(
-            number_of(name, ratios.mean(), mean_over(ratios), len(claim["pairs"]), round(low, 6), round(high, 6))
-        )
-    return measurement(
-        numbers,
-        f"{ROUNDS} rounds in turns, batches of {BATCH}, full width, processor time of one thread",
-        part="on a processor",
-        seconds={name: [round(s, 4) for s in of] for name, of in seconds.items()},
-        seeds="0",
-    )
+        numbers.append(number_of(name, ratios.mean(), mean_over(ratios), len(claim["pairs"]), *limits))
+    on = f"{ROUNDS} rounds in turns, batches of {BATCH}, full width, processor time of one thread"
+    rounded = {name: [round(turn, 4) for turn in turns] for name, turns in seconds.items()}
+    return measurement(numbers, on, part="on a processor", seconds=rounded, seeds="0")
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #5f000986
 def mean_and_deviation(values: Sequence[float], ddof: int = 1) -> dict[str, Any]:
     "A mean, the standard deviation, and what they are of."
-    return {
-        "mean": float(np.mean(values)),
-        "deviation": float(np.std(values, ddof=ddof)),
-        "values": [round(float(v), 5) for v in values],
-    }
+    rounded = [round(float(value), 5) for value in values]
+    return {"mean": float(np.mean(values)), "deviation": float(np.std(values, ddof=ddof)), "values": rounded}
 
 
 def measure_chance(_: Store) -> dict[str, Any]:
@@ -213,9 +183,7 @@ def measure_construction(_: Store) -> dict[str, Any]:
     "The ratio of psa-6 for untrained affine networks, for which the claim holds by construction."
     points = sample_sets(500, seed=1).points  # the experiment's held-out sets
     networks = [train(seed, updates=0, hidden=()) for seed in range(5)]
-    fits, refits = (
-        [slots_of(network, points, seed=first + n) for n, network in enumerate(networks)] for first in (0, 100)
-    )
+    fits, refits = ([slots_of(net, points, seed=first + n) for n, net in enumerate(networks)] for first in (0, 100))
     ratios = mean_and_deviation(aggregate_ratios(fits, refits, n_unrelated=0).pairs)
     return {
         "by_construction": ratios.pop("mean"),
@@ -240,8 +208,6 @@ def measure(names: Sequence[str], store: Store, path: Path | None = None) -> dic
     path = path or project_root() / "paper_tables" / RECORD
     for name in [check_choice("claim", name, MEASURED) for name in names] or MEASURED:
         began = time.process_time()
-        found = MEASURED[name](store) | {"commit": git_commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-        found |= {"device": device_name(torch.device("cpu")), "processor_seconds": round(time.process_time() - began)}
-        kept = without_training(path) | {name: found}
+        kept = without_training(path) | {name: MEASURED[name](store) | provenance(began)}
         write_text(path, json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return without_training(path)

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
+from itertools import count, product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,9 @@ class Run:
     @property
     def state(self) -> str:
         '"done", "diverged", "failed", "damaged" or "waiting".'
-        diverged = self.record and is_diverged(self.record)
-        found = {"damaged": self.damage, "diverged": diverged, "done": self.record, "failed": self.failure}
-        return next((state for state, what in found.items() if what), "waiting")
+        if self.damage or not self.record:
+            return "damaged" if self.damage else "failed" if self.failure else "waiting"
+        return "diverged" if is_diverged(self.record) else "done"
 
     @property
     def problem(self) -> str:
@@ -55,11 +55,8 @@ class Run:
         return self.damage or (str(self.failure["error"]) if self.state == "failed" else "")
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #567f9f16
-def spec_in(
-    path: Path,  # a record, or the note of a failure
-    id: str,  # of the expected run
-) -> RunSpec:
-    "The specification in a file; `DataError` if it has none or is about another run."
+def spec_in(path: Path, id: str) -> RunSpec:
+    "The specification in a record or a failure's note; `DataError` if it has none or is about another run than `id`."
     try:
         spec = RunSpec(**json.loads(path.read_bytes())["spec"])
     except (ValueError, TypeError, KeyError) as error:
@@ -135,16 +132,14 @@ class Basis:
 # %% ../../../nbs/lab/tables/10_cells.ipynb #2e2a4966
 def basis_of(spec: RunSpec) -> Basis | None:
     "The basis of a training; None for measurements, and for trainings that no table needs any more."
-    if spec.scale not in SCALES or spec.paper not in PAPERS:
-        return None
-    if PAPERS[spec.paper].measurement(spec.model):
+    if spec.scale not in SCALES or spec.paper not in PAPERS or PAPERS[spec.paper].measurement(spec.model):
         return None
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
-        made, usual = map(rounds, (spec, run_spec(spec.paper, spec.model, spec.dataset, basis.request)))
+        usual = rounds(run_spec(spec.paper, spec.model, spec.dataset, basis.request))
     except (KeyError, ValueError):
         return None
-    return basis if made == usual else replace(basis, updates=made)
+    return basis if rounds(spec) == usual else replace(basis, updates=rounds(spec))
 
 
 def is_in_full(spec: RunSpec) -> bool:
@@ -155,16 +150,16 @@ def is_in_full(spec: RunSpec) -> bool:
 
 def bases(seen: Snapshot) -> list[Basis]:
     "Every basis on which the store has a training, done or failed; scale `study` for papers with measurements alone."
-    found = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
-    in_full = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
-    found |= {Basis(paper, "study", "rendered", "paper") for paper in in_full - {basis.paper for basis in found}}
-    return sorted(found, key=lambda basis: basis.order)
+    trained = {basis_of(run.spec) for run in seen.found.values() if run.spec} - {None}
+    measured = {run.spec.paper for run in seen.found.values() if run.record and is_in_full(run.spec)}
+    alone = {Basis(paper, "study", "rendered", "paper") for paper in measured - {basis.paper for basis in trained}}
+    return sorted(trained | alone, key=lambda basis: basis.order)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #3804bf77
 def measured_by(table: Table) -> Measurement | None:
     "The measurement that gives a table's numbers, if any."
     paper = PAPERS[table.paper]
-    return paper.measurement(table.compares) or next((of for of in paper.measurements if of.table == table), None)
+    return paper.measurement(table.compares) or next((by for by in paper.measurements if by.table == table), None)
 
 
 def in_full(table: Table) -> bool:
@@ -188,40 +183,27 @@ def trainings(table: Table, basis: Basis, seen: Snapshot) -> list[RunSpec]:
     return planned + [more for spec in planned if spec.seed == last for more in following(spec)]
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #4eef2deb
-Needs = dict[tuple[str, str], list[RunSpec]]  # by model and data set, the runs of a cell
-
-
-def needs(table: Table, basis: Basis, seen: Snapshot) -> Needs:
-    "The runs that each cell of a table needs; none for cells with unavailable inputs."
+def needs(table: Table, basis: Basis, seen: Snapshot) -> dict[tuple[str, str], list[RunSpec]]:
+    "By model and data set, the runs that a cell of a table needs; none for cells with unavailable inputs."
     paper, by, whole = PAPERS[table.paper], measured_by(table), in_full(table)
     specs = [] if whole else trainings(table, basis, seen)
     if by:
         every = () if whole else once(spec for other in paper.tables for spec in trainings(other, basis, seen))
         specs = by.specs(SCALES[basis.scale], every) + specs
-
-    def about(spec: RunSpec) -> tuple[str, str]:
-        return model_of(spec), spec.dataset
-
-    return {
-        (model, dataset): [s for s in specs if about(s) in ((paper.run_as(model), dataset), (by and by.name, dataset))]
-        for dataset in table.run_on
-        for model in table.models
-    }
-
-
-def model_of(spec: RunSpec) -> str:
-    "The model that a run is about: of a comparison of trainings, the model trained."
-    return spec.part("measurement").get("of", spec.model)
+    cells: dict[tuple[str, str], list[RunSpec]] = {}
+    for dataset, model in product(table.run_on, table.models):
+        names = {paper.run_as(model), by and by.name}
+        about = ((spec.part("measurement").get("of", spec.model), spec) for spec in specs if spec.dataset == dataset)
+        cells[model, dataset] = [spec for name, spec in about if name in names]
+    return cells
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #be6272ec
-STATES = ("done", "diverged", "failed", "damaged", "waiting")
+STATES = ("damaged", "failed", "waiting", "diverged", "done", "out of reach")  # the worst first
 
 
 def worst(states: Iterable[str]) -> str:
-    'The state of a cell whose runs have these: one of `STATES`, or "out of reach" for one without runs.'
-    states = set(states)
-    order = ("damaged", "failed", "waiting", "diverged", "done")
-    return next((state for state in order if state in states), "out of reach")
+    "The state of a cell whose runs have these: the first of `STATES`; the last without runs."
+    return min(states, key=STATES.index, default=STATES[-1])
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #128f4c33
 def trainings_of(paper: str, request: Request, store: Store) -> list[RunSpec]:
@@ -232,20 +214,15 @@ def trainings_of(paper: str, request: Request, store: Store) -> list[RunSpec]:
 def own_cells(table: Table, request: Request, specs: Iterable[RunSpec], store: Store) -> pd.DataFrame:
     "The separate cells of a measurement for a table, with the columns of `table_cells`."
     printed = reported_numbers(table.paper).query("table in @table.reported_in").set_index("model").value
-    where = {"paper": table.paper, "table": table.number, "dataset": table.run_on[0], "reported_ci95": math.nan}
-    where |= {"ours_ci95": math.nan, "diverged": 0, "updates": 0, "scale": request.scale.name, "source": request.source}
-    where |= {"needs": "", "reported_on": ""}
+    where = {"paper": table.paper, "table": table.number, "dataset": table.run_on[0], "reported_ci95": math.nan,
+             "ours_ci95": math.nan, "diverged": 0, "updates": 0, "scale": request.scale.name, "source": request.source,
+             "needs": "", "reported_on": ""}  # fmt: skip
     cells = measured_by(table).cells([(spec, store.record(spec)) for spec in specs], printed)
     return pd.DataFrame([where | cell for cell in cells])
 
 
-def numbers(
-    table: Table,
-    request: Request,
-    store: Store,
-    specs: list[RunSpec] | None = None,  # whose records count; default: those of the plan
-) -> pd.DataFrame:
-    "Every cell of a table, with the columns of `table_cells`."
+def numbers(table: Table, request: Request, store: Store, specs: list[RunSpec] | None = None) -> pd.DataFrame:
+    "Every cell of a table, with the columns of `table_cells`, from the records of `specs`, by default of the plan."
     by = measured_by(table)
     if specs is None and by is None:
         return table_cells(table, request, store)
@@ -260,10 +237,9 @@ def numbers(
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #bb947614
 def leading(runs: Iterable[RunSpec], seen: Snapshot) -> str:
-    "The run that a number links to: the first that is done, else the first that is not waiting, else None."
-    states = {spec.id: seen.run(spec).state for spec in runs}
-    order = sorted((id for id in states if states[id] != "waiting"), key=lambda id: states[id] != "done")
-    return next(iter(order), "")
+    "The run that a number links to: the first that is done, else the first that is not waiting, else none."
+    begun = [run for spec in runs if (run := seen.run(spec)).state != "waiting"]
+    return min(begun, key=lambda run: run.state != "done").id if begun else ""
 
 
 def cells_on(table: Table, basis: Basis, seen: Snapshot) -> pd.DataFrame:
@@ -288,8 +264,7 @@ class Survey:
 
     def of(self, paper: str) -> list[Basis]:
         "The bases of a paper, the largest scale first."
-        mine = self.cells.basis[(self.cells.paper == paper) & self.cells.basis.notna()]
-        return list(dict.fromkeys(mine))
+        return list(dict.fromkeys(self.cells.basis[self.cells.paper == paper].dropna()))
 
     @property
     def bases(self) -> list[Basis]:
@@ -321,9 +296,9 @@ def shown_tables(paper: str, seen: Snapshot) -> list[Table]:
 def survey(store: Store) -> Survey:
     "Read a store, and make the cells of every table on every basis with runs."
     seen = snapshot(store)
-    found = bases(seen)
-    bare = [Basis(paper, "smoke", "rendered", "paper") for paper in PAPERS if paper not in {b.paper for b in found}]
-    cells = [cells_on(table, basis, seen) for basis in found for table in shown_tables(basis.paper, seen)]
+    known = bases(seen)
+    bare = [Basis(paper, "smoke", "rendered", "paper") for paper in PAPERS if paper not in {b.paper for b in known}]
+    cells = [cells_on(table, basis, seen) for basis in known for table in shown_tables(basis.paper, seen)]
     cells += [cells_on(table, b, seen).assign(basis=None) for b in bare for table in shown_tables(b.paper, seen)]
     return Survey(seen, pd.concat(cells, ignore_index=True))
 
@@ -340,7 +315,8 @@ def progress(basis: Basis, found: Survey) -> pd.DataFrame:
     cells = trained.groupby(["table", "dataset", "model"]).state.agg(worst)
     runs = pd.Series([found.seen.run(spec).state for spec in every_run(basis, found)])
     counts = pd.DataFrame({"cells": cells.value_counts(), "runs": runs.value_counts()})
-    return counts.T.reindex(columns=[*STATES, "out of reach"]).fillna(0).astype(int)
+    order = ["done", "diverged", "failed", "damaged", "waiting", "out of reach"]
+    return counts.T.reindex(columns=order).fillna(0).astype(int)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #b5bc9b0f
 def orphans(found: Survey) -> list[Run]:

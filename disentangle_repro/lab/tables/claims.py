@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -42,8 +42,7 @@ def read_yaml(path: Path) -> Any:
 
 def read_claims(paper: str) -> list[dict[str, Any]]:
     "The claims of a paper, as `claims.yaml` has them; none without the file."
-    folder = PAPERS[paper].folder if paper in PAPERS else None
-    path = (folder or paper_tables_folder()) / "claims.yaml"
+    path = (PAPERS[paper].folder or paper_tables_folder()) / "claims.yaml"
     claims = (read_yaml(path) or []) if path.exists() else []
     return [claim for claim in claims if claim["paper"] == paper]
 
@@ -56,15 +55,12 @@ def names(claim: Mapping[str, Any], key: str) -> list[str]:
 def compared(claim: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:  # data set, metric, left and right
     "Every comparison of a claim, without its exceptions."
     every = product(claim["datasets"], claim["metrics"], names(claim, "left"), names(claim, "right"))
-    return [one for one in every if [one[0], one[3]] not in claim.get("except", [])]
-
-
-COMPARING = ("comparison", "in_most", "best_in_most")  # kinds of claims
+    return [where for where in every if [where[0], where[3]] not in claim.get("except", [])]
 
 
 def compares(claim: Mapping[str, Any]) -> bool:
     "Whether a claim compares trained models."
-    return claim.get("kind", "comparison") in COMPARING
+    return claim.get("kind", "comparison") in ("comparison", "in_most", "best_in_most")
 
 
 def primary_of(claim: dict[str, Any]) -> dict[str, Any] | None:
@@ -73,26 +69,22 @@ def primary_of(claim: dict[str, Any]) -> dict[str, Any] | None:
     return claim | {"datasets": [primary["dataset"]], "metrics": [primary["metric"]]} if primary else None
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #788da565
-CELL = ["model", "dataset", "metric"]
-
-
 @cache
 def reported_scores(paper: str) -> pd.DataFrame:
-    "Every reported number of a paper: columns `CELL`, value, ci95, seeds, error."
-    numbers = reported_numbers(paper).dropna(subset="value")
-    numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(CELL)
-    seeds = max(PAPERS[paper].seeds if paper in PAPERS else 2, 2)
+    "Every reported number of a paper by model, dataset and metric: columns value, ci95, seeds, error."
+    numbers, cell = reported_numbers(paper).dropna(subset="value"), ["model", "dataset", "metric"]
+    numbers = numbers.sort_values("ci95", na_position="last", kind="stable").drop_duplicates(cell).set_index(cell)
+    seeds = max(PAPERS[paper].seeds, 2)
     error = reported_error(numbers.ci95.to_numpy(float), seeds)
-    return numbers.assign(seeds=seeds, error=error)[[*CELL, "value", "ci95", "seeds", "error"]]
+    return numbers.assign(seeds=seeds, error=error)[["value", "ci95", "seeds", "error"]]
 
 
 def reported_difference(paper: str, dataset: str, metric: str, left: str, right: str) -> Difference | None:
     "The reported difference of two models; None where a number is missing."
-    known = reported_scores(paper).set_index(CELL)
-    both = [(model, dataset, metric) for model in (left, right)]
-    if not all(cell in known.index for cell in both):
+    known, cells = reported_scores(paper), [(model, dataset, metric) for model in (left, right)]
+    if not all(cell in known.index for cell in cells):
         return None
-    a, b = (known.loc[cell] for cell in both)
+    a, b = (known.loc[cell] for cell in cells)
     return welch_difference((a.value, b.value), (a.error, b.error), (int(a.seeds), int(b.seeds)))
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #153d3006
@@ -133,39 +125,37 @@ def images_of_paper(paper: str, model: str, dataset: str) -> int:
     return images_seen(run_spec(paper, model, dataset, Request(SCALES["paper"], seeds=1)))
 
 
+FEWEST_SEEDS, FEWEST_UPDATES = 3, 2_000  # with fewer no request is judged
+
+
 def planned_runs(paper: str, request: Request, store: Store) -> list[RunSpec]:
     "The trainings of a paper's tables, and those with the seeds that follow the planned ones."
     planned = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-    last = max((spec.seed for spec in planned), default=0)
-    first = min((spec.seed for spec in planned), default=0)
+    first, last = (end((spec.seed for spec in planned), default=0) for end in (min, max))
     more = range(last + 1, first + MORE_SEEDS)
     later = (replace(spec, seed=seed) for spec in planned if spec.seed == last for seed in more)
-    return planned + [spec for spec in later if store.record(spec) is not None]
+    return [*planned, *(spec for spec in later if store.record(spec) is not None)]
 
 
 def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Trained]:
     "What was trained for a paper's tables."
-    specs, found = planned_runs(paper, request, store), {}
-    reported_as = PAPERS[paper].printed_as
-    cells = {(spec.model, spec.dataset): reported_as.get(spec.dataset, spec.dataset) for spec in specs}
+    own, trained = PAPERS[paper], {}
+    seeds = max(FEWEST_SEEDS, request.seeds or request.scale.seeds or own.seeds)
+    specs = [spec for spec in planned_runs(paper, request, store) if rounds(spec) >= FEWEST_UPDATES]
     for spec in specs:
-        where = spec.model, cells[spec.model, spec.dataset]
-        found.setdefault(where, Trained(seeds_of(request, paper)))
-        if rounds(spec) >= FEWEST_UPDATES and (record := store.record(spec)) is not None:
-            add_run(found[where], spec, record)
-    counted = [spec for spec in specs if rounds(spec) >= FEWEST_UPDATES]
-    for record in measured_runs(paper, request, store, counted):
-        model, dataset = record["spec"]["model"], record["spec"]["dataset"]
-        add_measured(found.get((model, reported_as.get(dataset, dataset))), record)
-    return {where: trained for where, trained in found.items() if trained.runs}
-
-
-FEWEST_SEEDS, FEWEST_UPDATES = 3, 2_000  # with fewer no request is judged
-
-
-def seeds_of(request: Request, paper: str) -> int:
-    "How many seeds of each model a word needs."
-    return max(FEWEST_SEEDS, request.seeds or request.scale.seeds or PAPERS[paper].seeds)
+        where = spec.model, own.printed_as.get(spec.dataset, spec.dataset)
+        runs = trained.setdefault(where, Trained(seeds))
+        if (record := store.record(spec)) is not None:
+            add_run(runs, spec, record)
+    for name in {table.compares for table in own.tables} - {""}:
+        compared = [spec for spec in measurement_specs(paper, request.scale, specs) if spec.model == name]
+        records = [record for spec in compared if (record := store.record(spec))]
+        for record in own.measurement(name).as_runs(records):
+            model, dataset = record["spec"]["model"], record["spec"]["dataset"]
+            runs = trained.get((model, own.printed_as.get(dataset, dataset)))
+            if runs and runs.scores:
+                runs.scores[sorted(runs.scores)[record["spec"]["seed"]]] |= record["scores"]
+    return {where: runs for where, runs in trained.items() if runs.runs}
 
 
 def add_run(trained: Trained, spec: RunSpec, record: Mapping[str, Any]) -> None:
@@ -179,26 +169,7 @@ def add_run(trained: Trained, spec: RunSpec, record: Mapping[str, Any]) -> None:
     trained.scores[spec.seed] = dict(record["scores"])
     trained.curves[spec.seed] = record.get("probes", [])
 
-
-def measured_runs(paper: str, request: Request, store: Store, specs: Sequence[RunSpec]) -> Iterable[dict[str, Any]]:
-    "The comparisons of a paper's trainings, as if they were records of runs."
-    compare = {table.compares for table in PAPERS[paper].tables} - {""}
-    wanted = [spec for spec in measurement_specs(paper, request.scale, specs) if spec.model in compare]
-    records = [record for spec in wanted if (record := store.record(spec))]
-    for name in compare:
-        mine = [record for record in records if record["spec"]["model"] == name]
-        yield from PAPERS[paper].measurement(name).as_runs(mine)
-
-
-def add_measured(trained: Trained | None, record: Mapping[str, Any]) -> None:
-    "Enter the scores of one training from a comparison of trainings."
-    if trained is not None and (seeds := sorted(trained.scores)):
-        trained.scores[seeds[record["spec"]["seed"]]] |= record["scores"]
-
 # %% ../../../nbs/lab/tables/04_claims.ipynb #0585d52e
-RECONSTRUCTION = ("psnr", "mse", "mse_e4")
-
-
 class Views(NamedTuple):
     "The difference of two models at the end and at equal quality."
 
@@ -208,43 +179,28 @@ class Views(NamedTuple):
 
 
 def views(left: Trained, right: Trained, metric: str) -> Views | None:
-    "Both views of a difference; None where a model has no such score."
-    sides = in_step(left, right)
-    end = [[scores[metric] for _, scores in sorted(side.scores.items()) if metric in scores] for side in sides]
+    "Both views of a difference, over eight seeds where both models have them, else the planned ones; None without one."
+    enough = min(len(left.scores), len(right.scores)) >= MORE_SEEDS
+    n = MORE_SEEDS if enough else max(left.planned, right.planned)
+    scores = [[side.scores[seed] for seed in sorted(side.scores)[:n]] for side in (left, right)]
+    end = [[run[metric] for run in runs if metric in run] for runs in scores]
     if not all(end):
         return None
-    curves = [[side.curves[seed] for seed in sorted(side.curves)] for side in sides]
-    level = level_of(curves, metric, min(left.mean_image, right.mean_image))
+    curves = [[side.curves[seed] for seed in sorted(side.curves)[:n]] for side in (left, right)]
+    level = level_of([*curves[0], *curves[1]], metric, min(left.mean_image, right.mean_image))
     if level.problem:
         return Views(seed_difference(*end), None, level)
-    return Views(seed_difference(*end), seed_difference(*scores_at(curves, metric, level.psnr)), level)
+    quality = ([score_at(curve, metric, level.psnr) for curve in runs] for runs in curves)
+    return Views(seed_difference(*end), seed_difference(*quality), level)
 
 
-def in_step(left: Trained, right: Trained) -> list[Trained]:
-    "Both models with the seeds that count: eight where both have them, else the planned ones."
-    both = min(len(left.scores), len(right.scores)) >= MORE_SEEDS
-    n = MORE_SEEDS if both else max(left.planned, right.planned)
-    return [replace(side, scores=first(side.scores, n), curves=first(side.curves, n)) for side in (left, right)]
-
-
-def first(by_seed: Mapping[int, Any], n: int) -> dict[int, Any]:
-    "The entries of the first `n` seeds."
-    return {seed: by_seed[seed] for seed in sorted(by_seed)[:n]}
-
-
-def level_of(curves: Sequence[Sequence[Curve]], metric: str, mean_image: float) -> Level:
-    "The PSNR at which two models are compared in a score."
-    every = [curve for of_model in curves for curve in of_model]
-    if metric in RECONSTRUCTION:
+def level_of(curves: Sequence[Curve], metric: str, mean_image: float) -> Level:
+    "The PSNR at which the runs of two models are compared in a score."
+    if metric in ("psnr", "mse", "mse_e4"):
         return Level(math.nan, "the score measures reconstruction itself")
-    if not every or any(not curve or metric not in curve[0] for curve in every):
+    if not curves or any(not curve or metric not in curve[0] for curve in curves):
         return Level(math.nan, "the score is not probed")
-    return quality_level(every, mean_image)
-
-
-def scores_at(curves: Sequence[Sequence[Curve]], metric: str, psnr: float) -> list[list[float]]:
-    "The score of every run of each model at a PSNR."
-    return [[score_at(curve, metric, psnr) for curve in of_model] for of_model in curves]
+    return quality_level(curves, mean_image)
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #55a2d45c
 @dataclass(frozen=True)
@@ -273,30 +229,22 @@ def metric_name(metric: str) -> str:
     return f"relative range of {name} over {sweep}" if sweep else name
 
 
-def at_hand(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> dict[str, Any]:
-    "The claim; if it is about the mean over data sets, the same claim about those that were run."
-    known = dict.fromkeys(dataset for _, dataset in trained)
-    return {**claim, "datasets": [*known]} if claim.get("datasets") == [AGGREGATED] and known else dict(claim)
-
-
 def comparisons(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> list[Comparison]:
-    "Every comparison of a claim, made or not."
-    run_as, rows = PAPERS[claim["paper"]].run_as, []
-    for where in compared(at_hand(claim, trained)):
-        dataset, metric, *models = where
-        sides = [trained.get((run_as(model), dataset)) for model in models]
+    "Every comparison of a claim, made or not; one about the mean over data sets is made on those that were run."
+    run_as, ran, rows = PAPERS[claim["paper"]].run_as, list(dict.fromkeys(dataset for _, dataset in trained)), []
+    for where in compared({**claim, "datasets": ran} if claim["datasets"] == [AGGREGATED] and ran else claim):
         row = Comparison(*where, reported_difference(claim["paper"], *where))
-        rows.append(row if None in sides else compare(row, *sides))
+        left, right = (trained.get((run_as(model), row.dataset)) for model in (row.left, row.right))
+        rows.append(compare(row, left, right) if left and right else row)
     return rows
 
 
 def compare(row: Comparison, left: Trained, right: Trained) -> Comparison:
     "A comparison with what was trained."
     ours = views(left, right, row.metric)
-    failed, runs = left.diverged + right.diverged, len(left.runs) + len(right.runs)
+    diverged = left.diverged + right.diverged, len(left.runs) + len(right.runs)
     enough = ours is not None and left.complete and right.complete
-    seeds = len(left.scores), len(right.scores)
-    return replace(row, ours=ours, seeds=seeds, complete=enough, diverged=(failed, runs))
+    return replace(row, ours=ours, seeds=(len(left.scores), len(right.scores)), complete=enough, diverged=diverged)
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #a644b5b2
 CANNOT = "cannot be judged"
@@ -315,16 +263,11 @@ class Verdict(NamedTuple):
         return ", ".join(filter(None, (word, self.size)))
 
 
-def needed(claim: Mapping[str, Any], m: int) -> int:
-    "How many comparisons, or settings, must be in favour of a claim."
-    return m // 2 + 1 if "in_most" in claim.get("kind", "") else m
-
-
 def p_in_views(claim: Mapping[str, Any], row: Comparison) -> np.ndarray:  # (end or quality, favour or reverse)
     "The p-values of a comparison; 1 where there is no second view."
-    how = claim.get("op", ">"), claim.get("tolerance", 0.0)
-    quality = row.ours.quality
-    return np.array([p_values(row.ours.end, *how), (1, 1) if quality is None else p_values(quality, *how)], float)
+    op, tolerance = claim.get("op", ">"), claim.get("tolerance", 0.0)
+    both = (row.ours.end, row.ours.quality)
+    return np.array([(1, 1) if view is None else p_values(view, op, tolerance) for view in both], float)
 
 
 def p_of_settings(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> np.ndarray:  # (settings, view, direction)
@@ -339,24 +282,17 @@ def p_of_settings(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> np.nd
 
 def evidence_of(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> tuple[Evidence, Evidence] | None:
     "The evidence for a claim and for its reverse, from the comparisons that count; None without any."
-    p = (
-        p_of_settings(claim, rows)
-        if claim.get("kind") == "best_in_most"
-        else np.array([p_in_views(claim, row) for row in rows])
-    )
-    if not len(p):
+    kind = claim.get("kind", "")
+    p = p_of_settings(claim, rows) if kind == "best_in_most" else np.array([p_in_views(claim, row) for row in rows])
+    if not (m := len(p)):
         return None
-    m, u = len(p), needed(claim, len(p))
-    return evidence(*p[..., 0].T, u), evidence(*p[..., 1].T, m - u + 1)
+    needed = m // 2 + 1 if "in_most" in kind else m
+    return evidence(*p[..., 0].T, needed), evidence(*p[..., 1].T, m - needed + 1)
 
 
-def judge(
-    claim: Mapping[str, Any],
-    rows: Sequence[Comparison],  # from `comparisons`
-) -> Verdict:
-    "The verdict on a claim that compares trained models."
-    failed = [row for row in rows if row.diverged[0]]
-    if failed:
+def judge(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> Verdict:
+    "The verdict on a claim that compares trained models, from `comparisons`."
+    if failed := [row for row in rows if row.diverged[0]]:
         k, n = max(row.diverged for row in failed)
         return Verdict(f"{DIVERGED} ({k} of {n})", note=str(failed[0]))
     counted = [row for row in rows if row.complete]
@@ -371,15 +307,13 @@ def judge(
 def part_of(claim: Mapping[str, Any], counted: Sequence[Comparison]) -> str:
     "Which data sets and baselines were run, of how many; empty where all were."
     parts = []
-    for kind, name in (("datasets", "dataset"), ("right", "right")):
-        all_of_them, run = names(claim, kind), list(dict.fromkeys(getattr(row, name) for row in counted))
-        if claim["datasets"] == [AGGREGATED] and kind == "datasets":
-            parts += [] if run == [AGGREGATED] else [f"on {', '.join(run)}, not the mean of all data sets"]
-        elif len(run) < len(all_of_them):
-            shown = ", ".join(MODEL_NAMES.get(one, one) for one in run)
-            parts.append(
-                f"{len(run)} of {len(all_of_them)} {'data sets' if kind == 'datasets' else 'baselines'}: {shown}"
-            )
+    for key, name, noun in (("datasets", "dataset", "data sets"), ("right", "right", "baselines")):
+        claimed, run = names(claim, key), list(dict.fromkeys(getattr(row, name) for row in counted))
+        if claimed == [AGGREGATED]:
+            parts += [] if run == claimed else [f"on {', '.join(run)}, not the mean of all data sets"]
+        elif len(run) < len(claimed):
+            shown = ", ".join(MODEL_NAMES.get(model, model) for model in run)
+            parts.append(f"{len(run)} of {len(claimed)} {noun}: {shown}")
     return "; ".join(parts)
 
 
@@ -409,10 +343,7 @@ def judge_reported(claim: Mapping[str, Any]) -> Verdict:
     return judge(claim, rows)._replace(size="")
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #828816e5
-SPREAD = 0.05
-
-
-def exact_scores(mean: float, n: int, spread: float = SPREAD) -> np.ndarray:
+def exact_scores(mean: float, n: int, spread: float = 0.05) -> np.ndarray:
     "Scores of `n` seeds with exactly this mean and standard deviation."
     standard = np.linspace(-1, 1, n)
     return mean + spread * standard / standard.std(ddof=1)
@@ -420,8 +351,7 @@ def exact_scores(mean: float, n: int, spread: float = SPREAD) -> np.ndarray:
 
 def fed_with_reported(claim: Mapping[str, Any], n: int = 6) -> list[Comparison]:
     "The comparisons of a claim as they would be if our means were the reported ones."
-    known = reported_scores(claim["paper"]).set_index(CELL).value
-    rows = []
+    known, rows = reported_scores(claim["paper"]).value, []
     for dataset, metric, left, right in compared(claim):
         cells = [(model, dataset, metric) for model in (left, right)]
         if all(cell in known.index for cell in cells):
@@ -431,59 +361,61 @@ def fed_with_reported(claim: Mapping[str, Any], n: int = 6) -> list[Comparison]:
     return rows
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #66d85d07
-SHARES = ("infoe", "fg_ari")
-
-
 def psnr_reported(paper: str, model: str, dataset: str) -> float:
     "The reported PSNR in dB, also of a reported mean squared error; NaN where there is none."
-    known = reported_scores(paper).set_index(CELL).value
-    if (model, dataset, "psnr") in known.index:
-        return float(known[model, dataset, "psnr"])
+    known = reported_scores(paper).value
     error = known.get((model, dataset, "mse_e4"), math.nan)
-    return -10 * math.log10(1e-4 * error) if error > 0 else math.nan
+    return known.get((model, dataset, "psnr"), -10 * math.log10(1e-4 * error) if error > 0 else math.nan)
 
 
 def how_far(paper: str, model: str, dataset: str, trained: Trained) -> str:
     "How far a model was trained, in words."
-    known = reported_scores(paper).set_index(CELL).value
-    parts = [f"{trained.images:.1%} of the images"]
     ours, theirs = trained.mean("psnr"), psnr_reported(paper, model, dataset)
-    parts.append(f"PSNR {ours:.1f} dB ({ours - theirs:+.1f})" if theirs == theirs else f"PSNR {ours:.1f} dB (–)")
-    for metric in SHARES:
+    difference = "–" if math.isnan(theirs) else f"{ours - theirs:+.1f}"
+    parts = [f"{trained.images:.1%} of the images", f"PSNR {ours:.1f} dB ({difference})"]
+    for metric in ("infoe", "fg_ari"):
         if not math.isnan(value := trained.mean(metric)):
-            theirs = known.get((model, dataset, metric), math.nan)
-            parts.append(
-                f"{METRIC_NAMES[metric]} {value:.2f}" + (f" ({value / theirs:.0%})" if theirs == theirs else " (–)")
-            )
+            theirs = reported_scores(paper).value.get((model, dataset, metric), math.nan)
+            share = "–" if math.isnan(theirs) else f"{value / theirs:.0%}"
+            parts.append(f"{METRIC_NAMES[metric]} {value:.2f} ({share})")
     return ", ".join(parts)
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #841dfef1
 def judge_primaries(trained: Mapping[str, Mapping[Where, Trained]]) -> dict[str, Verdict]:  # by claim
     "The verdicts on the primary contrast of each paper; `trained` is by paper, from `trained_models`."
-    claims = {of["id"]: of for paper in PAPERS for claim in read_claims(paper) if (of := primary_of(claim))}
-    rows = {name: comparisons(claim, trained.get(claim["paper"], {})) for name, claim in claims.items()}
-    alone = {name: judge(claim, rows[name]) for name, claim in claims.items()}
-    nothing = Evidence(1.0, 1.0, 1.0), Evidence(1.0, 1.0, 1.0)
-    counted = {name: [row for row in made if row.complete] for name, made in rows.items()}
-    both = [evidence_of(claims[name], made) or nothing for name, made in counted.items()]
-    words = verdicts(*(together(way) for way in zip(*both, strict=True)))
-    judged = [bool(made) and not alone[name].word.startswith(DIVERGED) for name, made in counted.items()]
+    claims = [primary for paper in PAPERS for claim in read_claims(paper) if (primary := primary_of(claim))]
+    nothing, alone, both = (Evidence(1.0, 1.0, 1.0), Evidence(1.0, 1.0, 1.0)), {}, []
+    for claim in claims:
+        rows = comparisons(claim, trained.get(claim["paper"], {}))
+        alone[claim["id"]] = judge(claim, rows)
+        both.append(evidence_of(claim, [row for row in rows if row.complete]) or nothing)
+    words = map(str, verdicts(*(together(way) for way in zip(*both, strict=True))))
     return {
-        name: alone[name]._replace(word=str(word)) if known else alone[name]
-        for name, word, known in zip(claims, words, judged, strict=True)
+        name: verdict if verdict.word.startswith((NOT_RUN, DIVERGED)) else verdict._replace(word=word)
+        for (name, verdict), word in zip(alone.items(), words, strict=True)
     }
 
 
 def needs_more_seeds(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> bool:
     "Whether an interval of a claim's comparisons ends near zero in either view, so that seeds 7 and 8 follow."
-    made = [row.ours for row in comparisons(claim, trained) if row.complete and max(row.seeds) < MORE_SEEDS]
-    return any(ends_near_zero(view) for ours in made for view in (ours.end, ours.quality) if view is not None)
+    rows = (row.ours for row in comparisons(claim, trained) if row.complete and max(row.seeds) < MORE_SEEDS)
+    return any(ends_near_zero(view) for ours in rows for view in (ours.end, ours.quality) if view is not None)
+
+
+def value_and_half(difference: Difference | None) -> tuple[float, float]:
+    "A difference and half its 95% interval; NaN where there is none."
+    if difference is None:
+        return math.nan, math.nan
+    low, high = interval(difference)
+    return float(difference.value), float(high - low) / 2 if math.isfinite(high - low) else math.nan
+
+
+def signed(value: float, half: float) -> str:
+    "A difference and half its interval as text; a dash where there is none."
+    interval = "" if math.isnan(half) else f" ± {half:.2f}"
+    return "–" if math.isnan(value) else f"{round(value, 2) + 0.0:+.2f}{interval}"
 
 
 def difference_text(difference: Difference | None) -> str:
     "A difference with half its 95% interval, where that is known; a dash where there is none."
-    if difference is None:
-        return "–"
-    low, high = interval(difference)
-    half = f" ± {(high - low) / 2:.2f}" if math.isfinite(high - low) else ""
-    return f"{round(float(difference.value), 2) + 0.0:+.2f}{half}"
+    return signed(*value_and_half(difference))

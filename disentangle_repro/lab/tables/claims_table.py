@@ -18,10 +18,10 @@ from ...papers import PAPERS
 from ..plan.request import Request
 from disentangle_repro.lab.tables.claims import (
     Comparison, Trained, Verdict, Where, comparisons, compares, difference_text, how_far, judge, judge_primaries,
-    judge_reported, p_in_views, primary_of, read_claims, trained_models,
+    judge_reported, p_in_views, primary_of, read_claims, trained_models, value_and_half,
 )  # fmt: skip
 from .layout import page
-from .verdicts import NOT_RUN, interval
+from .verdicts import NOT_RUN
 from .without_training import without_training_verdicts
 from ...train.store import Store
 
@@ -35,16 +35,6 @@ def shown_comparison(claim: dict[str, Any], trained: Mapping[Where, Trained]) ->
     begun = [row for row in rows if row.complete] or [row for row in rows if row.ours]
     return max(begun, key=lambda row: float(p_in_views(claim, row)[:, 0].max()), default=rows[0] if rows else None)
 
-
-def trained_text(claim: Mapping[str, Any], row: Comparison, trained: Mapping[Where, Trained]) -> str:
-    "How far both models of a comparison were trained."
-    paper, parts = PAPERS[claim["paper"]], []
-    for model in (row.left, row.right):
-        where = paper.run_as(model), row.dataset
-        if where in trained:
-            parts.append(f"{paper.models[model].title}: {how_far(paper.key, *where, trained[where])}")
-    return "; ".join(parts)
-
 # %% ../../../nbs/lab/tables/05_claims_table.ipynb #a458fed2
 COLUMNS = ("statement", "where", "role", "kind", "contrast", "reported", "end", "quality", "level", "trained", "word",
            "part", "size", "note", "on_reported", "seeds", "runs")  # fmt: skip
@@ -52,28 +42,22 @@ TRAINED, MEASURED = "trained models", "measured"
 
 
 def claim_row(
-    claim: dict[str, Any],
-    trained: Mapping[Where, Trained],
-    primaries: Mapping[str, Verdict],  # from `judge_primaries`
+    claim: dict[str, Any], trained: Mapping[Where, Trained], primaries: Mapping[str, Verdict]
 ) -> dict[str, Any]:
-    "A claim that compares trained models, with the fields `COLUMNS`."
-    verdict, row = judge(claim, comparisons(claim, trained)), shown_comparison(claim, trained)
-    if claim["id"] in primaries:
-        verdict = primaries[claim["id"]]
+    "A claim that compares trained models, with the fields `COLUMNS`; `primaries` is from `judge_primaries`."
+    paper, row, how_far_both, runs = PAPERS[claim["paper"]], shown_comparison(claim, trained), [], []
+    verdict = primaries.get(claim["id"]) or judge(claim, comparisons(claim, trained))
     ours = row.ours if row else None
+    for model in (row.left, row.right) if ours else ():
+        where = paper.run_as(model), row.dataset
+        how_far_both.append(f"{paper.models[model].title}: {how_far(paper.key, *where, trained[where])}")
+        runs += trained[where].runs
     return {
         "kind": TRAINED, "contrast": str(row or ""), "reported": difference_text(row and row.reported),
-        "end": difference_text(ours.end if ours else None), "quality": difference_text(ours.quality if ours else None),
-        "level": "" if ours is None or ours.quality is None else f"{ours.level.psnr:.1f} dB",
-        "trained": trained_text(claim, row, trained) if ours else "", **verdict._asdict(),
-        "seeds": min(row.seeds) if row else 0, "runs": " ".join(runs_of(claim, row, trained)) if ours else "",
+        "end": difference_text(ours and ours.end), "quality": difference_text(ours and ours.quality),
+        "level": f"{ours.level.psnr:.1f} dB" if ours and ours.quality else "", "trained": "; ".join(how_far_both),
+        **verdict._asdict(), "seeds": min(row.seeds) if row else 0, "runs": " ".join(runs),
     }  # fmt: skip
-
-
-def runs_of(claim: Mapping[str, Any], row: Comparison, trained: Mapping[Where, Trained]) -> list[str]:
-    "The runs of both models of a comparison."
-    run_as = PAPERS[claim["paper"]].run_as
-    return [run for model in (row.left, row.right) for run in trained[run_as(model), row.dataset].runs]
 
 
 def measured_row(claim: Mapping[str, Any], known: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -83,14 +67,12 @@ def measured_row(claim: Mapping[str, Any], known: Mapping[str, Verdict]) -> dict
 
 
 def claims_table(
-    store: Store,
-    request: Request | None = None,  # whose runs count; default: the study's
-    papers: Sequence[str] = tuple(PAPERS),
-) -> pd.DataFrame:  # by claim, with the columns `COLUMNS`
-    "Every claim with its verdicts."
+    store: Store, request: Request | None = None, papers: Sequence[str] = tuple(PAPERS)
+) -> pd.DataFrame:
+    "Every claim with its verdicts on the runs of a request, by default the study's; columns `COLUMNS`."
     request, known = request or Request(SCALES["study"]), without_training_verdicts(store)
-    read_so = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]
-    trained = {paper: trained_models(paper, request, store) for paper in read_so}
+    with_protocol = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]
+    trained = {paper: trained_models(paper, request, store) for paper in with_protocol}
     primaries, rows = judge_primaries(trained), {}
     for paper in papers:
         for claim in read_claims(paper):
@@ -101,27 +83,15 @@ def claims_table(
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(COLUMNS)).rename_axis("claim")
 
 # %% ../../../nbs/lab/tables/05_claims_table.ipynb #4db400ab
-def value_and_half(difference: Any) -> tuple[float, float]:
-    "A difference and half its 95% interval; NaN where there is none."
-    if difference is None:
-        return math.nan, math.nan
-    low, high = interval(difference)
-    return float(difference.value), float(high - low) / 2 if math.isfinite(high - low) else math.nan
-
-
 def contrast_row(claim: Mapping[str, Any], row: Comparison) -> dict[str, Any]:
     "A comparison for a file or a figure."
-    ours = row.ours
-    shown = {"reported": row.reported, "end": ours and ours.end, "quality": ours and ours.quality}
-    numbers = {}
-    for name, difference in shown.items():
-        numbers[name], numbers[f"{name}_half"] = value_and_half(difference)
-    level = {
-        "level": ours.level.psnr if ours and ours.quality else math.nan,
-        "no_second_view": ours.level.problem if ours else "",
-    }
-    about = {"claim": claim["id"], "dataset": row.dataset, "metric": row.metric, "left": row.left, "right": row.right}
-    return about | {"contrast": str(row)} | numbers | level | {"seeds": min(row.seeds), "counts": row.complete}
+    ours, about = row.ours, {"claim": claim["id"], "dataset": row.dataset, "metric": row.metric}
+    about |= {"left": row.left, "right": row.right, "contrast": str(row)}
+    for name, view in (("reported", row.reported), ("end", ours and ours.end), ("quality", ours and ours.quality)):
+        about[name], about[f"{name}_half"] = value_and_half(view)
+    about["level"] = ours.level.psnr if ours and ours.quality else math.nan
+    about["no_second_view"] = ours.level.problem if ours else ""
+    return about | {"seeds": min(row.seeds), "counts": row.complete}
 
 
 def contrasts_table(
@@ -132,7 +102,7 @@ def contrasts_table(
     for paper in papers:
         trained = trained_models(paper, request, store)
         claims = [claim for claim in read_claims(paper) if compares(claim)]
-        claims = [one for claim in claims if (one := primary_of(claim))] if primary else claims
+        claims = list(filter(None, map(primary_of, claims))) if primary else claims
         rows += [contrast_row(claim, row) for claim in claims for row in comparisons(claim, trained)]
     return pd.DataFrame(rows)
 
@@ -153,18 +123,15 @@ def counted(table: pd.DataFrame) -> str:
 
 def readable(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # about trained models, and the others
     "The table of claims for a reader."
-    words = [f"**{verdict_text(row)}**" for row in table.to_dict("records")]
-    shown = table.assign(verdict=words, where_from=table["where"])
     seeds = [f"{row.end} ({row.seeds} seeds)" if row.end not in ("", "–") else "–" for row in table.itertuples()]
     views = [f"{row.quality} at {row.level}" if row.level else row.quality or "–" for row in table.itertuples()]
-    trained = pd.DataFrame({
-        "claim": shown.statement, "verdict": shown.verdict, "shown": table.contrast, "reported": table.reported,
-        "ours at the end": seeds, "ours at equal quality": views, "how far": table.trained, "role": table.role,
-    })[table.kind == TRAINED]  # fmt: skip
-    others = pd.DataFrame({"claim": shown.statement, "verdict": shown.verdict, "measured": table.note})[
-        table.kind == MEASURED
-    ]
-    return trained.rename_axis(""), others.rename_axis("")
+    shown = pd.DataFrame({
+        "claim": table.statement, "verdict": [f"**{verdict_text(row)}**" for row in table.to_dict("records")],
+        "shown": table.contrast, "reported": table.reported, "ours at the end": seeds,
+        "ours at equal quality": views, "how far": table.trained, "role": table.role, "measured": table.note,
+    }).rename_axis("")  # fmt: skip
+    trained, others = (shown[table.kind == kind] for kind in (TRAINED, MEASURED))
+    return trained.drop(columns="measured"), others[["claim", "verdict", "measured"]]
 
 
 NOTE = (
@@ -180,10 +147,9 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
     stem, title, text = folder / f"{paper}_claims", f"{paper}: do the claims hold?", f"{NOTE} {note}".strip()
     parts = [part for part in readable(mine) if len(part)]
     htmls = [part.replace(r"\*\*", "", regex=True).to_html(border=0, index_names=False) for part in parts]
+    markdown = [f"# {title}", counted(mine), *(part.to_markdown() for part in parts), f"{text}\n"]
     texts = {
-        stem.with_suffix(".md"): "\n\n".join(
-            [f"# {title}", counted(mine), *(part.to_markdown() for part in parts), f"{text}\n"]
-        ),
+        stem.with_suffix(".md"): "\n\n".join(markdown),
         stem.with_suffix(".html"): page(title, "".join(htmls), f"{counted(mine)}. {text}"),
         stem.with_suffix(".csv"): mine.to_csv(),
         folder / f"{paper}_contrasts.csv": contrasts.to_csv(index=False, float_format="%.12g"),
@@ -196,12 +162,13 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
 def main_claims(table: pd.DataFrame) -> str:  # Markdown
     "The primary claim of each paper, in one row each."
     main = table[table.role == "primary"]
+    at_quality = [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()]
     rows = {
         "paper": [claim.partition("-")[0] for claim in main.index],
         "main claim": main.contrast,
         "theirs": main.reported,
         "ours at the end": main.end,
-        "ours at equal PSNR": [f"{of.quality} at {of.level}" if of.level else of.quality for of in main.itertuples()],
+        "ours at equal PSNR": at_quality,
         "verdict": [verdict_text(row) + (f" ({row['note']})" if row["word"] == NOT_RUN and row["note"] else "")
                     for row in main.to_dict("records")],
     }  # fmt: skip

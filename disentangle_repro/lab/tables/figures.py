@@ -30,7 +30,8 @@ from ..plan.request import Request
 from ..plan.specs import is_measurement, rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
 from .cells import trainings_of
-from .verdicts import DEPENDS, NOT_RUN, REVERSED, SUPPORTED, UNDECIDED
+from .claims import signed
+from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
 from ...train.store import Store
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class Panel(NamedTuple):
     def title(self) -> str:
         "Model and data set; of an exploratory run also what it was."
         spec = RunSpec(**self.records[0]["spec"])
-        other = "" if self.counted else f" (exploratory: seed {spec.seed}, {rounds(spec):,} updates)"
-        return f"{MODEL_NAMES[self.model]}, {self.dataset}{other}"
+        mark = "" if self.counted else f" (exploratory: seed {spec.seed}, {rounds(spec):,} updates)"
+        return f"{MODEL_NAMES[self.model]}, {self.dataset}{mark}"
 
 
 Runs = dict[tuple[str, str], dict[str, list[Record]]]  # by model and data set, and by setting: the counted ones first
@@ -105,11 +106,16 @@ def panel_of(model: str, dataset: str, part: str, runs: Runs, store: Store) -> P
     return None
 
 # %% ../../../nbs/lab/tables/02_figures.ipynb #c753e34d
-def draw_nmi(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
-    "Heat maps of NMI, one below the other, each with its scores."
+def subplots(rows: int, columns: int, size: tuple[float, float], **layout: Any) -> tuple[Figure, np.ndarray]:
+    "A figure, and its axes in rows and columns."
     import matplotlib.pyplot as plt
 
-    drawn, axes = plt.subplots(len(panels), figsize=(8, 2.9 * len(panels)), layout="constrained", squeeze=False)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **layout)
+
+
+def draw_nmi(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
+    "Heat maps of NMI, one below the other, each with its scores."
+    drawn, axes = subplots(len(panels), 1, (8, 2.9 * len(panels)))
     for axis, panel in zip(axes[:, 0], panels, strict=True):
         record = panel.records[0]
         plot_nmi(np.array(record["nmi"]), GRIDS[panel.dataset].sources.names, np.array(record["active"]), axis)
@@ -120,9 +126,7 @@ def draw_nmi(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 # %% ../../../nbs/lab/tables/02_figures.ipynb #bec129d8
 def draw_importance(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "Importance matrices, side by side, each with D and C."
-    import matplotlib.pyplot as plt
-
-    drawn, axes = plt.subplots(1, len(panels), figsize=(2.6 * len(panels), 2.9), layout="constrained", squeeze=False)
+    drawn, axes = subplots(1, len(panels), (2.6 * len(panels), 2.9))
     for axis, panel in zip(axes[0], panels, strict=True):
         axis.imshow(np.array(panel.parts[0]).T, cmap="Blues", vmin=0, vmax=1)
         names = GRIDS[panel.dataset].sources.names
@@ -136,11 +140,9 @@ def draw_importance(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 # %% ../../../nbs/lab/tables/02_figures.ipynb #fb22cf1b
 def draw_values(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "How often each latent takes each value, with the source that the latent is most informative about."
-    import matplotlib.pyplot as plt
-
     record, names = panels[0].records[0], GRIDS[panels[0].dataset].sources.names
     counts, nmi = np.array(record["counts"]), np.array(record["nmi"])
-    drawn, axis = plt.subplots(figsize=(9, 0.6 + 0.22 * len(counts)), layout="constrained")
+    drawn, ((axis,),) = subplots(1, 1, (9, 0.6 + 0.22 * len(counts)))
     axis.imshow(counts / counts.sum(1, keepdims=True), cmap="Greys", aspect="auto", vmin=0)
     words = [f"$z_{{{j}}}$  {names[i]}, {nmi[i, j]:.2f}" for j, i in enumerate(nmi.argmax(0))]
     axis.set_yticks(range(len(counts)), words, fontsize=7)
@@ -160,12 +162,9 @@ def unfolded(
 
 
 def draw_block(
-    axis: Axes,
-    images: UInt8[Tensor, "rows columns size size channels"],
-    latents: Sequence[int],  # the numbers of its columns
-    rows: bool = False,  # whether they are its rows
+    axis: Axes, images: UInt8[Tensor, "rows columns size size channels"], latents: Sequence[int], rows: bool = False
 ) -> None:
-    "A block of images whose columns, or rows, are latents."
+    "A block of images whose columns, or rows, are the latents of these numbers."
     axis.imshow(mosaic(images))
     places = (np.arange(len(latents)) + 0.5) * (images.shape[3] + 2) - 1
     names = [f"$z_{{{j}}}$" for j in latents]
@@ -177,10 +176,7 @@ def draw_block(
 
 def draw_moves(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "Blocks of interventions, one row of blocks for each model (qlae, figures 4 and 12 to 15; tripod, figures 7 to 10)."
-    import matplotlib.pyplot as plt
-
-    size = (9, 8.6 / figure.images * len(panels))
-    drawn, axes = plt.subplots(len(panels), figure.images, figsize=size, layout="constrained", squeeze=False)
+    drawn, axes = subplots(len(panels), figure.images, (9, 8.6 / figure.images * len(panels)))
     for row, panel in zip(axes, panels, strict=True):
         active = np.array(panel.records[0]["active"])
         latents = np.flatnonzero(active | figure.inactive)
@@ -195,9 +191,7 @@ def draw_moves(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 
 def draw_traversals(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "One block of interventions for each model, side by side, a row for each latent (factorqvae, figures 2 to 4)."
-    import matplotlib.pyplot as plt
-
-    drawn, axes = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 6), layout="constrained", squeeze=False)
+    drawn, axes = subplots(1, len(panels), (4.5 * len(panels), 6))
     for axis, panel in zip(axes[0], panels, strict=True):
         latents = range(len(panel.records[0]["active"]))
         draw_block(axis, unfolded(panel.parts[0], len(latents)).transpose(0, 1), latents, rows=True)
@@ -207,11 +201,8 @@ def draw_traversals(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 
 def draw_images(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "Figures that runs have saved, one below the other."
-    import matplotlib.pyplot as plt
-
     heights = [9 * panel.parts[0].shape[0] / panel.parts[0].shape[1] + 0.3 for panel in panels]
-    how = {"figsize": (9, sum(heights)), "height_ratios": heights, "layout": "constrained", "squeeze": False}
-    drawn, axes = plt.subplots(len(panels), **how)
+    drawn, axes = subplots(len(panels), 1, (9, sum(heights)), height_ratios=heights)
     for axis, panel in zip(axes[:, 0], panels, strict=True):
         axis.imshow(panel.parts[0])
         axis.set_title(panel.title, fontsize=9)
@@ -221,11 +212,8 @@ def draw_images(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 # %% ../../../nbs/lab/tables/02_figures.ipynb #9f6e504d
 def draw_interaction(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "The interaction loss of each model during training, one panel per data set."
-    import matplotlib.pyplot as plt
-
     datasets = list(dict.fromkeys(panel.dataset for panel in panels))
-    size = (4.5 * len(datasets), 2.8)
-    drawn, axes = plt.subplots(1, len(datasets), figsize=size, layout="constrained", squeeze=False)
+    drawn, axes = subplots(1, len(datasets), (4.5 * len(datasets), 2.8))
     for panel in panels:
         axis, shortest = axes[0, datasets.index(panel.dataset)], min(map(len, panel.parts))
         updates, losses = np.array([curve[:shortest] for curve in panel.parts]).transpose(2, 0, 1)
@@ -240,9 +228,7 @@ def draw_interaction(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
 
 def draw_contrast(panels: Sequence[Panel], figure: PaperFigure) -> Figure:
     "SMCC and SIS of each run against the compositional contrast of its decoder and its reconstruction error."
-    import matplotlib.pyplot as plt
-
-    drawn, axes = plt.subplots(2, 2, figsize=(8, 5), layout="constrained", sharex="col", sharey="row")
+    drawn, axes = subplots(2, 2, (8, 5), sharex="col", sharey="row")
     for (i, y), (j, x) in product(enumerate(("smcc", "sis")), enumerate(("contrast", "mse"))):
         for panel in panels:
             points = np.array([[record["scores"][x], record["scores"][y]] for record in panel.records])
@@ -281,7 +267,7 @@ class Drawn(NamedTuple):
 
 def drawn_figures(paper: str, request: Request, store: Store) -> list[Drawn]:
     "The figures of a paper, from the runs of a request."
-    runs, found = runs_of(paper, request, store), []
+    runs, figures = runs_of(paper, request, store), []
     for figure in PAPERS[paper].figures:
         shown, missing = {part: [] for part in figure.shows}, []
         for dataset, models, part in product(figure.datasets, figure.models, figure.shows):
@@ -291,18 +277,14 @@ def drawn_figures(paper: str, request: Request, store: Store) -> list[Drawn]:
                 best = max(panels, key=lambda p: (p.counted, p.records[0]["scores"].get("infom", 0)))
                 shown[part].append(best)
         names = [" ".join(dict.fromkeys(each)) for each in zip(*missing, strict=True)]
-        command = 'make tables PAPERS={} SCALE={} MODELS="{}" DATASETS="{}"'
-        found.append(Drawn(figure, shown, missing and command.format(paper, request.scale.name, *names) or ""))
-    return found
+        command = f"make tables PAPERS={paper} SCALE={request.scale.name}"
+        figures.append(Drawn(figure, shown, '{} MODELS="{}" DATASETS="{}"'.format(command, *names) if names else ""))
+    return figures
 
 # %% ../../../nbs/lab/tables/02_figures.ipynb #5c1f0a02
 GREY = "#7d838a"  # reported differences, and every other word
 COLOURS = {SUPPORTED: "#2b8a57", REVERSED: "#c64f3b", DEPENDS: "#3a7cc2", UNDECIDED: "#b07f14"}
-VIEWS = (
-    ("reported", "D", "reported"),
-    ("end", "o", "at the end"),
-    ("quality", "s", "at equal quality"),
-)  # column, marker, name
+VIEWS = (("reported", "D", "reported"), ("end", "o", "at the end"), ("quality", "s", "at equal quality"))
 
 
 def colour_of(word: str) -> str:
@@ -332,14 +314,12 @@ def draw_difference(axis: Axes, height: float, value: float, half: float, colour
             axis.plot(end, height, arrow, color=colour, markersize=5, clip_on=False)
 
 # %% ../../../nbs/lab/tables/02_figures.ipynb #5c1f0a05
-def plot_forest(
-    contrasts: pd.DataFrame,  # from `contrasts_table`, with a column `verdict`
-    ink: str = "black",  # the colour of text and axis
-) -> Figure:
-    "Differences of scores: for each comparison the reported one, ours at the end, and ours at equal quality."
-    import matplotlib.pyplot as plt
+def plot_forest(contrasts: pd.DataFrame, ink: str = "black") -> Figure:
+    """Differences of scores: for each comparison the reported one, ours at the end, and ours at equal quality.
 
-    figure, axis = plt.subplots(figsize=(6, 0.6 + 0.8 * len(contrasts)), layout="constrained")
+    `contrasts` is from `contrasts_table`, with a column `verdict`; `ink` is the colour of text and axis.
+    """
+    figure, ((axis,),) = subplots(1, 1, (6, 0.6 + 0.8 * len(contrasts)))
     axis.set(xlim=forest_limits(contrasts), ylim=(-4 * len(contrasts) + 0.8, 0.7), yticks=[])
     axis.set_xlabel("difference: first model − second", fontsize=9)
     for top, row in zip(-4.0 * np.arange(len(contrasts)), contrasts.to_dict("records"), strict=True):
@@ -360,7 +340,4 @@ def draw_rows(axis: Axes, top: float, row: Mapping[str, Any], ink: str) -> None:
     for line, (name, marker, label) in enumerate(VIEWS, 1):
         value, half, height = row[name], row[f"{name}_half"], top - 0.15 - 0.85 * line
         draw_difference(axis, height, value, half, GREY if name == "reported" else colour_of(row["verdict"]), marker)
-        interval = "" if np.isnan(half) else f" ± {half:.2f}"
-        axis.text(
-            1.03, height, f"{label}: –" if np.isnan(value) else f"{label}: {round(value, 2) + 0.0:+.2f}{interval}", **at
-        )
+        axis.text(1.03, height, f"{label}: {signed(value, half)}", **at)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ __all__ = []
 # %% ../../../nbs/lab/tables/01_layout.ipynb #c270f1b5
 def reported_numbers(paper: str) -> pd.DataFrame:
     "The paper's printed numbers: table, model, dataset, metric, value, ci95."
-    folder = PAPERS[paper].folder if paper in PAPERS else None
+    folder = PAPERS[paper].folder
     path = folder / "reported.csv" if folder else paper_tables_folder() / "reported" / f"{paper}.csv"
     kinds = {"table": str, "model": str, "dataset": str, "metric": str, "value": float, "ci95": float}
     if folder and not path.exists():  # of a paper of one's own, where it is optional
@@ -42,50 +43,35 @@ def reported_numbers(paper: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype=kinds)
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #6da0144d
-def printed_as(paper: str) -> Mapping[str, str]:  # our data set -> the printed one
-    "The printed data set that one of ours replaces, from the paper's settings; empty for most papers."
-    return PAPERS[paper].printed_as if paper in PAPERS else {}
-
-
 def reported_cell(
-    reported: pd.DataFrame,  # of one paper
-    table: Table,
-    model: str,
-    dataset: str,
-    metric: str,
+    reported: pd.DataFrame, table: Table, model: str, dataset: str, metric: str
 ) -> tuple[float, float]:  # value and half-width of the 95% interval, NaN where not printed
     "The number that the paper prints for a cell, from the first of the table's places that has it."
-    of = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
-    of_model = (of["model"] == model) | (of["model"] == PAPERS[table.paper].run_as(model))
-    on_dataset = (of["dataset"] == dataset) | (of["dataset"] == printed_as(table.paper).get(dataset))
-    fits = of_model & on_dataset & (of["metric"] == metric) & ~np.isnan(of["value"])
+    columns = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
+    paper = PAPERS[table.paper]
+    is_model = np.isin(columns["model"], [model, paper.run_as(model)])
+    on_dataset = np.isin(columns["dataset"], [dataset, paper.printed_as.get(dataset, dataset)])
+    fits = is_model & on_dataset & (columns["metric"] == metric) & ~np.isnan(columns["value"])
     for number in table.reported_in:
-        if len(found := np.flatnonzero(fits & (of["table"] == number))):
-            return float(of["value"][found[0]]), float(of["ci95"][found[0]])
+        if len(rows := np.flatnonzero(fits & (columns["table"] == number))):
+            return float(columns["value"][rows[0]]), float(columns["ci95"][rows[0]])
     return math.nan, math.nan
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #a1b71066
-def mean_interval(
-    values: Sequence[float],  # one per seed
-) -> tuple[float, float]:  # mean and half-width of its 95% interval
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     "Mean over seeds with the half-width of its 95% t-interval (qlae, appendix E); NaN where there are too few."
     n = len(values)
     half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n) if n > 1 else math.nan
     return (float(np.mean(values)) if n else math.nan), float(half)
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #2a6764cd
-def scores_by_seed(
-    runs: Sequence[dict[str, Any]],  # records of one model
-    datasets: Sequence[str],  # one, or those to average over
-    metric: str,
-) -> dict[int, float]:
-    "A metric's mean over data sets, for every seed that has all of them."
+def scores_by_seed(runs: Sequence[dict[str, Any]], datasets: Sequence[str], metric: str) -> dict[int, float]:
+    "A metric's mean over data sets, for every seed that has all of them, from the records of one model."
     having = [run for run in runs if metric in run["scores"]]
     scores = {(run["spec"]["seed"], run["spec"]["dataset"]): run["scores"][metric] for run in having}
     seeds = sorted({seed for seed, _ in scores})
     complete = [seed for seed in seeds if all((seed, dataset) in scores for dataset in datasets)]
     return {seed: float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete}
-
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #9ece5f2c
 def table_cells(
@@ -95,46 +81,43 @@ def table_cells(
     records: Sequence[dict[str, Any]] | None = None,  # default: of the table's runs
 ) -> pd.DataFrame:
     "Every cell of a table: the reported number and ours with intervals, and the conditions of ours."
-    reported = reported_numbers(table.paper)
+    paper, reported, known, rows = PAPERS[table.paper], reported_numbers(table.paper), references(), []
     specs = [] if records is not None else table_specs(table, request, store)
     if records is None:
         records = [record for spec in specs if (record := store.record(spec)) is not None]
-    made = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
-    rows, known = [], references()
-    for dataset in table.datasets:
-        datasets = table.run_on if dataset == AGGREGATED else (dataset,)
-        for model in table.models:
-            run_as = PAPERS[table.paper].run_as(model)
-            tried = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
-            runs = [run for run in tried if not is_diverged(run)]
-            diverged = len({run["spec"]["seed"] for run in tried if is_diverged(run)})
-            where = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model}
-            how = {"updates": updates_behind(tried, made), "scale": request.scale.name, "source": request.source}
-            how["protocol"] = request.protocol
-            how |= {"set": set_text(request.set)} if request.set else {}
-            how |= {"tuned": request.tuned} if request.tuned != "grid" else {}
-            reported_on = printed_as(table.paper).get(dataset, "")
-            between = reference_behind(runs, known) if len(datasets) == 1 else None
-            for metric in table.metrics:
-                by_seed = scores_by_seed(runs, datasets, metric)
-                scores = list(by_seed.values())
-                numbers = (*reported_cell(reported, table, model, dataset, metric), *mean_interval(scores))
-                cell = dict(zip(("reported", "reported_ci95", "ours", "ours_ci95"), numbers, strict=True))
-                behind = {"seeds": trainings_behind(runs, scores), "diverged": diverged if scores or not runs else 0}
-                behind |= {**how, "device": devices(tried)}
-                behind["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
-                behind["reported_on"] = "" if math.isnan(numbers[0]) else reported_on
-                behind["needs"] = "" if scores else table.needs or table.needs_of.get(metric, "")
-                counted = tried if by_seed or behind["diverged"] else []
-                behind["runs"] = " ".join(run["id"] for run in counted if "id" in run)
-                rows.append({**where, "metric": metric, **cell, **behind, **limits(metric, between)})
+    planned = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
+    asked = {"scale": request.scale.name, "source": request.source, "protocol": request.protocol}
+    asked |= {"set": ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.set.items())} if request.set else {}
+    asked |= {"tuned": request.tuned} if request.tuned != "grid" else {}
+    for dataset, model in product(table.datasets, table.models):
+        datasets, run_as = table.run_on if dataset == AGGREGATED else (dataset,), paper.run_as(model)
+        tried = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
+        runs = [run for run in tried if not is_diverged(run)]
+        diverged = len({run["spec"]["seed"] for run in tried if is_diverged(run)})
+        conditions = {"updates": updates_behind(tried, planned), **asked}
+        conditions["device"] = ", ".join(sorted({run["environment"]["device"] for run in tried}))
+        between = reference_behind(runs, known) if len(datasets) == 1 else None
+        for metric in table.metrics:
+            by_seed = scores_by_seed(runs, datasets, metric)
+            scores = list(by_seed.values())
+            cell = {"paper": table.paper, "table": table.number, "dataset": dataset, "model": model, "metric": metric}
+            cell["reported"], cell["reported_ci95"] = reported_cell(reported, table, model, dataset, metric)
+            cell["ours"], cell["ours_ci95"] = mean_interval(scores)
+            cell["seeds"] = trainings_behind(runs, scores)
+            cell |= {"diverged": diverged if scores or not runs else 0, **conditions}
+            cell["by_seed"] = json.dumps(by_seed) if by_seed else ""  # needed by comparisons
+            cell["reported_on"] = "" if math.isnan(cell["reported"]) else paper.printed_as.get(dataset, "")
+            cell["needs"] = "" if scores else table.needs or table.needs_of.get(metric, "")
+            counted = tried if by_seed or cell["diverged"] else []
+            cell["runs"] = " ".join(run["id"] for run in counted if "id" in run)
+            rows.append({**cell, **limits(metric, between)})
     return pd.DataFrame(rows)
 
-# %% ../../../nbs/lab/tables/01_layout.ipynb #7379925b
+
 def reference_behind(runs: Sequence[dict[str, Any]], known: Mapping[str, Reference]) -> Reference | None:
     "Chance and ceiling for runs under the same conditions; None where they were not measured."
     specs = (RunSpec(**run["spec"]) for run in runs if "hyperparameters" in run.get("spec", {}))
-    return next((of for spec in specs if (of := reference_of(spec, known))), None)
+    return next((reference for spec in specs if (reference := reference_of(spec, known))), None)
 
 
 def limits(metric: str, between: Reference | None) -> dict[str, Any]:
@@ -144,33 +127,23 @@ def limits(metric: str, between: Reference | None) -> dict[str, Any]:
     both = {"chance": between.chance[metric], "ceiling": between.ceiling[metric]}
     return both | {"latents": between.kind, "limit_seeds": between.seeds, "limit_spread": between.spread}
 
-# %% ../../../nbs/lab/tables/01_layout.ipynb #f75a1818
-def set_text(values: Mapping[str, Any]) -> str:
-    "Hyperparameters that a request sets, as text."
-    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
-
 # %% ../../../nbs/lab/tables/01_layout.ipynb #9afe25dd
 def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
     "The smallest number of updates among some runs; the planned number without any run."
-    made = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
-    return min(filter(None, made), default=planned)
+    updates = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
+    return min(filter(None, updates), default=planned)
 
-# %% ../../../nbs/lab/tables/01_layout.ipynb #f33f2825
+
 def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
     "The number of trainings of a cell: one per score, or the number that records of comparisons state."
     return max([len(scores), *(run.get("trainings", 0) for run in runs if scores)])
-
-# %% ../../../nbs/lab/tables/01_layout.ipynb #802e71e8
-def devices(runs: list[dict[str, Any]]) -> str:
-    "The devices that runs used."
-    return ", ".join(sorted({run["environment"]["device"] for run in runs}))
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #0df975b9
 MIXED = "†"
 
 
-def device_kinds(devices: str) -> set[str]:  # of a cell, as `devices` gives them
-    "The kinds of device in a list of devices: `CPU`, or a GPU's name."
+def device_kinds(devices: str) -> set[str]:
+    "The kinds of device in a cell's list of devices: `CPU`, or a GPU's name."
     names = (name for name in devices.split(", ") if name and not name.startswith("threads:"))
     return {"CPU" if name.startswith("CPU") else name for name in names}
 
@@ -199,9 +172,9 @@ def separated_best(values: Sequence[float], half_widths: Sequence[float], lower:
     known = np.isfinite(values) & np.isfinite(half)
     low, high = values[known] - half[known], values[known] + half[known]
     above = low[:, None] > high + 1e-9  # [i, j]: i lies above j
-    found = np.zeros(len(values), bool)
-    found[known] = above.any(1) & ~above.any(0)
-    return found
+    separated = np.zeros(len(values), bool)
+    separated[known] = above.any(1) & ~above.any(0)
+    return separated
 
 
 def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cells`, in their order
@@ -210,10 +183,10 @@ def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cell
     enough = (cells.seeds >= 3) & (cells.get("diverged", 0) == 0)
     known = cells[f"{who}_ci95"].where(enough | (who == "reported"))
     kinds = [cells.dataset, cells.metric, cells.model.str.contains("gan")]  # InfoGANs are bolded separately
-    found = pd.Series(False, index=cells.index)
-    for (_, metric, _), of in cells.groupby(kinds, sort=False):
-        found[of.index] = rule(of[who], known[of.index], metric in LOWER_IS_BETTER)
-    return found.to_numpy()
+    bold = pd.Series(False, index=cells.index)
+    for (_, metric, _), group in cells.groupby(kinds, sort=False):
+        bold[group.index] = rule(group[who], known[group.index], metric in LOWER_IS_BETTER)
+    return bold.to_numpy()
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #862d69f0
 def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
@@ -225,36 +198,25 @@ def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
         cells = cells.assign(dataset=cells.dataset.replace(named))
     between = limit_rows(cells)
     for (dataset, model), row in cells.groupby(["dataset", "model"], sort=False):
-        most = row.seeds.max()
-        rows[dataset, MODEL_NAMES[model]] = {
-            (METRIC_NAMES[cell.metric], shown): emphasised(text, cell.Index in bold[who])
-            for cell in row.itertuples()
-            for shown, who, text in (
-                ("paper", "reported", printed_cell(cell)),
-                ("ours", "ours", our_cell(cell, most)),
-            )
-        } | {("", "seeds"): str(most)}
-    of_each = {dataset: [key for key in [*rows, *between] if key[0] == dataset] for dataset, _ in rows}
-    in_order = {key: (rows | between)[key] for keys in of_each.values() for key in keys}
+        most, texts = row.seeds.max(), {}
+        for cell in row.itertuples():
+            printed = number(cell.reported, cell.reported_ci95, DECIMALS.get(cell.metric, 2), "not printed")
+            for who, shown, text in (("reported", "paper", printed), ("ours", "ours", our_cell(cell, most))):
+                texts[METRIC_NAMES[cell.metric], shown] = f"**{text}**" if cell.Index in bold[who] else text
+        rows[dataset, MODEL_NAMES[model]] = texts | {("", "seeds"): str(most)}
+    datasets = list(dict.fromkeys(dataset for dataset, _ in rows))
+    in_order = dict(sorted((rows | between).items(), key=lambda item: datasets.index(item[0][0])))
     laid_out = pd.DataFrame.from_dict(in_order, orient="index").rename_axis(["data set", "model"])
     return laid_out.fillna("") if between else laid_out
 
 
 def limit_rows(cells: pd.DataFrame) -> dict[tuple[str, str], dict[tuple[str, str], str]]:  # by data set and kind
     "Chance and ceiling of each metric, a row per data set and kind of latents."
-    known = cells[cells.ceiling.notna() & cells.ours.notna()] if "ceiling" in cells else cells[:0]
-    return {
-        (dataset, f"chance to ceiling, {kind}"): {
-            (METRIC_NAMES[cell.metric], "ours"): f"{cell.chance:.2f} to {cell.ceiling:.2f}"
-            for cell in of.drop_duplicates("metric").itertuples()
-        }
-        for (dataset, kind), of in (known.groupby(["dataset", "latents"], sort=False) if len(known) else ())
-    }
-
-
-def printed_cell(cell: Any) -> str:
-    "The paper's number with its interval."
-    return number(cell.reported, cell.reported_ci95, DECIMALS.get(cell.metric, 2), "not printed")
+    rows = {}
+    for cell in cells[cells.ceiling.notna() & cells.ours.notna()].itertuples() if "ceiling" in cells else ():
+        row = rows.setdefault((cell.dataset, f"chance to ceiling, {cell.latents}"), {})
+        row.setdefault((METRIC_NAMES[cell.metric], "ours"), f"{cell.chance:.2f} to {cell.ceiling:.2f}")
+    return rows
 
 
 def our_cell(cell: Any, most: int) -> str:
@@ -264,31 +226,27 @@ def our_cell(cell: Any, most: int) -> str:
     """
     needs = getattr(cell, "needs", "")
     text = number(cell.ours, cell.ours_ci95, DECIMALS.get(cell.metric, 2), f"needs {needs}" if needs else "not run")
-    text += MIXED * (not math.isnan(cell.ours) and len(device_kinds(cell.device)) > 1)
+    if not math.isnan(cell.ours) and len(device_kinds(cell.device)) > 1:
+        text += MIXED
     if n := getattr(cell, "diverged", 0):
         lost = f"diverged ({n} of {cell.seeds + n})"
         return lost if math.isnan(cell.ours) else f"{text}, {lost}"
     few = not math.isnan(cell.ours) and (cell.seeds == 1 or cell.seeds < most)
     return f"{text} ({cell.seeds} seed{'s' * (cell.seeds != 1)})" if few else text
 
-
-def emphasised(text: str, bold: bool) -> str:
-    "Text as Markdown, bold or not."
-    return f"**{text}**" if bold else text
-
 # %% ../../../nbs/lab/tables/01_layout.ipynb #a1e36fe9
 def as_html(laid_out: pd.DataFrame) -> str:
     "A rendered table as HTML; text between `**` becomes bold."
     return re.sub(r"\*\*([^*<]+)\*\*", r"<b>\1</b>", laid_out.to_html(border=0, index_names=False))
 
-
 # %% ../../../nbs/lab/tables/01_layout.ipynb #efcacf19
 def equal_rows(cells: pd.DataFrame) -> str:  # empty where there are none
     "A sentence that names models with the same scores, seed by seed."
-    made, alike = cells[cells.ours.notna() & (cells.updates > 0)], {}
-    for model, of in made.groupby("model", sort=False):
-        if PAPERS[of.paper.iloc[0]].run_as(model) == model:  # rows that share another row's runs are equal by design
-            alike.setdefault(tuple(zip(of.dataset, of.metric, of.by_seed, strict=True)), []).append(MODEL_NAMES[model])
+    trained, alike = cells[cells.ours.notna() & (cells.updates > 0)], {}
+    for model, row in trained.groupby("model", sort=False):
+        if PAPERS[row.paper.iloc[0]].run_as(model) == model:  # rows that share another row's runs are equal by design
+            scores = tuple(zip(row.dataset, row.metric, row.by_seed, strict=True))
+            alike.setdefault(scores, []).append(MODEL_NAMES[model])
     same = ("**" + "** and **".join(names) + "**" for names in alike.values() if len(names) > 1)
     return " ".join(f"{names} have the same scores in every digit, seed by seed." for names in same)
 
@@ -330,11 +288,8 @@ def limits_note(cells: pd.DataFrame) -> str:
     known = cells[cells.ours.notna()].dropna(subset="ceiling")
     slots = known.latents.str.endswith("regions").all()
     what = "the same regions in all scenes, and exact masks," if slots else "unrelated and perfect latents of that kind"
-    return (
-        f" Chance to ceiling: {what} by the same procedure, on as many samples;"
-        f" means over {known.limit_seeds.min():.0f} seeds, with a standard deviation of at most"
-        f" {known.limit_spread.max():.2f}."
-    )
+    seeds = f"{known.limit_seeds.min():.0f} seeds, with a standard deviation of at most {known.limit_spread.max():.2f}"
+    return f" Chance to ceiling: {what} by the same procedure, on as many samples; means over {seeds}."
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #61862e9e
 def as_latex(frame: pd.DataFrame, title: str) -> str:
@@ -367,6 +322,11 @@ def run_links(cells: pd.DataFrame) -> str:  # empty without runs
     return "\n".join(["", "", "Records of the runs:", "", *lines]) if lines else ""
 
 
+def page(title: str, table: str, note: str) -> str:
+    "A web page with one table, HTML as pandas writes it, without other files."
+    return render("table.html", title=title, table=Markup(table), note=note.replace("**", ""))
+
+
 def write_frame(
     stem: Path,  # of the files' names
     title: str,
@@ -389,13 +349,11 @@ def write_frame(
     return [stem.with_suffix(suffix) for suffix in texts]
 
 
-def write_table(
-    table: Table,
-    cells: pd.DataFrame,
-    folder: Path,
-    note: str = "",  # on our numbers; default: `footnote`
-) -> list[Path]:  # the files written
-    "Write a table as Markdown, HTML, LaTeX and CSV into `folder`, and a second CSV with a row for each model."
+def write_table(table: Table, cells: pd.DataFrame, folder: Path, note: str = "") -> list[Path]:  # the files written
+    """Write a table as Markdown, HTML, LaTeX and CSV into `folder`, and a second CSV with a row for each model.
+
+    `note` is on our numbers, by default `footnote`.
+    """
     title, laid_out = f"{table.paper}, table {table.number}: {table.title}", lay_out(cells)
     note = note or footnote(cells)
     flat = laid_out.set_axis([" ".join(names).strip() for names in laid_out.columns], axis=1).reset_index()
@@ -404,12 +362,3 @@ def write_table(
     stem = folder / f"{table.paper}_table_{table.number}"
     write_text(path := stem.with_name(f"{stem.name}_wide.csv"), wide(cells).to_csv(index=False, float_format="%.12g"))
     return [*write_frame(stem, title, flat, note, as_html(laid_out), rows, run_links(cells)), path]
-
-# %% ../../../nbs/lab/tables/01_layout.ipynb #caafcba2
-def page(
-    title: str,
-    table: str,  # HTML, as pandas writes it
-    note: str,
-) -> str:
-    "A web page with one table, without other files."
-    return render("table.html", title=title, table=Markup(table), note=note.replace("**", ""))

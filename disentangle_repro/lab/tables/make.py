@@ -10,8 +10,8 @@ import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -47,30 +47,22 @@ def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
     execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
 
 
-def first_line(path: Path) -> str:
-    "The first line of a text, such as a table's title."
-    return path.read_text(encoding="utf-8").partition("\n")[0]
-
-
 def write_tables(papers: Sequence[str], request: Request, workers: int | None = None) -> None:
     "Render the tables of some papers from the existing records; print their files and the verdicts on claims."
     folder = tables_folder(request)
     with executor(at_once=workers) as pool:
         laid_out = pool.map(lambda paper: lay_out_paper(paper, request, folder), papers)
         for paper, _ in zip(papers, laid_out, strict=True):
-            found = sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name))
-            titles = [f"  {path.name}: {first_line(path).strip('# ')}" for path in found]
-            tqdm.write("\n".join([f"\n{PAPERS[paper].title}, in {folder}:", *titles]))
+            tqdm.write(f"\n{PAPERS[paper].title}, in {folder}:")
+            for path in sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name)):
+                title, *_ = path.read_text(encoding="utf-8").splitlines()
+                tqdm.write(f"  {path.name}: {title.strip('# ')}")
     table = claims_table(project_store(), request, papers)
     tqdm.write(f"\nClaims: {counted(table)}.")
-    words = ", ".join(f"{claim} {row.word}" for claim, row in table[table.role == "primary"].iterrows())
-    if words:
+    if words := ", ".join(f"{claim} {row.word}" for claim, row in table[table.role == "primary"].iterrows()):
         tqdm.write(f"Primary claims: {words}.")
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #18bf2938
-RESERVED = 60.0  # seconds of a limited time for the tables and the report
-
-
 def make_tables(
     papers: Sequence[str],
     request: Request,
@@ -92,20 +84,20 @@ def make_tables(
     store = project_store()
     set_damaged_aside(store)
     quiet = "local" if engine.startswith("local") else engine  # timings need an idle machine and all cores
-    how: dict[str, Any] = {"limit": limit, "keep_checkpoints": keep_checkpoints}
+    do = partial(do_runs, limit=limit, keep_checkpoints=keep_checkpoints)
     with executor(engine, workers) as pool:
         tuning = asked().tuning
-        failures = do_runs(tuning, store, pool, **how) if tuning else {}
+        failures = do(tuning, store, pool) if tuning else {}
         todo = asked()  # with tuned hyperparameters
         trainings = after_tuning(todo.trainings, request, store)
         together = [spec for spec in todo.measurements if not is_alone(spec)]
         if left_out := len(todo.trainings) - len(trainings):
             tqdm.write(f"{left_out} runs are left out: the tuning of their hyperparameters is not complete.")
         for part in filter(None, (trainings, together)):
-            failures |= do_runs(part, store, pool, **how)
+            failures |= do(part, store, pool)
     for spec in (spec for spec in todo.measurements if is_alone(spec)):
         with executor(quiet, at_once=1) as pool:
-            failures |= do_runs([spec], store, pool, **how)
+            failures |= do([spec], store, pool)
     write_tables(papers, request, workers)
     if limit is not None:
         runs = [spec for part in asked() for spec in part if spec.id not in failures]
@@ -125,11 +117,10 @@ def lay_out_study(papers: Sequence[str], request: Request, workers: int | None =
     "Write the tables from the stored records, with a spot check; nothing else is trained."
     store = project_store()
     set_damaged_aside(store)
-    tqdm.write(str(spot_check(store)))
+    tqdm.write(spot_check(store))
     write_tables(papers, request, workers)
     runs = wanted(papers, request, store).trainings
-    missing = sum(store.record(spec) is None for spec in runs)
-    if missing:
+    if missing := sum(store.record(spec) is None for spec in runs):
         tqdm.write(
             f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=study'"
             " trains them, 'make plan SCALE=study' says how long, and 'make tables SCALE=smoke' tries all in minutes."
@@ -146,11 +137,6 @@ def without_data(
     missing = not_available(names)
     return missing, missing.keys() == names.keys()
 
-
-def print_plan(arguments: Sequence[str]) -> None:
-    "Print the output of `disentangle-repro plan` with these options, from another process."
-    subprocess.run([sys.executable, "-c", "from disentangle_repro.lab.plan.cost import main; main()", *arguments])
-
 # %% ../../../nbs/lab/tables/09_make.ipynb #04a20fc9
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
@@ -161,22 +147,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error(str(error))
     options = parser().parse_args(arguments)
     papers, request = asked_papers(options, parser()), asked_request(options, parser())
-    limit = asked_limit(options, RESERVED)
+    limit = asked_limit(options, 60.0)  # seconds for the tables and the report
     if options.workers and options.engine != "local":
         parser().error(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
     if is_study(options):
         lay_out_study(papers, request, options.workers)
         return 0
     if torch.cuda.is_available():
-        print_plan(sys.argv[1:] if arguments is None else arguments)
+        plan = [sys.executable, "-c", "from disentangle_repro.lab.plan.cost import main; main()"]
+        subprocess.run([*plan, *(sys.argv[1:] if arguments is None else arguments)])
     which = options.models or (), options.datasets or (), options.table
     missing, all_are = without_data(papers, request, which, options.engine)
     tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
     if all_are:
         return 2
-    how = limit, missing, options.workers, options.keep_checkpoints
-    failures = make_tables(papers, request, *which, options.engine, *how) | missing
+    where = options.engine, limit, missing, options.workers, options.keep_checkpoints
+    failures = make_tables(papers, request, *which, *where) | missing
     for run, problem in failures.items():
-        notebook = project_store().runs / run / "run.ipynb"  # missing if the kernel died
-        tqdm.write(f"FAILED {run}: {problem}" + f"\n  see {notebook}" * notebook.exists())
+        tqdm.write(f"FAILED {run}: {problem}")
+        if (notebook := project_store().runs / run / "run.ipynb").exists():  # missing if the kernel died
+            tqdm.write(f"  see {notebook}")
     return 1 if failures else 0

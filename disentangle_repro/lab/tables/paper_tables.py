@@ -45,16 +45,15 @@ class LaidOut(NamedTuple):
 
 def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
     "The tables of a paper, from the records in a store."
-    found = []
+    tables = []
     for table in PAPERS[paper].every_table():
         if (by := measured_by(table)) and by.cells:
             continue
         cells = numbers(table, request, store)
-        if table.on_request and cells.ours.isna().all():
-            continue
-        note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
-        found.append(LaidOut(table, cells, f"{note} {table.note}".strip(), in_full(table)))
-    return found
+        if not table.on_request or cells.ours.notna().any():
+            note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
+            tables.append(LaidOut(table, cells, f"{note} {table.note}".strip(), in_full(table)))
+    return tables
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #93d1ea6f
 def requested_tables(paper: str, scale: str | None, *how: Any) -> tuple[Request, Store, list[LaidOut]]:

@@ -45,15 +45,15 @@ Conditions = Mapping[str, Any]
 @cache
 def kind_of_latents(model: str, dataset: str, protocol: str) -> tuple[bool, bool]:
     "Whether the latents of a model are discrete, and whether they are indices."
-    made = create_model(model, dataset=dataset, protocol=protocol, width=0.125)
-    return made.discrete, made.categorical
+    network = create_model(model, dataset=dataset, protocol=protocol, width=0.125)
+    return network.discrete, network.categorical
 
 
 def conditions_of_latents(spec: RunSpec) -> Conditions:
     "The conditions of scores of latents."
     discrete, categorical = kind_of_latents(spec.model, spec.dataset, spec.protocol)
     sources, model = GRIDS[spec.dataset].sources, spec.part("model")
-    how = {name: value for name, value in latent_scoring(spec).items() if name not in ("samples", "latents")}
+    procedure = {name: value for name, value in latent_scoring(spec).items() if name not in ("samples", "latents")}
     images = min(spec.part("data")["images"] or sources.size, sources.size)
     return {
         "dataset": spec.dataset,
@@ -61,14 +61,8 @@ def conditions_of_latents(spec: RunSpec) -> Conditions:
         "latents": model.get("n_latents") or 2 * len(sources.names),
         "values": model["n_values"] if discrete else None,
         "categorical": categorical,
-        "procedure": how | {"protocol": spec.protocol},
+        "procedure": procedure | {"protocol": spec.protocol},
     }
-
-# %% ../../../nbs/lab/tables/12_references.ipynb #0c444f93
-def conditions_of_slots(spec: RunSpec) -> Conditions:
-    "The conditions of scores of slots; only scenes have masks, and ours are rendered."
-    of = {"samples": spec.part("scoring")["samples"], "image_size": spec.part("data")["image_size"]}
-    return {"dataset": spec.dataset, "slots": spec.part("model")["n_slots"], **of}
 
 # %% ../../../nbs/lab/tables/12_references.ipynb #aa5029fc
 def conditions_of(spec: RunSpec) -> Conditions | None:
@@ -77,9 +71,12 @@ def conditions_of(spec: RunSpec) -> Conditions | None:
         return None
     if PAPERS[spec.paper].scoring == "latents":
         return conditions_of_latents(spec) if spec.dataset in GRIDS else None
-    return conditions_of_slots(spec) if spec.source == "rendered" and spec.part("model").get("n_slots") else None
+    if spec.source != "rendered" or not spec.part("model").get("n_slots"):  # only our scenes have masks
+        return None
+    conditions = {"dataset": spec.dataset, "slots": spec.part("model")["n_slots"]}
+    return conditions | {"samples": spec.part("scoring")["samples"], "image_size": spec.part("data")["image_size"]}
 
-# %% ../../../nbs/lab/tables/12_references.ipynb #00f29857
+
 def key_of(conditions: Conditions) -> str:
     "Equal conditions have equal keys."
     return json.dumps(conditions, sort_keys=True)
@@ -93,9 +90,6 @@ def kind_in_words(conditions: Conditions) -> str:
         return "continuous"
     return f"{conditions['values']} {'indices' if conditions['categorical'] else 'values'}"
 
-# %% ../../../nbs/lab/tables/12_references.ipynb #18b7cfa6
-SEEDS = (0, 1, 2)
-
 # %% ../../../nbs/lab/tables/12_references.ipynb #2a2b37eb
 def segmented(labels: Integer[Tensor, "n height width"], data: Dataset, slots: int) -> dict[str, float]:
     "`fg_ari`, `j_ari` and `jis` of slots that each paint the pixels with their label, and no other."
@@ -105,27 +99,23 @@ def segmented(labels: Integer[Tensor, "n height width"], data: Dataset, slots: i
     return scores | {"jis": jis(painted, data.masks >= data.background_segments)}
 
 # %% ../../../nbs/lab/tables/12_references.ipynb #a3f314cb
-def measured_slots(conditions: Conditions, seed: int) -> dict[str, dict[str, float]]:  # "ceiling" and "chance"
-    "Scores of exact slots and of slots that paint the same regions in all scenes."
-    where = {name: conditions[name] for name in ("samples", "image_size")}
-    data = held_out_scenes(conditions["dataset"], "rendered", where["samples"], image_size=where["image_size"])
+def measured(conditions: Conditions, seed: int) -> dict[str, dict[str, float]]:
+    "By `ceiling` and `chance`, each score of perfect and of unrelated latents or slots under some conditions."
+    if "slots" not in conditions:
+        sources = GRIDS[conditions["dataset"]].sources
+        rows = sources.factors(sources.subset(conditions["samples"], seed))
+        kind = {"n_values": conditions["values"], "categorical": conditions["categorical"]}
+        return ceiling_and_chance(rows, conditions["latents"], **kind, seed=seed, **conditions["procedure"])
+    scenes, size = conditions["samples"], conditions["image_size"]
+    data = held_out_scenes(conditions["dataset"], "rendered", scenes, image_size=size)
     same = regions(*data.masks.shape[1:], conditions["slots"], seed).expand_as(data.masks)
     exact = data.masks.long()
-    made = {"ceiling": (exact, int(exact.max()) + 1), "chance": (same, conditions["slots"])}
-    return {name: segmented(labels, data, slots) for name, (labels, slots) in made.items()}
-
-# %% ../../../nbs/lab/tables/12_references.ipynb #f0ebba7b
-def measured(conditions: Conditions, seed: int) -> dict[str, dict[str, float]]:  # "ceiling" and "chance"
-    "Each score of perfect and of unrelated latents or slots under some conditions."
-    if "slots" in conditions:
-        return measured_slots(conditions, seed)
-    sources = GRIDS[conditions["dataset"]].sources
-    rows = sources.factors(sources.subset(conditions["samples"], seed))
-    kind = {"n_values": conditions["values"], "categorical": conditions["categorical"]}
-    return ceiling_and_chance(rows, conditions["latents"], **kind, seed=seed, **conditions["procedure"])
+    ceiling = segmented(exact, data, int(exact.max()) + 1)
+    return {"ceiling": ceiling, "chance": segmented(same, data, conditions["slots"])}
 
 # %% ../../../nbs/lab/tables/12_references.ipynb #1e777a18
 RECORD = "references.json"  # in paper_tables
+WHAT = "Scores of perfect (ceiling) and unrelated (chance) latents or slots, one number per seed, as runs are scored."
 
 
 class Reference(NamedTuple):
@@ -146,11 +136,10 @@ def read_entries(path: Path | None = None) -> list[dict[str, Any]]:
 
 def reference(entry: Mapping[str, Any]) -> Reference:
     "An entry of the file, as means over its seeds."
-    both = {who: {name: np.array(of) for name, of in entry[who].items()} for who in ("chance", "ceiling")}
-    means = ({name: float(of.mean()) for name, of in scores.items()} for scores in both.values())
-    several = len(entry["seeds"]) > 1
-    spread = max(float(of.std(ddof=1)) for scores in both.values() for of in scores.values()) if several else np.nan
-    return Reference(kind_in_words(entry["conditions"]), *means, spread, len(entry["seeds"]))
+    n, both = len(entry["seeds"]), (entry["chance"], entry["ceiling"])
+    means = ({name: float(np.mean(values)) for name, values in scores.items()} for scores in both)
+    spread = max(float(np.std(values, ddof=1)) for scores in both for values in scores.values()) if n > 1 else np.nan
+    return Reference(kind_in_words(entry["conditions"]), *means, spread, n)
 
 
 def references(path: Path | None = None) -> dict[str, Reference]:  # by the key of their conditions
@@ -164,12 +153,6 @@ def reference_of(spec: RunSpec, known: Mapping[str, Reference]) -> Reference | N
     return known.get(key_of(conditions)) if conditions else None
 
 # %% ../../../nbs/lab/tables/12_references.ipynb #89c7cc32
-def needed(specs: Iterable[RunSpec]) -> list[Conditions]:
-    "The conditions of some runs, each once."
-    found = {key_of(of): of for spec in specs if (of := conditions_of(spec))}
-    return list(found.values())
-
-
 def planned(papers: Sequence[str], request: Request, datasets: Sequence[str] = ()) -> list[RunSpec]:
     "The runs of the tables of some papers, on some data sets or on all."
     tables = [table for paper in papers for table in PAPERS[paper].tables]
@@ -177,28 +160,27 @@ def planned(papers: Sequence[str], request: Request, datasets: Sequence[str] = (
     return [spec for spec in specs if not datasets or spec.dataset in datasets]
 
 
+def provenance(began: float) -> dict[str, Any]:
+    "Commit, date, device and processor time of a measurement that began at this `time.process_time()`."
+    today, device = f"{datetime.now(UTC):%Y-%m-%d}", device_name(torch.device("cpu"))
+    seconds = round(time.process_time() - began)
+    return {"commit": git_commit(), "date": today, "device": device, "processor_seconds": seconds}
+
+
 def measure_references(
-    specs: Iterable[RunSpec],
-    seeds: Sequence[int] = SEEDS,
-    path: Path | None = None,
-    progress: bool = True,
+    specs: Iterable[RunSpec], seeds: Sequence[int] = (0, 1, 2), path: Path | None = None, progress: bool = True
 ) -> int:  # how many conditions were measured
     "Measure and store the missing references of some runs, one after another."
     path, known = path or project_root() / "paper_tables" / RECORD, references(path)
-    missing = [of for of in needed(specs) if key_of(of) not in known]
+    needed = {key_of(conditions): conditions for spec in specs if (conditions := conditions_of(spec))}
+    missing = [conditions for key, conditions in needed.items() if key not in known]
     for conditions in tqdm(missing, desc="chance and ceiling", disable=None if progress else True):
         began = time.process_time()
-        of_seeds = [measured(conditions, seed) for seed in seeds]
-        both = {
-            who: {name: [round(of[who][name], 5) for of in of_seeds] for name in of_seeds[0][who]}
-            for who in ("chance", "ceiling")
-        }
-        entry = {"conditions": conditions, "seeds": list(seeds), **both, "commit": git_commit()}
-        entry |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "device": device_name(torch.device("cpu"))}
-        entry |= {"processor_seconds": round(time.process_time() - began)}
-        kept = sorted([*read_entries(path), entry], key=lambda of: key_of(of["conditions"]))
-        write_text(path, json.dumps({"what": WHAT, "references": kept}, indent=1) + "\n")
+        by_seed = [measured(conditions, seed) for seed in seeds]
+        entry = {"conditions": conditions, "seeds": list(seeds)}
+        for who in ("chance", "ceiling"):
+            entry[who] = {name: [round(scores[who][name], 5) for scores in by_seed] for name in by_seed[0][who]}
+        entries = [*read_entries(path), entry | provenance(began)]
+        entries.sort(key=lambda entry: key_of(entry["conditions"]))
+        write_text(path, json.dumps({"what": WHAT, "references": entries}, indent=1) + "\n")
     return len(missing)
-
-
-WHAT = "Scores of perfect (ceiling) and unrelated (chance) latents or slots, one number per seed, as runs are scored."

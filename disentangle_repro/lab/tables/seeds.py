@@ -20,25 +20,21 @@ if TYPE_CHECKING:
 __all__ = []
 
 # %% ../../../nbs/lab/tables/14_seeds.ipynb #0ad4864b
-def in_words(
-    metric: str,
-    scores: Mapping[str, Sequence[float]],  # of two models, by name: one score per seed
-) -> str:
-    "Both means, and their difference with Welch's 95% interval; `ValueError` unless there are two models."
+def in_words(metric: str, scores: Mapping[str, Sequence[float]]) -> str:
+    """Both means of two models' scores (by name, one per seed), and their difference with Welch's 95% interval.
+
+    Raises `ValueError` unless there are two models.
+    """
     if len(scores) != 2:
         raise ValueError(f"scores has {len(scores)} models ({', '.join(scores)}): needed are two to compare.")
     (one, a), (other, b) = scores.items()
-    found = seed_difference(a, b)
+    difference = seed_difference(a, b)
     means = f"{metric} of {one} is {np.mean(a):.2f}, of {other} {np.mean(b):.2f}"
-    ends = "{:+.2f} to {:+.2f}".format(*interval(found))
-    return f"{means}: a difference of {found.value:+.2f}, 95% interval {ends} ({found.seeds} seeds each)."
+    ends = "{:+.2f} to {:+.2f}".format(*interval(difference))
+    return f"{means}: a difference of {difference.value:+.2f}, 95% interval {ends} ({difference.seeds} seeds each)."
 
 # %% ../../../nbs/lab/tables/14_seeds.ipynb #348a7c25
-def plot_seeds(
-    axis: Axes,
-    metric: str,
-    scores: Mapping[str, Sequence[float]],  # of each model, by name: one score per seed
-) -> None:
+def plot_seeds(axis: Axes, metric: str, scores: Mapping[str, Sequence[float]]) -> None:
     "A row per model, the first on top: a dot per seed, and above them the mean with its 95% t-interval."
     for row, values in enumerate(scores.values()):
         mean, half = mean_interval(values)

@@ -19,23 +19,18 @@ from ...core.errors import check_choice
 from ...core.files import paper_tables_folder
 from ...experiment.hyperparameters import nested
 from ...experiment.paper import Entry, Setup
-from ...experiment.scale import SCALES
 from ...data.load import GRIDS
+from ...experiment.scale import SCALES  # noqa: F401 which papers read
 from ...models import create_model
-from ...nets.attention import MultiHeadAttention
 from ...papers import PAPERS
-from ..plan.request import Request
-from ..plan.specs import run_spec
 from .layout import write_frame
 
 # %% auto #0
 __all__ = []
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #c1a92071
-def reported_setup(
-    paper: str,  # a paper with such tables
-) -> pd.DataFrame:  # table, row, value, note, all of them text
-    "The printed entries of a paper's tables of data and settings."
+def reported_setup(paper: str) -> pd.DataFrame:
+    "The printed entries of a paper's tables of data and settings: table, row, value and note, all of them text."
     path = paper_tables_folder() / "reported" / f"{paper}_setup.csv"
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
@@ -64,16 +59,11 @@ def one(answers: Iterable[Entry]) -> Entry:
     return different[0] if len(different) == 1 else " or ".join(map(written, different))
 
 
-def hyperparameter(
-    paper: str,
-    models: Iterable[str],
-    name: str,
-    datasets: Iterable[str] | None = None,  # the paper's, when left out
-) -> Entry:
-    "The hyperparameters that models of a paper are trained with."
-    of = PAPERS[paper]
-    every = (of.hyperparameters(model, dataset) for model, dataset in product(models, datasets or of.datasets))
-    return one(next(of[name] for of in how.values() if name in of) for how in every)
+def hyperparameter(paper: str, models: Iterable[str], name: str, datasets: Iterable[str] | None = None) -> Entry:
+    "A hyperparameter of models of a paper, on some of its data sets or on all."
+    runs = product(models, datasets or PAPERS[paper].datasets)
+    every = (PAPERS[paper].hyperparameters(model, dataset).values() for model, dataset in runs)
+    return one(next(part[name] for part in parts if name in part) for parts in every)
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #02e531be
 def built(model: str, dataset: str = "shapes3d", **hyperparameters: float) -> Autoencoder:
@@ -115,48 +105,27 @@ def weight_of_reconstruction(models: Iterable[str]) -> Entry:
     return one(built(model).weighted(1.0, {}) for model in models)
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #5e09f842
-OPTIMIZER = {
-    "AdamW learning rate": "learning_rate",
-    "AdamW β_1": "beta1",
-    "AdamW β_2": "beta2",
-    "AdamW updates": "steps",
-    "batch size": "batch_size",
-}
-
-
 def optimizer_rows(paper: str, models: Iterable[str]) -> dict[str, Entry]:
     "How models of a paper are trained, by the rows of tables 9 and 10 of qlae and 4 of tripod."
-    return {row: hyperparameter(paper, models, name) for row, name in OPTIMIZER.items()}
+    names = {"AdamW learning rate": "learning_rate", "AdamW β_1": "beta1", "AdamW β_2": "beta2"}
+    names |= {"AdamW updates": "steps", "batch size": "batch_size"}
+    return {row: hyperparameter(paper, models, name) for row, name in names.items()}
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #bfd1dc35
-def changed(
-    model: str,
-    name: str,  # of one of its hyperparameters, such as `model.beta`
-    values: tuple[float, ...],  # candidates of its tuning
-) -> list[str]:
-    "The terms of a model's loss that a hyperparameter weighs."
+def changed(model: str, name: str, values: tuple[float, ...]) -> list[str]:
+    "The terms of a model's loss that a hyperparameter, such as `model.beta`, weighs; `values` are of its tuning."
     weak, strong = (built(model, **nested({name: value})["model"]).weights for value in values[:2])
     return [term for term in weak if weak[term] != strong[term]]
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #ba7d7373
-def with_setup() -> list[str]:
-    "The papers that have tables of data and settings."
-    return [paper for paper, of in PAPERS.items() if of.setup]
-
-
-def our_setup(
-    paper: str,  # one of `with_setup()`
-) -> Setup:  # by table and row, as the printed entries are
-    "This package's values for the entries of a paper's tables; `ValueError` for a paper without such tables."
-    return PAPERS[check_choice("paper", paper, with_setup())].our_setup(sys.modules[__name__])
+def our_setup(paper: str) -> Setup:
+    "Our entries by table and row, as the printed ones are; `ValueError` for a paper without such tables."
+    with_setup = [key for key in PAPERS if PAPERS[key].setup]
+    return PAPERS[check_choice("paper", paper, with_setup)].our_setup(sys.modules[__name__])
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #908cce0e
-def compared(
-    printed: str,
-    ours: Entry | None,  # None if there is nothing to compare
-    why: str,  # the printed entry's note
-) -> tuple[str, str, str]:  # columns paper, ours, note
-    "A row of a table; the note begins with *differs* where the two are different."
+def compared(printed: str, ours: Entry | None, why: str) -> tuple[str, str, str]:
+    "The columns paper, ours and note; the printed entry's note `why` begins with *differs* where the two do."
     if ours is None:
         return printed, "not compared", why
     word = "" if read_entry(printed) == ours else "differs"
@@ -171,44 +140,12 @@ def setup_tables(paper: str) -> dict[str, pd.DataFrame]:  # by number; columns p
         tables[number] = pd.DataFrame(rows, index=list(printed.row), columns=["paper", "ours", "note"])
     return tables
 
-# %% ../../../nbs/lab/tables/06_setup_tables.ipynb #c4d10a51
-def parameters_and_heads(
-    paper: str, model: str, dataset: str, scale: str
-) -> tuple[int, str]:  # a number, and the different dimensions, empty without attention
-    "How many parameters a model has at a scale, its discriminator left out, and the dimensions of an attention head."
-    spec = run_spec(paper, model, dataset, Request(SCALES[scale]))
-    how = {"protocol": spec.protocol, "image_size": spec.part("data")["image_size"], **spec.part("model")}
-    with torch.device("meta"):
-        network = create_model(spec.model, dataset=dataset, **how)
-    attention = [part for part in network.modules() if isinstance(part, MultiHeadAttention)]
-    heads = sorted({part.query.out_features // part.heads for part in attention})
-    counts = {name: parameter.numel() for name, parameter in network.named_parameters()}
-    own = sum(count for name, count in counts.items() if not name.startswith("discriminator."))
-    return own, ", ".join(map(str, heads))
-
-
-def model_sizes(
-    paper: str,
-    dataset: str,
-    scale: str = "study",
-) -> pd.DataFrame:  # a row per model: parameters in the paper and at the scale, `share kept`, dimensions per head
-    "Sizes of the models in a paper's first table at full scale and at another."
-    of, rows = PAPERS[paper], {}
-    for model in dict.fromkeys(map(of.run_as, of.tables[0].models)):
-        (whole, heads), (kept, narrow) = (parameters_and_heads(paper, model, dataset, at) for at in ("paper", scale))
-        rows[model] = (whole, kept, kept / whole, heads, narrow)
-    columns = ["paper", scale, "share kept", "per head, paper", f"per head, {scale}"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("model")
-
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #33cb19cf
-STANDS_ON = "Ours: read off the package's grids of sources, settings and models. Nothing is trained."
-
-
 def write_setup(paper: str, folder: Path) -> list[Path]:  # the files written
     "Write a paper's tables of data and settings, if it has any, as Markdown, HTML and CSV into `folder`."
-    files = []
+    files, note = [], "Ours: read off the package's grids of sources, settings and models. Nothing is trained."
     for number, table in setup_tables(paper).items() if PAPERS[paper].setup else ():
         title, stem = f"{paper}, table {number}: {PAPERS[paper].setup[number]}", folder / f"{paper}_table_{number}"
         flat = table.rename_axis("entry").reset_index()
-        files += write_frame(stem, title, flat, STANDS_ON, rows=flat.assign(table=number))
+        files += write_frame(stem, title, flat, note, rows=flat.assign(table=number))
     return files

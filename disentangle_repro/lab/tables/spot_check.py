@@ -5,8 +5,8 @@
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #fece29f4
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -39,11 +39,9 @@ def spot_spec() -> RunSpec:
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #037f7244
 def first_losses(
-    spec: RunSpec,  # as `spot_spec` has it
-    images: UInt8[Tensor, "n height width channels"],
-    progress: bool = False,
-) -> list[float]:  # one per update
-    "The losses of the first updates of a training."
+    spec: RunSpec, images: UInt8[Tensor, "n height width channels"], progress: bool = False
+) -> list[float]:
+    "The losses of the first updates of a training, as `spot_spec` has it."
     parts = {part: values for part, values in spec.hyperparameters.items() if part != "measurement"}
     repeated = spec.part("measurement")
     training = assemble(replace(spec, model=repeated["of"], hyperparameters=parts), images)
@@ -53,35 +51,26 @@ def first_losses(
     return [run_updates(training, step, 1)["loss"] for _ in updates]
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #6e13dbbc
-FIRST, LAST = 10, 100  # losses that are compared singly, and in the mean at the end
-NEEDED = {"the first 10": 0.005, "the mean of 50": 0.03, "the mean of the last 100": 0.05}  # relative tolerances
+def differences(stored: Sequence[float], ours: Sequence[float]) -> dict[str, tuple[float, float]]:
+    "Relative differences and their tolerances: the largest of the first ten losses, and of two means."
+    ratio = float(np.max(np.abs(np.divide(ours, stored) - 1)[:10]))
+    of_means = (abs(float(np.mean(ours[part]) / np.mean(stored[part])) - 1) for part in (slice(50), slice(-100, None)))
+    names = ("the first 10", "the mean of 50", "the mean of the last 100")
+    return dict(zip(names, zip((ratio, *of_means), (0.005, 0.03, 0.05), strict=True), strict=True))
 
 
-class SpotCheck(NamedTuple):
-    "Stored and recomputed losses of the same updates."
-
-    stored: list[float]
-    ours: list[float]
-
-    def differences(self) -> dict[str, float]:  # by the names of `NEEDED`
-        "Relative differences: the largest of the first losses, and of means."
-        stored, ours = (np.array(losses) for losses in self)
-        single = float(np.max(np.abs(ours / stored - 1)[:FIRST]))
-        means = (abs(float(ours[part].mean() / stored[part].mean()) - 1) for part in (slice(50), slice(-LAST, None)))
-        return dict(zip(NEEDED, (single, *means), strict=True))
-
-    def __str__(self) -> str:
-        repeated = f"Spot check: {len(self.ours)} updates of QLAE trained again"
-        if self.stored == self.ours:
-            return f"{repeated}; all losses are identical to the stored ones."
-        differences = self.differences()
-        agree = all(differences[name] <= needed for name, needed in NEEDED.items())
-        parts = (f"{name} within {differences[name]:.1e} (needed: {needed:g})" for name, needed in NEEDED.items())
-        return f"{repeated}; the losses {'agree with' if agree else 'DIFFER FROM'} the stored ones: {', '.join(parts)}."
+def spot_text(stored: Sequence[float], ours: Sequence[float]) -> str:
+    "What stored and recomputed losses of the same updates show."
+    repeated, shown = f"Spot check: {len(ours)} updates of QLAE trained again", differences(stored, ours)
+    if stored == ours:
+        return f"{repeated}; all losses are identical to the stored ones."
+    agree = all(difference <= tolerance for difference, tolerance in shown.values())
+    parts = (f"{name} within {difference:.1e} (needed: {most:g})" for name, (difference, most) in shown.items())
+    return f"{repeated}; the losses {'agree with' if agree else 'DIFFER FROM'} the stored ones: {', '.join(parts)}."
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #3c283de3
-def spot_check(store: Store, progress: bool = True) -> SpotCheck:
-    "Train the first updates again; store the losses if none are stored."
+def spot_check(store: Store, progress: bool = True) -> str:
+    "Train the first updates again, and compare their losses with the stored ones; store them if none are."
     spec, device = spot_spec(), torch.device("cpu")  # the CPU, like the study
     part = spec.part("data")
     data = load_dataset(spec.dataset, spec.source, part["images"], device=device, image_size=part["image_size"])
@@ -90,4 +79,4 @@ def spot_check(store: Store, progress: bool = True) -> SpotCheck:
     record = store.record(spec)
     if record is None:
         store.finish(spec, {"scores": {"loss": ours[-1]}, "losses": ours, "environment": environment(device)})
-    return SpotCheck(ours if record is None else record["losses"], ours)
+    return spot_text(ours if record is None else record["losses"], ours)

@@ -31,17 +31,14 @@ __all__ = []
 # %% ../../../nbs/lab/tables/11_verify.ipynb #dd5a2bf5
 def published(folder: Path) -> list[Request]:
     "The requests whose tables are in a folder."
-    asked = [Request(scale, protocol=protocol) for scale in SCALES.values() for protocol in PROTOCOLS]
-    there = {path.name for path in folder.glob("*") if any(path.glob("*.md"))}
-    return [request for request in asked if request.scale.name != "smoke" and tables_folder(request).name in there]
+    requests = [Request(scale, protocol=protocol) for scale in SCALES.values() for protocol in PROTOCOLS]
+    names = {path.name for path in folder.glob("*") if any(path.glob("*.md"))}
+    return [request for request in requests if request.scale.name != "smoke" and tables_folder(request).name in names]
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #cd564866
-COMPARED = (".csv", ".md")
-
-
 def files_of(paper: str, folder: Path) -> dict[str, Path]:
     "The files of a paper's tables in a folder that are compared, by name."
-    return {path.name: path for path in sorted(folder.glob(f"{paper}_*")) if path.suffix in COMPARED}
+    return {path.name: path for path in sorted(folder.glob(f"{paper}_*")) if path.suffix in (".csv", ".md")}
 
 
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
@@ -56,8 +53,8 @@ def same_line(one: str, other: str) -> bool:
 
 def first_difference(published: Path, ours: Path) -> str:  # empty where there is none
     "The first line in which two files differ, of each."
-    here, there = (path.read_text(encoding="utf-8").splitlines() for path in (published, ours))
-    for number, (one, other) in enumerate(zip_longest(here, there, fillvalue="nothing"), 1):
+    texts = (path.read_text(encoding="utf-8").splitlines() for path in (published, ours))
+    for number, (one, other) in enumerate(zip_longest(*texts, fillvalue="nothing"), 1):
         if not same_line(one, other):
             return f"line {number} differs:\n  published: {one}\n  records:   {other}"
     return ""
@@ -65,19 +62,21 @@ def first_difference(published: Path, ours: Path) -> str:  # empty where there i
 
 def differing(paper: str, published: Path, ours: Path) -> list[str]:
     "The differences between a paper's published tables and those of another folder."
-    here, there = files_of(paper, published), files_of(paper, ours)
-    lines = [f"{published / name}: the records have no such table." for name in sorted(here.keys() - there.keys())]
-    lines += [f"{published / name}: is not published." for name in sorted(there.keys() - here.keys())]
-    said = {name: first_difference(here[name], there[name]) for name in sorted(here.keys() & there.keys())}
-    return [*lines, *(f"{published / name}: {text}" for name, text in said.items() if text)]
+    known, rendered = files_of(paper, published), files_of(paper, ours)
+    lines = [f"{published / name}: the records have no such table." for name in sorted(known.keys() - rendered)]
+    lines += [f"{published / name}: is not published." for name in sorted(rendered.keys() - known)]
+    for name in sorted(known.keys() & rendered):
+        if text := first_difference(known[name], rendered[name]):
+            lines.append(f"{published / name}: {text}")
+    return lines
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #d26647c4
 def in_tables(store: Store, papers: Sequence[str] = ()) -> list[RunSpec]:
     "The finished runs whose numbers are in published tables, of some papers or of all."
     requests = published(project_root() / "paper_tables" / "tables")
     asked = ((paper, request) for request in requests for paper in with_protocol(papers or PAPERS, request.protocol))
-    found = (wanted([paper], request, store) for paper, request in asked)
-    specs = once(spec for of in found for spec in (*of.trainings, *of.measurements))
+    runs = (wanted([paper], request, store) for paper, request in asked)
+    specs = once(spec for todo in runs for spec in (*todo.trainings, *todo.measurements))
     return [spec for spec in specs if store.record(spec) is not None]
 
 
@@ -87,32 +86,25 @@ def older_records(store: Store, papers: Sequence[str] = ()) -> int:
     return sum(is_older(spec) and spec.paper in (papers or PAPERS) for spec in specs)
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #77fcb331
-def recomputed(
-    store: Store,
-    papers: Sequence[str] = (),
-    progress: bool = True,
-) -> dict[str, list[Compared]]:  # by run
+def recomputed(store: Store, papers: Sequence[str] = (), progress: bool = True) -> dict[str, list[Compared]]:  # by run
     "The scores of the runs in published tables, from their kept latents, compared with the records."
     kept = {*runs_with(LATENTS, store)}
     runs = [spec.id for spec in in_tables(store, papers) if spec.id in kept]
     return rescore(runs, store, latents=True, progress=progress) if runs else {}
 
 
-def changed(found: Mapping[str, Sequence[Compared]]) -> list[str]:
+def changed(runs: Mapping[str, Sequence[Compared]]) -> list[str]:
     "A line for each score that differs from its record."
-    return [
-        f"{run}: {of.score} is {of.recomputed:.6f} from the kept latents, {of.record:.6f} in the record."
-        for run, scores in found.items()
-        for of in scores
-        if not of.same
-    ]
+    different = ((run, score) for run, scores in runs.items() for score in scores if not score.same)
+    return [f"{run}: {score.score} is {score.recomputed:.6f} from the kept latents, {score.record:.6f} in the record."
+            for run, score in different]  # fmt: skip
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #d1986af6
-def verify(
-    papers: Sequence[str] = (),
-    progress: bool = True,
-) -> tuple[list[str], int]:  # the differences, and the number of files compared
-    "Render the published tables of some papers, or of all, from records alone, and compare."
+def verify(papers: Sequence[str] = (), progress: bool = True) -> tuple[list[str], int]:
+    """Render the published tables of some papers, or of all, from records alone, and compare.
+
+    Returns the differences, and the number of files compared.
+    """
     store, lines, n = project_store(), [], 0
     if faults := [fault for fault in store.everything()[1] if not isinstance(fault, OtherVersion)]:
         return [*map(str, faults), "No table is rendered from such records."], 0
@@ -137,8 +129,9 @@ def verdict(
     again: int = 0,  # of these with recomputed scores
 ) -> str:
     "The result of `verify`, as text."
-    of = f" The tables show {records} records; scores of {again} of them were computed again from kept latents."
+    shown = f" The tables show {records} records; scores of {again} of them were computed again from kept latents."
     left_out = f" {older} records are of an older revision of their model, and in no table." if older else ""
     if not lines:
-        return f"Nothing differs: {files} published files of tables are those that the records give.{of}{left_out}"
-    return "\n".join([*lines, f"DIFFERENT: the above; {files} published files of tables were compared.{of}{left_out}"])
+        return f"Nothing differs: {files} published files of tables are those that the records give.{shown}{left_out}"
+    compared = f"DIFFERENT: the above; {files} published files of tables were compared."
+    return "\n".join([*lines, f"{compared}{shown}{left_out}"])

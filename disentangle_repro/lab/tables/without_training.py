@@ -54,13 +54,14 @@ def number_of(
 
 def word_of(numbers: Iterable[Number]) -> str:
     "The verdict on a claim from its numbers."
-    beyond = [
-        (of, of.above if of.above is not None else -np.inf, of.below if of.below is not None else np.inf)
-        for of in numbers
-    ]
-    if all(low < of.interval[0] and of.interval[1] < high for of, low, high in beyond):
-        return SUPPORTED
-    return CONTRADICTED if any(of.wide[1] < low or of.wide[0] > high for of, low, high in beyond) else UNDECIDED
+    words = set()
+    for number in numbers:
+        low = -np.inf if number.above is None else number.above
+        high = np.inf if number.below is None else number.below
+        within = low < number.interval[0] and number.interval[1] < high
+        beyond = number.wide[1] < low or number.wide[0] > high
+        words.add(SUPPORTED if within else CONTRADICTED if beyond else UNDECIDED)
+    return next((word for word in (CONTRADICTED, UNDECIDED) if word in words), SUPPORTED)
 
 # %% ../../../nbs/lab/tables/13_without_training.ipynb #69183b8b
 def mean_over(values: Sequence[float]) -> Callable[[float], Interval]:
@@ -86,7 +87,7 @@ def claim_of(name: str) -> dict[str, Any]:
 
 def measurement(numbers: Sequence[Number], on: str, part: str = "", **more: Any) -> dict[str, Any]:
     "The stored measurement of a claim."
-    return {"numbers": [of._asdict() for of in numbers], "on": on, "part": part, **more}
+    return {"numbers": [number._asdict() for number in numbers], "on": on, "part": part, **more}
 
 # %% ../../../nbs/lab/tables/13_without_training.ipynb #5a88c74c
 RECORD = "without_training.json"  # in paper_tables
@@ -98,19 +99,13 @@ def without_training(path: Path | None = None) -> dict[str, dict[str, Any]]:  # 
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 # %% ../../../nbs/lab/tables/13_without_training.ipynb #5e38f6da
-def limit_in_words(of: Number) -> str:
-    "The limit that a claim requires, as text."
-    if of.above is None or of.below is None:
-        return f"> {of.above:g}" if of.below is None else f"< {of.below:g}"
-    return f"{of.above:g} to {of.below:g}"
-
-
-def in_words(of: Number) -> str:
-    "A number with its interval and its limit."
-    places = 3 if abs(of.value) < 0.1 else 2
-    low, high = (f"{end:.{places}f}" for end in of.interval)
-    ends = f" ({low} to {high})" if of.interval[0] < of.interval[1] else ""
-    return f"{of.name} {of.value:.{places}f}{ends}, claimed {limit_in_words(of)}"
+def in_words(number: Number) -> str:
+    "A number with its interval, and the limits that the claim requires."
+    places, above, below = 3 if abs(number.value) < 0.1 else 2, number.above, number.below
+    low, high = (f"{end:.{places}f}" for end in number.interval)
+    ends = f" ({low} to {high})" if number.interval[0] < number.interval[1] else ""
+    limit = f"< {below:g}" if above is None else f"> {above:g}" if below is None else f"{above:g} to {below:g}"
+    return f"{number.name} {number.value:.{places}f}{ends}, claimed {limit}"
 
 
 def measured_verdict(name: str, measured: Mapping[str, Any]) -> Verdict:
@@ -136,33 +131,26 @@ def without_training_verdicts(
     return verdicts
 
 # %% ../../../nbs/lab/tables/13_without_training.ipynb #5c956f1d
-def spread_in_words(of: Mapping[str, Any]) -> str:
+def spread_in_words(scores: Mapping[str, Any]) -> str:
     "A mean and a standard deviation."
-    return f"{of['mean']:.2f} ± {of['deviation']:.2f}"
+    return f"{scores['mean']:.2f} ± {scores['deviation']:.2f}"
 
 
-def named(model_and_data: str) -> str:
-    "A model by its name in the tables, and its data set."
-    model, _, dataset = model_and_data.partition(" on ")
-    return f"{MODEL_NAMES.get(model, model)} on {dataset}"
-
-
-def chance_note(
-    paper: str, of: str, kept: Mapping[str, Mapping[str, Any]] | None = None
-) -> str:  # `sets` of points, or `images`
-    "What SMCC has by chance, for below a table; empty where it was not measured."
-    found = (without_training() if kept is None else kept).get(f"chance of SMCC, {of}")
-    if not found:
+def chance_note(paper: str, kind: str, kept: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    "What SMCC of `sets` of points or of `images` has by chance, for below a table; empty where it was not measured."
+    measured = (without_training() if kept is None else kept).get(f"chance of SMCC, {kind}")
+    if not measured:
         return ""
-    if of == "images":
-        models = (f"{named(name)}: {spread_in_words(chance)}" for name, chance in found["by_model"].items())
+    if kind == "images":
+        rows = ((*name.split(" on "), smcc) for name, smcc in measured["by_model"].items())
+        models = (f"{MODEL_NAMES.get(model, model)} on {data}: {spread_in_words(smcc)}" for model, data, smcc in rows)
         return (
             "Chance, the SMCC of slots of the first study whose images are paired with others (± over pairs):"
             f" {'; '.join(models)}."
         )
     printed = reported_scores(paper).query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
     return (
-        f"Chance: unrelated sets of slots have an SMCC of {spread_in_words(found['unrelated'])} (± over ten pairs of"
+        f"Chance: unrelated sets of slots have an SMCC of {spread_in_words(measured['unrelated'])} (± over ten pairs of"
         " trainings). The released procedure, whose SMCC is printed, gives untrained affine networks"
-        f" {spread_in_words(found['untrained'])}, so {printed:g} alone shows nothing."
+        f" {spread_in_words(measured['untrained'])}, so {printed:g} alone shows nothing."
     )
