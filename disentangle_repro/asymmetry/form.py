@@ -12,17 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from disentangle_repro.asymmetry.interaction import (
-    Generator,
-    Points,
-    Slots,
-    count_latents,
-    derivatives,
-    exponents,
-    interaction_indices,
-    monomials,
-    multi_factorial,
-)
+from .interaction import Generator, Points, Slots, count_latents, derivatives, exponents
+from .interaction import interaction_indices, monomials, multi_factorial
 
 # %% auto #0
 __all__ = []
@@ -100,12 +91,7 @@ class FormFit:
     residual: float  # largest absolute difference at the points
 
 # %% ../../nbs/asymmetry/02_form.ipynb #8e3df3a7
-def fit_form(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,
-) -> FormFit:
+def fit_form(f: Generator, points: Points, slots: Slots, n: int) -> FormFit:
     "The least-squares fit of the form (C.1) to the values of `f` at the points."
     columns, values = form_columns(points, slots, n), torch.vmap(f)(points)
     solution = torch.linalg.lstsq(columns, values, driver="gelsd").solution

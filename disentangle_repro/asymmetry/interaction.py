@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from ..core.device import make_generator
-from ..tripod.hessian_penalty import smooth_decoder
+from ..nets.dense import smooth_decoder
 
 # %% auto #0
 __all__ = []
@@ -139,9 +139,7 @@ def exponents(
     return one_hot(indices, n_latents).sum(-2)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #502c3cc6
-def multi_factorial(
-    entries: Int[Tensor, "*indices latents"],
-) -> Float[Tensor, "*indices"]:  # whole numbers, in float64
+def multi_factorial(entries: Int[Tensor, "*indices latents"]) -> Float[Tensor, "*indices"]:  # whole numbers, in float64
     "The product of the factorials of the entries (asymmetry, equation B.1)."
     return (entries + 1).double().lgamma().exp().round().prod(-1)
 
@@ -185,9 +183,7 @@ def generator_of_order(
     return lambda z: sum(networks(z)) + across(z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #5a4c5337
-def splits(
-    slot: Sequence[int],
-) -> list[tuple[list[int], list[int]]]:
+def splits(slot: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     "Every split of a slot into two non-empty parts; a single latent is both parts."
     first, *rest = slot
     if not rest:
@@ -196,13 +192,7 @@ def splits(
     return [([first, *some], [i for i in rest if i not in some]) for some in chosen]
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #4464ee44
-def satisfies_asymmetry(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,
-    tolerance: float = 1e-8,
-) -> bool:
+def satisfies_asymmetry(f: Generator, points: Points, slots: Slots, n: int, tolerance: float = 1e-8) -> bool:
     "Whether slots interact at n-th order at most, and every split of a slot at order n+1 (asymmetry, Assumption 3.5)."
     points = checked_points(points, slots)
     across = interactions(f, points, slots, n + 1).max() <= tolerance

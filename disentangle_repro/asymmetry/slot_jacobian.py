@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
-from torch.func import jacfwd, jvp, vmap
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.func import jacfwd, vmap
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
 from ..data.interaction import Draw, block
 from ..data.scenes import ObjectScene, mosaic, to_bytes
 from ..nets.attention import split_heads
-from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
+from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder
+from ..nets.slots import broadcast_derivatives, slot_derivatives
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
@@ -42,60 +42,12 @@ def image_of(
         raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height, width.")
     return image
 
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #75fee3c0
-def sum_over_directions(
-    size: Callable[[Float[Tensor, "*direction"]], Float[Tensor, "*shape"]],  # of the derivative along a direction
-    directions: Float[Tensor, "n *direction"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "*shape"]:
-    "The sum over directions."
-    return sum(vmap(size)(some).sum(0) for some in directions.split(chunk))
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #938b9baa
-def slot_derivatives(
-    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *image"]],  # each from its own slots
-    size: Callable[[Float[Tensor, "batch *image"]], Float[Tensor, "batch *shape"]],  # of a derivative
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "batch slots *shape"]:
-    "For each slot, the sum of the sizes of the derivatives along its directions, by forward differentiation."
-    k, d = slots.shape[1:]
-
-    def along(direction: Float[Tensor, "slots dims"]) -> Float[Tensor, "batch *shape"]:
-        return size(jvp(draw, (slots,), (direction.expand_as(slots),))[1])
-
-    of_slots = torch.eye(k * d, dtype=slots.dtype, device=slots.device).view(k, d, k, d)
-    with sdpa_kernel(SDPBackend.MATH):
-        return torch.stack([sum_over_directions(along, directions, chunk) for directions in of_slots], dim=1)
-
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ea49a887
 def forward_jacobian(
     decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int
 ) -> Float[Tensor, "batch slots height width"]:
     "Slot Jacobians of any decoder, `chunk` directions at a time."
     return slot_derivatives(partial(image_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ba41e357
-def sheet_slope(mask, part, image, part_slope, alpha_slope):
-    "Change of the output with one slot's image and mask logit; for one pixel and channel, or arrays that broadcast."
-    return mask * (part_slope + alpha_slope * (part - image))
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d659dad3
-def broadcast_derivatives(
-    decoder: SpatialBroadcastDecoder,
-    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "batch slots *shape"]:
-    "As `slot_derivatives`, for a decoder that decodes each slot separately: one pass per dimension, for all slots."
-
-    def along(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots *shape"]:
-        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
-        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
-        masks, image = made.masks[:, :, None], made.image[:, None]
-        return size(sheet_slope(masks, made.parts, image, parts_slope, alpha_slope))
-
-    return sum_over_directions(along, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)
 
 
 def broadcast_jacobian(

@@ -10,22 +10,18 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 
 from .cross_attention import interaction_loss
-from disentangle_repro.baselines.slot_attention import (
-    LearnedQueries,
-    SlotAttention,
-    SlotAutoencoder,
-    SlotCount,
-    SlotsOutput,
-)
+from ..baselines.autoencoder import Images, Scalar, Terms
+from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotCount, Slots
+from ..baselines.slot_attention import SlotsOutput
 from ..baselines.variational import draw, gaussian_kl
 from ..core.errors import PROTOCOLS, by_protocol, check_choice, is_code
 from ..nets.attention import Transformer
 from ..nets.slots import CHANNELS, SlotEncoder, SpatialBroadcastDecoder, TransformerDecoder
-from ..nets.style import scaled, to_network
+from ..nets.style import scaled
 
 # %% auto #0
 __all__ = []
@@ -59,7 +55,7 @@ class TransformerSlots(SlotCount, nn.Module):
         self.transformer = Transformer(dim, asked_size, layers=layers, **attention, **released)
 
     def forward(
-        self, features: Float[Tensor, "b positions asked_size"], generator: torch.Generator | None = None
+        self, features: Float[Tensor, "b positions asked_size"], generator: Generator | None = None
     ) -> SlotsOutput:
         return SlotsOutput(self.transformer(self.start(len(features)), features), None, {})
 
@@ -85,7 +81,7 @@ class SlotPosterior(SlotCount, nn.Module):
         "What decides the number of slots."
         return self.slots
 
-    def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
+    def forward(self, features: Float[Tensor, "b *places"], generator: Generator | None = None) -> SlotsOutput:
         encoded, attention, penalties = self.slots(features, generator)
         mean, raw = encoded.chunk(2, dim=2)
         scale = self.deviation(raw)
@@ -123,9 +119,7 @@ class TransformerVAE(SlotAutoencoder):
     def anneal(self, done: float) -> None:
         self.warmth.fill_(min(done / self.warm_up, 1.0))
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         images = self.prepared(images)
         slots, _, terms = self.slots(self.encoder(images), generator)
         drawn = self.decoder(slots)
@@ -135,16 +129,14 @@ class TransformerVAE(SlotAutoencoder):
         weights = self.weights | {"interaction": self.warmth * self.weights["interaction"]}
         return sum(weights[name] * term for name, term in terms.items()), terms
 
-    def shares(self, slots: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch slots height width"]:
+    def shares(self, slots: Slots) -> Float[Tensor, "batch slots height width"]:
         "Each slot's share of each pixel: masks, or mean attention weights (figure 7); sums to one over slots."
         drawn = self.decoder(slots)
         if drawn.masks is not None:
             return drawn.masks
         return torch.stack(drawn.attention).mean((0, 2)).mT.unflatten(2, drawn.image.shape[2:])
 
-    def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Int[Tensor, "batch height width"]:
+    def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
         return self.shares(self.encode(images, generator)).argmax(1)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8595baf2

@@ -10,11 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, make_networks, pixel_values
+from .autoencoder import Autoencoder, Images, PlainLatent, Scalar, Step, Terms, make_networks
+from .autoencoder import pixel_values
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
@@ -34,7 +35,7 @@ def reorder(
 # %% ../../nbs/baselines/08_factorvae.ipynb #8a5b9954
 def permute(
     codes: Float[Tensor, "batch latents *values"],
-    generator: torch.Generator | None = None,  # on the device of `codes`
+    generator: Generator | None = None,  # on the device of `codes`
 ) -> Float[Tensor, "batch latents *values"]:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
     return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
@@ -43,14 +44,14 @@ def permute(
 def discriminator_loss(
     of_joint: Float[Tensor, " batch"],  # logits of codes as they are
     of_permuted: Float[Tensor, " batch"],  # logits of permuted codes
-) -> Float[Tensor, ""]:
+) -> Scalar:
     "Mean cross-entropy of classifying codes and permuted codes (factorqvae, half of equation 8 with the sign of F7)."
     return (F.softplus(-of_joint).mean() + F.softplus(of_permuted).mean()) / 2
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e26b5873
 def total_correlation(
     of_joint: Float[Tensor, " batch"],  # logits of codes as they are
-) -> Float[Tensor, ""]:  # in nats
+) -> Scalar:  # in nats
     "Mean of log C / (1 - C), the discriminator's estimate (factorqvae, equation 7)."
     return of_joint.mean()
 
@@ -108,9 +109,7 @@ class Factorised(Autoencoder):
         model = [p for part in (self.encoder, self.decoder, self.latent) for p in part.parameters()]
         return [Step(model, self.loss), Step(list(self.discriminator.parameters()), self.judging_loss)]
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         """The loss of the model's step, and its terms before weighting (factorqvae, equation 5).
 
         Gradients reach the discriminator as well, which would learn the opposite of its own loss: train by `steps`.
@@ -121,9 +120,7 @@ class Factorised(Autoencoder):
         penalties = {**penalties, "total_correlation": total_correlation(self.discriminator(codes))}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def judging_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def judging_loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The discriminator's loss (factorqvae, equation 8 with the sign of F7), and the same by name."
         with torch.no_grad():
             codes, _ = self.latent.coded(self.encoder(self.prepared(images)), generator)

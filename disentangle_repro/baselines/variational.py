@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
-from .autoencoder import pixel_values
+from .autoencoder import Autoencoder, Latents, LatentOutput, PlainLatent, Terms
+from .autoencoder import make_networks, pixel_values
 from ..core.errors import check_choice
 
 # %% auto #0
@@ -27,26 +27,23 @@ DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp(
 def mean_and_scale(
     encoded: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
     deviation: str = "softplus",  # how a raw scale becomes a standard deviation, one of `DEVIATIONS`
-) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
+) -> tuple[Latents, Latents]:
     "Mean and standard deviation of each latent."
     mean, raw = encoded.chunk(2, dim=1)
     return mean, DEVIATIONS[deviation](raw)
 
 # %% ../../nbs/baselines/02_variational.ipynb #1ed54f4b
 def draw(
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
-    generator: torch.Generator | None = None,  # on the device of `mean`
-) -> Float[Tensor, "batch latents"]:
+    mean: Latents,
+    scale: Latents,
+    generator: Generator | None = None,  # on the device of `mean`
+) -> Latents:
     "Normal numbers through which gradients reach `mean` and `scale` (Kingma and Welling, section 2.4)."
     noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     return mean + scale * noise
 
 # %% ../../nbs/baselines/02_variational.ipynb #f382b9fb
-def gaussian_kl(
-    mean: Float[Tensor, "*shape"],
-    scale: Float[Tensor, "*shape"],
-) -> Float[Tensor, "*shape"]:  # in nats
+def gaussian_kl(mean: Float[Tensor, "*shape"], scale: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:  # in nats
     "KL divergence of a normal distribution from the standard one (Kingma and Welling, appendix B)."
     return (mean.square() + scale.square() - 1) / 2 - scale.log()
 
@@ -64,28 +61,23 @@ class GaussianLatent(PlainLatent):
         self.deviation = check_choice("deviation", deviation, DEVIATIONS)
 
     def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
     ) -> LatentOutput:
         mean, scale = mean_and_scale(continuous, self.deviation)
         latents = draw(mean, scale, generator)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
 
-    def penalties(
-        self,
-        latents: Float[Tensor, "batch latents"],
-        mean: Float[Tensor, "batch latents"],
-        scale: Float[Tensor, "batch latents"],
-    ) -> dict[str, Float[Tensor, ""]]:
+    def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The KL cost of a batch, in nats, a mean over images."
         return {"kl": gaussian_kl(mean, scale).sum(1).mean()}
 
-    def code(self, continuous: Float[Tensor, "batch two_times_latents"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch two_times_latents"]) -> Latents:
         "The means."
         return mean_and_scale(continuous)[0]
 
     def sampled(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch latents"]:
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
+    ) -> Latents:
         "A sample for each image."
         return draw(*mean_and_scale(continuous, self.deviation), generator)
 
@@ -113,8 +105,8 @@ def log_density(
 # %% ../../nbs/baselines/02_variational.ipynb #9d8aa696
 def aggregate_log_densities(
     z: Float[Tensor, "draws latents"],
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
+    mean: Latents,
+    scale: Latents,
 ) -> tuple[Float[Tensor, "draws"], Float[Tensor, "draws latents"]]:  # log q(z), and log q(z_j) for each latent
     "Log-densities of the uniform mixture of the batch's distributions, jointly and for each latent."
     each = log_density(z[:, None], mean, scale)
@@ -123,9 +115,9 @@ def aggregate_log_densities(
 
 # %% ../../nbs/baselines/02_variational.ipynb #63c75c82
 def kl_terms(
-    z: Float[Tensor, "batch latents"],  # a sample for each image
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
+    z: Latents,  # a sample for each image
+    mean: Latents,
+    scale: Latents,
 ) -> dict[str, Float[Tensor, "batch"]]:  # in nats
     "The parts of log q(z|x) - log p(z) for each sample (Chen et al., equations 2 and 3)."
     given_image = log_density(z, mean, scale).sum(1)
@@ -144,12 +136,7 @@ class TotalCorrelationLatent(GaussianLatent):
     Penalties, in nats: `mutual_information`, `total_correlation` and `dimension_kl`.
     """
 
-    def penalties(
-        self,
-        latents: Float[Tensor, "batch latents"],
-        mean: Float[Tensor, "batch latents"],
-        scale: Float[Tensor, "batch latents"],
-    ) -> dict[str, Float[Tensor, ""]]:
+    def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The three parts of the KL term of a batch, in nats, each a mean over images."
         return {name: term.mean() for name, term in kl_terms(latents, mean, scale).items()}
 

@@ -21,13 +21,6 @@ def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, 
     "Each head's part of every token."
     return tokens.unflatten(2, (heads, -1)).transpose(1, 2)
 
-# %% ../../nbs/nets/00_attention.ipynb #c4477fd6
-def per_head(size: int, heads: int) -> int:
-    "Dimensions of each head; `ValueError` where the heads do not divide the size that they share."
-    if size % heads:
-        raise ValueError(f"heads is {heads} but must divide {size}, the size that they share.")
-    return size // heads
-
 # %% ../../nbs/nets/00_attention.ipynb #d2173e22
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: (1 or batch, n, size) and (batch, m, asked_size) to (batch, n, size).
@@ -45,7 +38,9 @@ class MultiHeadAttention(nn.Module):
         scale: float | None = None,  # of the dot products; left out: one over the root of a head's share of `inner`
     ):
         super().__init__()
-        self.heads, self.scale = heads, per_head(inner, heads) ** -0.5 if scale is None else scale
+        if inner % heads:
+            raise ValueError(f"heads is {heads} but must divide {inner}, the size that they share.")
+        self.heads, self.scale = heads, (inner // heads) ** -0.5 if scale is None else scale
         self.query, self.key_and_value = nn.Linear(size, inner), nn.Linear(asked_size, 2 * inner)
         self.out = nn.Linear(inner, size)
 

@@ -15,14 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import PROTOCOLS, check_choice
-from disentangle_repro.nets.style import (
-    IMAGE_SIZE,
-    SMALLEST_MAP,
-    check_images,
-    conditional_instance_norm,
-    halvings,
-    scaled,
-)
+from .style import SMALLEST_MAP, check_images, conditional_instance_norm, halvings, scaled
 
 # %% auto #0
 __all__ = []
@@ -85,16 +78,10 @@ def normed_dense(inputs: int, outputs: int) -> nn.Sequential:
 
 # %% ../../nbs/nets/02_residual.ipynb #cbe3b84d
 class ResidualEncoder(nn.Module):
-    "Images to latents (T6): `ValueError` for an image size other than 16, 32 and 64."
+    "Images of 16, 32 or 64 pixels per side to latents (T6); sizes as `ImageEncoder` takes them, else `ValueError`."
 
     def __init__(
-        self,
-        n_latents: int,  # outputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         check_choice("protocol", protocol, PROTOCOLS)
@@ -164,18 +151,12 @@ class DecoderStage(nn.Module):
 
 # %% ../../nbs/nets/02_residual.ipynb #ced6005b
 class ResidualDecoder(nn.Module):
-    "Latents to the logits of an image (T6); with `normalize_maps` upsampled maps but the last are normalised."
+    "Latents to logits, as `StyleDecoder` (T6); with `normalize_maps` upsampled maps but the last are normalised."
 
     normalize_maps = False
 
     def __init__(
-        self,
-        n_latents: int,  # inputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         check_choice("protocol", protocol, PROTOCOLS)

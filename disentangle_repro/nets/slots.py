@@ -14,8 +14,10 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.func import jvp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..core.errors import check_choice, is_code
+from ..core.errors import is_code
 from .attention import Transformer, dense
 from .style import TransposedConvolution, check_images, scaled
 
@@ -289,3 +291,51 @@ class TransformerDecoder(nn.Module):
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))
         image = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
         return SlotImages(image, attention=attention)
+
+# %% ../../nbs/nets/03_slots.ipynb #dab5d865
+def sum_over_directions(
+    size: Callable[[Float[Tensor, "*direction"]], Float[Tensor, "*shape"]],  # of the derivative along a direction
+    directions: Float[Tensor, "n *direction"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "*shape"]:
+    "The sum over directions."
+    return sum(vmap(size)(some).sum(0) for some in directions.split(chunk))
+
+# %% ../../nbs/nets/03_slots.ipynb #4aa142b6
+def slot_derivatives(
+    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *image"]],  # each from its own slots
+    size: Callable[[Float[Tensor, "batch *image"]], Float[Tensor, "batch *shape"]],  # of a derivative
+    slots: Float[Tensor, "batch slots dims"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "batch slots *shape"]:
+    "For each slot, the sum of the sizes of the derivatives along its directions, by forward differentiation."
+    k, d = slots.shape[1:]
+
+    def along(direction: Float[Tensor, "slots dims"]) -> Float[Tensor, "batch *shape"]:
+        return size(jvp(draw, (slots,), (direction.expand_as(slots),))[1])
+
+    of_slots = torch.eye(k * d, dtype=slots.dtype, device=slots.device).view(k, d, k, d)
+    with sdpa_kernel(SDPBackend.MATH):
+        return torch.stack([sum_over_directions(along, directions, chunk) for directions in of_slots], dim=1)
+
+# %% ../../nbs/nets/03_slots.ipynb #db079799
+def sheet_slope(mask, part, image, part_slope, alpha_slope):
+    "Change of the output with one slot's image and mask logit; for one pixel and channel, or arrays that broadcast."
+    return mask * (part_slope + alpha_slope * (part - image))
+
+# %% ../../nbs/nets/03_slots.ipynb #dd9015a5
+def broadcast_derivatives(
+    decoder: SpatialBroadcastDecoder,
+    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
+    slots: Float[Tensor, "batch slots dims"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "batch slots *shape"]:
+    "As `slot_derivatives`, for a decoder that decodes each slot separately: one pass per dimension, for all slots."
+
+    def along(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots *shape"]:
+        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
+        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
+        masks, image = made.masks[:, :, None], made.image[:, None]
+        return size(sheet_slope(masks, made.parts, image, parts_slope, alpha_slope))
+
+    return sum_over_directions(along, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)

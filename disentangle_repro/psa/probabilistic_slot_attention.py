@@ -16,15 +16,8 @@ from ..baselines.slot_attention import SlotAutoencoder, slot_networks
 from ..baselines.variational import draw
 from ..core.device import make_generator
 from ..core.errors import check_choice
-from disentangle_repro.psa.mixture import (
-    FLOOR,
-    LocalMixture,
-    Statistics,
-    log_responsibilities,
-    standard_start,
-    statistics,
-    update,
-)
+from .mixture import FLOOR, LocalMixture, Statistics, log_responsibilities, standard_start
+from .mixture import statistics, update
 
 # %% auto #0
 __all__ = []

@@ -15,25 +15,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..asymmetry.slot_jacobian import broadcast_derivatives, slot_derivatives
 from ..core.errors import Protocol, check_choice, is_code
-from ..nets.slots import SpatialBroadcastDecoder
-from disentangle_repro.psa.slot_alignment import (
-    Slots,
-    align,
-    assign,
-    correlations,
-    determination,
-    halves,
-    hungarian,
-    match_alternating,
-    match_first,
-    mean_of_defined,
-    reorder,
-    squared_distances,
-    to_slot_pair,
-    to_slots,
-)
+from ..nets.slots import SpatialBroadcastDecoder, broadcast_derivatives, slot_derivatives
+from .slot_alignment import Slots, align, assign, correlations, determination, halves, hungarian
+from .slot_alignment import match_alternating, match_first, mean_of_defined, reorder
+from .slot_alignment import squared_distances, to_slot_pair, to_slots
 
 # %% auto #0
 __all__ = []
@@ -59,9 +45,7 @@ def standardized(slots: Float[Tensor, "images *shape"]) -> Float[Tensor, "images
     return (slots - slots.mean(0)) / spread.where(spread > 0, 1.0)
 
 
-def kernel_agreement(
-    a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]
-) -> SlotAgreement:
+def kernel_agreement(a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]) -> SlotAgreement:
     "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); errors of `slot_agreement`."
     from sklearn.kernel_ridge import KernelRidge
 
