@@ -25,9 +25,7 @@ Generator = Callable[[Float[Tensor, "latents"]], Float[Tensor, "outputs"]]
 Slots = Sequence[Sequence[int]]
 
 
-def count_latents(
-    slots: Slots,  # indices of the latents, slot by slot
-) -> int:
+def count_latents(slots: Slots) -> int:
     "Number of latents; `ValueError` unless `slots` hold each of 0, 1, 2, ... exactly once and none is empty."
     places = sorted(place for slot in slots for place in slot)
     if not places or places != list(range(len(places))) or not all(slots):
@@ -35,23 +33,15 @@ def count_latents(
     return len(places)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #bc64ecc0
-def derivatives(
-    f: Generator,
-    z: Float[Tensor, "latents"],
-    order: int,  # n; 0 gives the value
-) -> Float[Tensor, "outputs *latents"]:  # the outputs, then `order` axes of latents
-    "Every partial derivative of order n, by nested forward-mode differentiation."
+def derivatives(f: Generator, z: Float[Tensor, "latents"], order: int) -> Float[Tensor, "outputs *latents"]:
+    "Every partial derivative of order n, of an output by n latents; 0 gives the value. Nested forward mode."
     for _ in range(order):
         f = torch.func.jacfwd(f)
     return f(z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #6d2e8710
-def interaction_indices(
-    groups: Slots,  # sets of latents; latents in no group may occur too
-    n_latents: int,
-    order: int,  # m, the number of derivatives
-) -> Int[Tensor, "indices order"]:  # each multi-index as a sorted list of latents
-    "Multi-indices of one order that touch at least two of the groups (asymmetry, equation B.5)."
+def interaction_indices(groups: Slots, n_latents: int, order: int) -> Int[Tensor, "indices order"]:
+    "Multi-indices, sorted lists, that touch two groups or more; latents may be in none (asymmetry, equation B.5)."
     every = combinations_with_replacement(range(n_latents), order)
     touching = [index for index in every if sum(not set(index).isdisjoint(group) for group in groups) >= 2]
     return torch.tensor(touching, dtype=torch.long).reshape(-1, order)
@@ -62,11 +52,7 @@ def products(jacobian: Float[Tensor, "outputs latents"]) -> Float[Tensor, "outpu
     return jacobian[:, :, None] * jacobian[:, None, :]
 
 
-def interaction_tensor(
-    f: Generator,
-    z: Float[Tensor, "latents"],
-    order: int,  # 1, 2, 3, ...
-) -> Float[Tensor, "outputs *latents"]:
+def interaction_tensor(f: Generator, z: Float[Tensor, "latents"], order: int) -> Float[Tensor, "outputs *latents"]:
     "What must vanish across groups that interact less than at `order`: (3.1) at order 1, else (3.3)."
     return products(derivatives(f, z, 1)) if order == 1 else derivatives(f, z, order)
 
@@ -94,12 +80,7 @@ def checked_points(points: Points, slots: Slots | None = None) -> Points:
     return torch.atleast_2d(points)
 
 
-def interactions(
-    f: Generator,
-    points: Points,  # a single point (latents) will do
-    groups: Slots,
-    order: int,  # 1, 2, 3, ...
-) -> Float[Tensor, "points"]:
+def interactions(f: Generator, points: Points, groups: Slots, order: int) -> Float[Tensor, "points"]:
     """Strength of the interaction of the groups at `order`, for each point.
 
     `ValueError` for derivatives that are not finite, and for points in less than float64, whose rounding would count.
@@ -124,18 +105,14 @@ def interaction_order(
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #fc019ccd
 def monomials(
-    z: Float[Tensor, "*points latents"],
-    indices: Int[Tensor, "indices order"],  # as from `interaction_indices`
+    z: Float[Tensor, "*points latents"], indices: Int[Tensor, "indices order"]
 ) -> Float[Tensor, "*points indices"]:
     "The power of z for each multi-index (asymmetry, equation B.2)."
     return reduce(torch.mul, z[..., indices].unbind(-1))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #c40da818
-def exponents(
-    indices: Int[Tensor, "indices order"],  # sorted lists of latents
-    n_latents: int,
-) -> Int[Tensor, "indices latents"]:
-    "The entries of each multi-index: how often it has each latent."
+def exponents(indices: Int[Tensor, "indices order"], n_latents: int) -> Int[Tensor, "indices latents"]:
+    "The entries of each multi-index, a sorted list: how often it has each latent."
     return one_hot(indices, n_latents).sum(-2)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #502c3cc6
@@ -162,15 +139,11 @@ def cross_terms(slots: Slots, n: int, n_outputs: int, seed: int) -> Generator:
     return lambda z: sum(c @ monomials(z, index) for c, index in zip(draws, indices, strict=True))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #3777491e
-def generator_of_order(
-    n: int,  # the order of interaction across slots
-    slots: Slots,
-    n_outputs: int,
-    seed: int = 0,
-) -> Generator:  # (latents,) to (outputs,), both float64
+def generator_of_order(n: int, slots: Slots, n_outputs: int, seed: int = 0) -> Generator:
     """A random smooth generator with exactly n-th order interaction across slots (asymmetry, C.1).
 
-    `ValueError` for a negative order, for slots that are no partition, and for fewer outputs than slots.
+    It maps (latents,) to (outputs,), both float64. `ValueError` for a negative order, for slots that are no partition,
+    and for fewer outputs than slots.
     """
     count_latents(slots)
     if n < 0 or n_outputs < len(slots):
@@ -201,28 +174,20 @@ def satisfies_asymmetry(f: Generator, points: Points, slots: Slots, n: int, tole
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #0d6d8266
 def derivative_columns(
-    tensor: Float[Tensor, "points outputs *latents"],  # `derivatives` for each point
-    slot: Sequence[int],
-    order: int,
+    tensor: Float[Tensor, "points outputs *latents"], slot: Sequence[int], order: int
 ) -> Float[Tensor, "points outputs columns"]:
     "Derivatives by the latents of a slot, one column for each multi-index."
     index = torch.tensor(list(combinations_with_replacement(slot, order)))
     return tensor[(..., *index.T)]
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #57155c01
-def rank(
-    matrices: Float[Tensor, "points rows columns"],
-    tolerance: float = 1e-8,  # relative to the largest singular value
-) -> Int[Tensor, "points"]:
-    "Numerical ranks."
+def rank(matrices: Float[Tensor, "points rows columns"], tolerance: float = 1e-8) -> Int[Tensor, "points"]:
+    "Numerical ranks; the tolerance is relative to the largest singular value."
     return torch.linalg.matrix_rank(matrices, rtol=tolerance)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #9e79192f
 def independence_ranks(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,  # the order of interaction across slots
+    f: Generator, points: Points, slots: Slots, n: int
 ) -> tuple[Int[Tensor, "points"], Int[Tensor, "points"]]:
     "Rank of all the columns, and the sum of the ranks of the blocks (asymmetry, Definitions A.8, A.9 and 4.2)."
     count, points = count_latents(slots), checked_points(points, slots)

@@ -180,10 +180,8 @@ def j_ari(
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c
-def shares(
-    jacobian: Float[Tensor, "batch slots height width"],
-) -> Float[Tensor, "batch slots height width"]:  # of a pixel, sum to one, or all 0 where no slot changes it
-    "Slot Jacobians, normalised over slots (asymmetry, section 6)."
+def shares(jacobian: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch slots height width"]:
+    "Slot Jacobians normalised over slots, 0 where no slot changes a pixel (asymmetry, section 6)."
     return jacobian / jacobian.sum(1, keepdim=True).clamp(min=torch.finfo(jacobian.dtype).tiny)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #85794381
@@ -227,11 +225,9 @@ def to_foreground(
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #dfa789db
 def scene_decoder(
-    scene: ObjectScene,
-    sources: Float[Tensor, "sources"],  # of one image
-    draw: Draw | None = None,  # left out: the scene's own
-) -> tuple[Decoder, Float[Tensor, "1 objects features"]]:  # and the slots of the image itself, which are zero
-    "The generator as a decoder: a slot is an offset of an object's real-valued features, in units of their ranges."
+    scene: ObjectScene, sources: Float[Tensor, "sources"], draw: Draw | None = None
+) -> tuple[Decoder, Float[Tensor, "1 objects features"]]:
+    "The generator as a decoder of offsets of an object's features, in units of their ranges; and slots of zero."
     draw = draw or scene.generate
     blocks = torch.stack([block(scene, k + 1) for k in range(scene.objects[1])]).to(sources)
 
@@ -269,8 +265,7 @@ def plot_slot_jacobians(
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d1ae3319
 def shared_pixels(
-    jacobian: Float[np.ndarray | Tensor, "batch slots height width"],
-    tolerance: float = 1e-9,  # norms up to this count as zero
+    jacobian: Float[np.ndarray | Tensor, "batch slots height width"], tolerance: float = 1e-9
 ) -> Bool[Tensor, "batch height width"]:
     "Pixels that depend on two slots or more: where asymmetry's equation 3.1 fails, all channels taken together."
     return (to_jacobian(jacobian) > tolerance).sum(1) > 1

@@ -63,12 +63,7 @@ class PairLatent(GaussianLatent):
     `ValueError` for an unknown average, or a batch that is not of pairs.
     """
 
-    def __init__(
-        self,
-        average: str,  # one of `AVERAGES`
-        differing: int = 1,  # sources in which the images of a pair differ
-        deviation: str = "softplus",  # as `mean_and_scale` takes it
-    ):
+    def __init__(self, average: str, differing: int = 1, deviation: str = "softplus"):
         super().__init__(deviation)
         self.average, self.differing = AVERAGES[check_choice("average", average, AVERAGES)], differing
 

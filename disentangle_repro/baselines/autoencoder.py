@@ -81,9 +81,8 @@ class PlainLatent(nn.Module):
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dea4afa7
 def straight_through(
-    continuous: Float[Tensor, "*shape"],  # encoder output
-    quantized: Float[Tensor, "*shape"],  # the nearest codebook values
-) -> Float[Tensor, "*shape"]:  # the values of `quantized`, the gradient of `continuous`
+    continuous: Float[Tensor, "*shape"], quantized: Float[Tensor, "*shape"]
+) -> Float[Tensor, "*shape"]:
     "Value of `quantized`, gradient of `continuous` (qlae, Algorithm 1, line 6)."
     return quantized.detach() + (continuous - continuous.detach())
 
@@ -234,9 +233,7 @@ def encode_all(
 
 @torch.no_grad()
 def decode_all(
-    model: Autoencoder,
-    latents: Float[Tensor, "n latents"],
-    batch_size: int = 250,
+    model: Autoencoder, latents: Float[Tensor, "n latents"], batch_size: int = 250
 ) -> UInt8[Tensor, "n height width channels"]:
     "Images decoded from any number of latents, as bytes."
     return torch.cat([(model.decode(z) * 255).round().to(torch.uint8) for z in latents.split(batch_size)])

@@ -18,11 +18,8 @@ from ..core.errors import check_choice
 __all__ = []
 
 # %% ../../nbs/baselines/09_dip_vae.ipynb #4a38784a
-def latent_covariance(
-    mean: Latents,
-    scale: Latents | None = None,  # standard deviations; left out: covariance of the means alone
-) -> Float[Tensor, "latents latents"]:
-    "Covariance of the latents of a batch (Kumar et al., equation 5), or of their means."
+def latent_covariance(mean: Latents, scale: Latents | None = None) -> Float[Tensor, "latents latents"]:
+    "Covariance of the latents of a batch (Kumar et al., equation 5); without `scale` of their means."
     centred = mean - mean.mean(0)
     covariance = centred.T @ centred / len(mean)
     return covariance if scale is None else covariance + scale.square().mean(0).diag()

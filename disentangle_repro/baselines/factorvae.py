@@ -26,33 +26,26 @@ __all__ = []
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #ec577390
 def reorder(
-    codes: Float[Tensor, "batch latents *values"],
-    order: Int[Tensor, "batch latents"],  # the row that each latent's value comes from
+    codes: Float[Tensor, "batch latents *values"], order: Int[Tensor, "batch latents"]
 ) -> Float[Tensor, "batch latents *values"]:
     "Codes with each latent taken from the rows in `order`."
     return codes[order, torch.arange(codes.shape[1], device=codes.device)]
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #8a5b9954
 def permute(
-    codes: Float[Tensor, "batch latents *values"],
-    generator: Generator | None = None,  # on the device of `codes`
+    codes: Float[Tensor, "batch latents *values"], generator: Generator | None = None
 ) -> Float[Tensor, "batch latents *values"]:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
     return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #1f9682d5
-def discriminator_loss(
-    of_joint: Float[Tensor, " batch"],  # logits of codes as they are
-    of_permuted: Float[Tensor, " batch"],  # logits of permuted codes
-) -> Scalar:
-    "Mean cross-entropy of classifying codes and permuted codes (factorqvae, half of equation 8 with the sign of F7)."
+def discriminator_loss(of_joint: Float[Tensor, " batch"], of_permuted: Float[Tensor, " batch"]) -> Scalar:
+    "Mean cross-entropy from logits of codes and permuted codes (factorqvae, half of equation 8, sign of F7)."
     return (F.softplus(-of_joint).mean() + F.softplus(of_permuted).mean()) / 2
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e26b5873
-def total_correlation(
-    of_joint: Float[Tensor, " batch"],  # logits of codes as they are
-) -> Scalar:  # in nats
-    "Mean of log C / (1 - C), the discriminator's estimate (factorqvae, equation 7)."
+def total_correlation(of_joint: Float[Tensor, " batch"]) -> Scalar:
+    "Mean of log C / (1 - C) in nats, the discriminator's estimate for codes (factorqvae, equation 7)."
     return of_joint.mean()
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #b1bf6a95
@@ -65,12 +58,7 @@ class Discriminator(nn.Module):
     Takes (batch, latents) numbers, or (batch, latents, values); returns (batch,) logits.
     """
 
-    def __init__(
-        self,
-        n_inputs: int,  # numbers per code, all latents together
-        width: float = 1.0,  # multiplies the number of hidden units; one is the paper's
-        protocol: str = "paper",  # one of `PROTOCOLS`: its initial weights (F10)
-    ):
+    def __init__(self, n_inputs: int, width: float = 1.0, protocol: str = "paper"):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         sizes = [n_inputs, *[scaled(HIDDEN_UNITS, width)] * HIDDEN_LAYERS]

@@ -36,18 +36,13 @@ class UniformLatent(PlainLatent):
         return torch.rand((n, self.n_latents), generator=generator, device=self.one.device).to(self.one.dtype)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #fa9114ac
-def value_difference(
-    of_fake: Float[Tensor, "batch 1"],  # critic values of generated images
-    of_real: Float[Tensor, "batch 1"],
-) -> Scalar:
-    "The critic's loss (qlae, Algorithm 3, line 8)."
+def value_difference(of_fake: Float[Tensor, "batch 1"], of_real: Float[Tensor, "batch 1"]) -> Scalar:
+    "The critic's loss, from its values (qlae, Algorithm 3, line 8)."
     return of_fake.mean() - of_real.mean()
 
 # %% ../../nbs/baselines/05_infogan.ipynb #785e53f3
 def interpolate(
-    real: Float[Tensor, "batch *shape"],
-    fake: Float[Tensor, "batch *shape"],
-    generator: Generator | None = None,
+    real: Float[Tensor, "batch *shape"], fake: Float[Tensor, "batch *shape"], generator: Generator | None = None
 ) -> Float[Tensor, "batch *shape"]:
     "A random point of the straight line from each generated image to a real one (qlae, Algorithm 3, line 9)."
     size = (len(real), *[1] * (real.ndim - 1))
@@ -56,8 +51,7 @@ def interpolate(
 
 # %% ../../nbs/baselines/05_infogan.ipynb #5cb1948b
 def gradient_penalty(
-    critic: Callable[[Tensor], Float[Tensor, "batch 1"]],
-    points: Float[Tensor, "batch *shape"],
+    critic: Callable[[Tensor], Float[Tensor, "batch 1"]], points: Float[Tensor, "batch *shape"]
 ) -> Scalar:
     "Squared deviation of the critic's slope from one, a mean over points (qlae, Algorithm 3, line 10)."
     points = points.detach().requires_grad_()

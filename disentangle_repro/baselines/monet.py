@@ -23,19 +23,14 @@ __all__ = []
 
 # %% ../../nbs/baselines/07_monet.ipynb #7c15e50c
 def split_scope(
-    log_scope: Float[Tensor, "*shape"],  # log of the scope
-    logit: Float[Tensor, "*shape"],  # of the fraction that is taken
+    log_scope: Float[Tensor, "*shape"], logit: Float[Tensor, "*shape"]
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
     "Logarithms of a slot's mask and of the next scope (Burgess et al., section 2)."
     return log_scope + F.logsigmoid(logit), log_scope + F.logsigmoid(-logit)
 
 # %% ../../nbs/baselines/07_monet.ipynb #302dc36b
-def cut_out(
-    attention: nn.Module,  # image and log scope, in channels, to a logit for each pixel
-    images: Pixels,
-    n_slots: int,
-) -> Float[Tensor, "batch slots height width"]:  # log masks; the masks of a pixel sum to one
-    "The masks of all slots, sequentially; the last one is the remaining scope (Burgess et al., section 2)."
+def cut_out(attention: nn.Module, images: Pixels, n_slots: int) -> Float[Tensor, "batch slots height width"]:
+    "Log masks of all slots, sequentially; the last is the remaining scope (Burgess et al., section 2)."
     log_scope, log_masks = torch.zeros_like(images[:, :1]), []
     for _ in range(n_slots - 1):
         taken, log_scope = split_scope(log_scope, attention(torch.cat([images, log_scope], dim=1)))
@@ -116,10 +111,9 @@ def mixture_log_likelihood(
 
 # %% ../../nbs/baselines/07_monet.ipynb #2437ee12
 def mask_divergence(
-    log_masks: Float[Tensor, "batch slots height width"],  # of the attention network
-    log_decoded: Float[Tensor, "batch slots height width"],  # of the decoder
-) -> Float[Tensor, "batch"]:  # in nats, summed over pixels
-    "KL divergence between attention masks and decoded masks (Burgess et al., section 2)."
+    log_masks: Float[Tensor, "batch slots height width"], log_decoded: Float[Tensor, "batch slots height width"]
+) -> Float[Tensor, "batch"]:
+    "KL divergence in nats of decoded masks from attention masks (Burgess et al., section 2)."
     return (log_masks.exp() * (log_masks - log_decoded)).sum((1, 2, 3))
 
 # %% ../../nbs/baselines/07_monet.ipynb #79febad2

@@ -37,11 +37,7 @@ def responsibilities(keys: Features, queries: Slots) -> Attention:
     return (keys @ queries.mT / math.sqrt(keys.shape[-1])).softmax(dim=-1)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #af2a4e47
-def weighted_mean(
-    weights: Attention,
-    values: Features,
-    epsilon: float = 1e-8,  # added to each weight
-) -> Slots:
+def weighted_mean(weights: Attention, values: Features, epsilon: float = 1e-8) -> Slots:
     "For each slot the mean of the values, weighted by its attention (Locatello et al., equation 2)."
     weights = weights + epsilon
     return (weights / weights.sum(1, keepdim=True)).mT @ values
@@ -193,11 +189,7 @@ class SlotAutoencoder(Autoencoder):
     discrete = categorical = False
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        slots: nn.Module,
-        decoder: nn.Module,
-        weights: Mapping[str, float] | None = None,  # of the penalties, by name
+        self, encoder: nn.Module, slots: nn.Module, decoder: nn.Module, weights: Mapping[str, float] | None = None
     ):
         super().__init__(encoder, decoder, slots, weights)
 
@@ -225,10 +217,8 @@ class SlotAutoencoder(Autoencoder):
         "Images decoded from slots, with values in [0, 1]."
         return from_network(self.decoder(latents).image.clamp(0, 1))
 
-    def segment(
-        self, images: Images, generator: Generator | None = None
-    ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
-        "The slot of each pixel; `ValueError` without masks and attention."
+    def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
+        "The slot of each pixel, a number from 0; `ValueError` without masks and attention."
         made = self.slots(self.encoder(self.checked(images)), generator)
         masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
@@ -238,11 +228,8 @@ class SlotAutoencoder(Autoencoder):
         return enlarged(made.attention.argmax(2), images.shape[1])
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #85e709eb
-def enlarged(
-    places: Int[Tensor, "batch positions"],  # of a square map, row by row
-    size: int,  # rows and columns of the output, a multiple of the map's
-) -> Int[Tensor, "batch size size"]:
-    "A number for each pixel, from a number for each position."
+def enlarged(places: Int[Tensor, "batch positions"], size: int) -> Int[Tensor, "batch size size"]:
+    "A number for each pixel, from one for each position of a square map, whose side divides `size`."
     side = math.isqrt(places.shape[1])
     return places.unflatten(1, (side, side)).repeat_interleave(size // side, 1).repeat_interleave(size // side, 2)
 

@@ -25,19 +25,14 @@ DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp(
 
 
 def mean_and_scale(
-    encoded: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
-    deviation: str = "softplus",  # how a raw scale becomes a standard deviation, one of `DEVIATIONS`
+    encoded: Float[Tensor, "batch two_times_latents"], deviation: str = "softplus"
 ) -> tuple[Latents, Latents]:
-    "Mean and standard deviation of each latent."
+    "Means, and standard deviations from raw scales by one of `DEVIATIONS`, of each latent."
     mean, raw = encoded.chunk(2, dim=1)
     return mean, DEVIATIONS[deviation](raw)
 
 # %% ../../nbs/baselines/02_variational.ipynb #1ed54f4b
-def draw(
-    mean: Latents,
-    scale: Latents,
-    generator: Generator | None = None,  # on the device of `mean`
-) -> Latents:
+def draw(mean: Latents, scale: Latents, generator: Generator | None = None) -> Latents:
     "Normal numbers through which gradients reach `mean` and `scale` (Kingma and Welling, section 2.4)."
     noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     return mean + scale * noise
@@ -95,31 +90,23 @@ def beta_vae(
 
 # %% ../../nbs/baselines/02_variational.ipynb #916cb64c
 def log_density(
-    z: Float[Tensor, "*shape"],
-    mean: Float[Tensor, "*shape"],
-    scale: Float[Tensor, "*shape"],
+    z: Float[Tensor, "*shape"], mean: Float[Tensor, "*shape"], scale: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
     "Logarithm of a normal density; shapes broadcast."
     return -((z - mean) / scale).square() / 2 - scale.log() - math.log(2 * math.pi) / 2
 
 # %% ../../nbs/baselines/02_variational.ipynb #9d8aa696
 def aggregate_log_densities(
-    z: Float[Tensor, "draws latents"],
-    mean: Latents,
-    scale: Latents,
-) -> tuple[Float[Tensor, "draws"], Float[Tensor, "draws latents"]]:  # log q(z), and log q(z_j) for each latent
+    z: Float[Tensor, "draws latents"], mean: Latents, scale: Latents
+) -> tuple[Float[Tensor, "draws"], Float[Tensor, "draws latents"]]:
     "Log-densities of the uniform mixture of the batch's distributions, jointly and for each latent."
     each = log_density(z[:, None], mean, scale)
     log_batch = math.log(len(mean))
     return each.sum(2).logsumexp(1) - log_batch, each.logsumexp(1) - log_batch
 
 # %% ../../nbs/baselines/02_variational.ipynb #63c75c82
-def kl_terms(
-    z: Latents,  # a sample for each image
-    mean: Latents,
-    scale: Latents,
-) -> dict[str, Float[Tensor, "batch"]]:  # in nats
-    "The parts of log q(z|x) - log p(z) for each sample (Chen et al., equations 2 and 3)."
+def kl_terms(z: Latents, mean: Latents, scale: Latents) -> dict[str, Float[Tensor, "batch"]]:
+    "The parts of log q(z|x) - log p(z) in nats, for a sample of each image (Chen et al., equations 2 and 3)."
     given_image = log_density(z, mean, scale).sum(1)
     together, alone = aggregate_log_densities(z, mean, scale)
     prior = log_density(z, torch.zeros_like(z), torch.ones_like(z)).sum(1)

@@ -20,8 +20,7 @@ __all__ = []
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #228befbd
 def nearest_vector(
-    parts: Float[Tensor, "batch latents d"],
-    codebook: Float[Tensor, "values d"],
+    parts: Float[Tensor, "batch latents d"], codebook: Float[Tensor, "values d"]
 ) -> Int[Tensor, "batch latents"]:
     "Index of the nearest vector of the codebook (van den Oord et al., equation 1)."
     return (codebook.square().sum(1) - 2 * parts @ codebook.T).argmin(2)

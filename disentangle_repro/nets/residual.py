@@ -34,12 +34,7 @@ def gelu() -> nn.GELU:
 class ResidualBlock(nn.Module):
     "Convolution, norm and GELU, twice, and the input added: (b, channels_in, h, w) to (b, channels_out, h, w)."
 
-    def __init__(
-        self,
-        channels_in: int,
-        channels_out: int,
-        norm: Callable[[int], nn.Module],  # a norm for that number of channels
-    ):
+    def __init__(self, channels_in: int, channels_out: int, norm: Callable[[int], nn.Module]):
         super().__init__()
         channels = pairwise((channels_in, channels_out, channels_out))
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1) for i, o in channels)
@@ -48,9 +43,7 @@ class ResidualBlock(nn.Module):
         self.gelu = gelu()
 
     def forward(
-        self,
-        features: Float[Tensor, "b c h w"],
-        *condition: Float[Tensor, "b condition"],  # further arguments of the norms, if any
+        self, features: Float[Tensor, "b c h w"], *condition: Float[Tensor, "b condition"]
     ) -> Float[Tensor, "b d h w"]:
         branch = features
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):

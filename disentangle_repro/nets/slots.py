@@ -25,10 +25,8 @@ from .style import TransposedConvolution, check_images, scaled
 __all__ = []
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
-def position_grid(
-    height: int, width: int
-) -> Float[Tensor, "height width 4"]:  # in [0, 1]; opposite borders add up to one
-    "Distances of each place to the four borders: top, bottom, left, right (Locatello et al., appendix E.2)."
+def position_grid(height: int, width: int) -> Float[Tensor, "height width 4"]:
+    "Distances of each place in [0, 1] to the borders: top, bottom, left, right (Locatello et al., appendix E.2)."
     y, x = torch.meshgrid(torch.linspace(0, 1, height), torch.linspace(0, 1, width), indexing="ij")
     return torch.stack([y, 1 - y, x, 1 - x], dim=-1)
 
@@ -48,11 +46,8 @@ class PositionEmbedding(nn.Module):
         return features + self.plane(self.grid).permute(2, 0, 1)
 
 # %% ../../nbs/nets/03_slots.ipynb #9ba15022
-def luminance_chroma(
-    chroma: float,  # s
-    channels: int = 3,  # of the images
-) -> Float[Tensor, "3 3"]:  # S Q
-    "The map from RGB to luminance and `chroma` times two coordinates of chroma; orthonormal for 1."
+def luminance_chroma(chroma: float, channels: int = 3) -> Float[Tensor, "3 3"]:
+    "S Q, from RGB to luminance and `chroma` times two coordinates of chroma; orthonormal for 1."
     if channels != 3:
         raise ValueError(f"channels is {channels} but must be 3 where chroma is given.")
     if not 0 < chroma < math.inf:

@@ -42,10 +42,8 @@ def to_network(
     return images.permute(0, 3, 1, 2).contiguous().float() / 255
 
 
-def from_network(
-    images: Float[Tensor, "batch channels height width"],  # values in [0, 1]
-) -> Float[Tensor, "batch height width channels"]:  # the same values, in a data set's layout
-    "A network's images in the layout of a data set, still as floats."
+def from_network(images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch height width channels"]:
+    "A network's images, with values in [0, 1], in the layout of a data set, still as floats."
     return images.permute(0, 2, 3, 1)
 
 # %% ../../nbs/nets/01_style.ipynb #b674149a
@@ -144,12 +142,9 @@ class ImageEncoder(nn.Module):
 
 # %% ../../nbs/nets/01_style.ipynb #975f08d4
 def conditional_instance_norm(
-    features: Float[Tensor, "b c h w"],  # or one map for all images: (1, c, h, w)
-    scale: Float[Tensor, "b c"],
-    offset: Float[Tensor, "b c"],
-    epsilon: float = 1e-5,  # added to the variance
+    features: Float[Tensor, "b c h w"], scale: Float[Tensor, "b c"], offset: Float[Tensor, "b c"], epsilon: float = 1e-5
 ) -> Float[Tensor, "b c h w"]:
-    "Normalise each channel of each image, then apply the scale and offset of that image."
+    "Normalise each channel of each image, or of one map for all, then apply that image's scale and offset."
     features = features.expand(len(scale), -1, -1, -1)
     as_one_image = features.reshape(1, -1, *features.shape[2:])
     normed = F.group_norm(as_one_image, scale.numel(), scale.flatten(), offset.flatten(), epsilon)

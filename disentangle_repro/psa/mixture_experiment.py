@@ -51,13 +51,7 @@ class MixtureAutoencoder(nn.Module):
     points. With no `hidden` layers both are affine. `ValueError` for fewer than one slot or iteration.
     """
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (32, 32),  # sizes of the encoder's hidden layers; the decoder has them in reverse
-        n_slots: int = 3,  # K
-        iterations: int = 10,  # T
-    ):
+    def __init__(self, *, hidden: Sequence[int] = (32, 32), n_slots: int = 3, iterations: int = 10):
         super().__init__()
         self.encoder = leaky_dense(2, *hidden, 2)
         self.slots = ProbabilisticSlotAttention(n_slots, 2, iterations=iterations, normalize=False)
@@ -103,13 +97,8 @@ def train(
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #a3730f7a
 @torch.no_grad()
-def slots_of(
-    model: MixtureAutoencoder,
-    points: Points,
-    *,
-    seed: int = 0,  # of the initial slots
-) -> LocalMixture:  # in double precision
-    "The slots of each set, with variances and weights: their mixture in the latent space."
+def slots_of(model: MixtureAutoencoder, points: Points, *, seed: int = 0) -> LocalMixture:
+    "The slots of each set, with variances and weights: their mixture in the latent space, in float64."
     features = model.encoder(points)
     start = model.slots.start(features, make_generator(seed))
     return LocalMixture(*(part.double() for part in fit_mixture(features, start, model.slots.iterations)))
@@ -148,16 +137,12 @@ class Experiment:
 
 
 def run_experiment(
-    seeds: int = 20,  # runs
-    *,
-    held_out: int = 500,  # sets to score on
-    threads: int = 1,  # of the processor
-    progress: bool = False,
-    **training: Any,  # as `train` takes them
+    seeds: int = 20, *, held_out: int = 500, threads: int = 1, progress: bool = False, **training: Any
 ) -> Experiment:
-    """Section 6's experiment; initial slots are independent between runs. `ValueError` for fewer than two runs.
+    """Section 6's experiment, scored on `held_out` sets. `ValueError` for fewer than two runs.
 
-    It repeats bit for bit on the same kind of processor with the same version of PyTorch and number of threads.
+    Initial slots are independent between runs; `training` as `train` takes it. It repeats bit for bit on the same kind
+    of processor with the same version of PyTorch and number of threads.
     """
     if seeds < 2:
         raise ValueError(f"seeds is {seeds} but it takes two runs to agree.")
@@ -178,10 +163,8 @@ def aggregate(fit: LocalMixture) -> DiagonalMixture:
     return aggregate_posterior(fit.weight, fit.mean, fit.variance)
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #a76df30f
-def profile(
-    draws: Float[Tensor, "n 2"], directions: int = 72, levels: int = 400
-) -> Float[Tensor, "directions levels"]:  # in standard deviations
-    "Quantiles of whitened samples along directions around the circle."
+def profile(draws: Float[Tensor, "n 2"], directions: int = 72, levels: int = 400) -> Float[Tensor, "directions levels"]:
+    "Quantiles of whitened samples, in standard deviations, along directions around the circle."
     angles = 2 * math.pi * torch.arange(directions, dtype=draws.dtype) / directions
     lines = torch.stack([angles.cos(), angles.sin()], dim=1) @ (deviations(draws) @ whitening(draws)).mT
     return lines.quantile((torch.arange(levels, dtype=draws.dtype) + 0.5) / levels, dim=1).mT.contiguous()
@@ -226,9 +209,7 @@ class AggregateRatios:
 
 
 def aggregate_ratios(
-    fits: Sequence[LocalMixture],
-    refits: Sequence[LocalMixture],  # of the same runs, from other initial slots
-    n_unrelated: int = 10,  # of each kind
+    fits: Sequence[LocalMixture], refits: Sequence[LocalMixture], n_unrelated: int = 10
 ) -> AggregateRatios:
     "Distances between the aggregates of runs, relative to a run and itself, and to unrelated ones (psa, figure 4)."
     first = [profile_of(fit, n) for n, fit in enumerate(fits)]

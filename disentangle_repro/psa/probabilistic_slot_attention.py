@@ -159,11 +159,8 @@ def psa_autoencoder(
     return SlotAutoencoder(slots=slots, **nets)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d087adb7
-def active(
-    weight: Float[Tensor, "batch slots"],  # pi(T)
-    threshold: float,  # tau
-) -> Bool[Tensor, "batch slots"]:
-    "Which slots are kept; `ValueError` for a threshold that might leave an image none (psa, section 4)."
+def active(weight: Float[Tensor, "batch slots"], threshold: float) -> Bool[Tensor, "batch slots"]:
+    "Which slots are kept, by pi(T) and tau; `ValueError` where an image might keep none (psa, section 4)."
     if not 0 <= threshold < 1 / weight.shape[1]:
         raise ValueError(f"threshold is {threshold} but must be in [0, 1/{weight.shape[1]}), one over slots.")
     return weight > threshold

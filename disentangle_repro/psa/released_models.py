@@ -38,10 +38,8 @@ CHANNELS = (16, 32, 64, 64)  # from the image inwards; after the last of them co
 POOLING = {16: (2,), 32: (2, 2), 64: (1, 2, 1), 128: (2, 2, 1, 1)}  # of each stage, by image size; 16 and 128 are ours
 
 
-def stage_channels(
-    image_size: int, dim: int, width: float
-) -> list[int]:  # one more than there are stages; the last is `dim`
-    "Channels between the stages, from the image inwards; `ValueError` for an image size without stages."
+def stage_channels(image_size: int, dim: int, width: float) -> list[int]:
+    "Channels between stages, the image's first, `dim` last; `ValueError` for an image size without stages."
     if image_size not in POOLING:
         raise ValueError(f"image_size is {image_size} but must be one of {', '.join(map(str, POOLING))}.")
     return [*(scaled(channels, width) for channels in CHANNELS[: len(POOLING[image_size])]), dim]
@@ -147,10 +145,8 @@ class DiscretizedNormal(nn.Module):
         seen_green = green.clamp(-1, 1) if seen is None else seen[:, 1]
         return torch.stack([red, green, mean[:, 2] + b * seen_red + c * seen_green], 1)
 
-    def surprise(
-        self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]
-    ) -> Float[Tensor, "b c h w"]:  # in nats
-        "Negative log-probability of the level of each colour of each pixel."
+    def surprise(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        "Negative log-probability of the level of each colour of each pixel, in nats."
         centred, precision = images - self.means(drawn, images), (-self.log_scale.clamp_min(SMALLEST)).exp()
         above, below = (normal_cdf(precision[:, None, None] * (centred + half)) for half in (1 / 255, -1 / 255))
         middle = torch.where(images > TAIL, 1 - below, above - below)
@@ -207,12 +203,8 @@ class ReleasedSlotAttention(SlotAttention):
 EPSILON = 1e-8  # added to responsibilities and deviations
 
 
-def squares_about(
-    features: Statistics,
-    shares: Float[Tensor, "batch slots positions"],  # A, transposed
-    point: Slots,
-) -> Slots:
-    "The sum over positions of A (z - point)^2."
+def squares_about(features: Statistics, shares: Float[Tensor, "batch slots positions"], point: Slots) -> Slots:
+    "The sum over positions of A (z - point)^2, with A transposed."
     away = point - features.centre
     total = shares.sum(2, keepdim=True)
     return (shares @ features.second - 2 * away * (shares @ features.first) + total * away.square()).clamp_min(0)
@@ -236,12 +228,7 @@ class ReleasedMixture(nn.Module):
         "A, transposed, of components in the coordinates of the keys."
         return log_responsibilities(keys, mixture).exp() + EPSILON
 
-    def next_mixture(
-        self,
-        mean: Slots,
-        squares: Slots,  # the variances
-        shares: Float[Tensor, "b slots positions"],
-    ) -> LocalMixture:
+    def next_mixture(self, mean: Slots, squares: Slots, shares: Float[Tensor, "b slots positions"]) -> LocalMixture:
         "The mixture with these means and variances, and the weights of A."
         deviation = squares.clamp_min(EPSILON**2).sqrt() + EPSILON
         return LocalMixture(mean, deviation.square(), shares.mean(2).clamp_min(EPSILON).log())

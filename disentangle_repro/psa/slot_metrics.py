@@ -241,11 +241,9 @@ Decoder = Callable[[Tensor], Tensor]  # slots (batch, slots, dims) to images (ba
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c844d91f
 @torch.no_grad()
 def derivative_norms(
-    decoder: Decoder,  # in evaluation mode
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int = 16,  # directions at once
+    decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int = 16
 ) -> Float[Tensor, "batch slots numbers"]:
-    "The norm of the derivative of each output with respect to each slot."
+    "The norm of the derivative of each output with respect to each slot; decoders are in evaluation mode."
     if isinstance(decoder, SpatialBroadcastDecoder):
         return broadcast_derivatives(decoder, torch.square, slots, chunk).sqrt().flatten(2)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
@@ -257,11 +255,8 @@ def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, 
     return (norms[:, first] * norms[:, second]).sum(1)
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #d388eda8
-def contrast(
-    norms: Float[Tensor, "batch slots numbers"],  # from `derivative_norms`
-    protocol: Protocol = "paper",
-) -> Float[Tensor, " batch"]:
-    "The compositional contrast of each image (Brady et al., 2023)."
+def contrast(norms: Float[Tensor, "batch slots numbers"], protocol: Protocol = "paper") -> Float[Tensor, " batch"]:
+    "The compositional contrast of each image, from `derivative_norms` (Brady et al., 2023)."
     products = pair_products(norms)
     if is_code(protocol):
         mean = norms.mean(1)
