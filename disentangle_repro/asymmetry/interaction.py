@@ -81,10 +81,7 @@ def checked_points(points: Points, slots: Slots | None = None) -> Points:
 
 
 def interactions(f: Generator, points: Points, groups: Slots, order: int) -> Float[Tensor, "points"]:
-    """Strength of the interaction of the groups at `order`, for each point.
-
-    `ValueError` for derivatives that are not finite, and for points in less than float64, whose rounding would count.
-    """
+    "Strength of the groups' interaction at `order`, for each point; `ValueError` for derivatives that are not finite."
     tensor = torch.vmap(lambda z: interaction_tensor(f, z, order))(checked_points(points))
     if not tensor.isfinite().all():
         raise ValueError(f"f has derivatives of order {order} that are not finite at some of the points.")

@@ -31,11 +31,7 @@ HEADS = 4
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #c3fe8f30
 class TransformerSlots(SlotCount, nn.Module):
-    """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
-
-    `attention` is None: the weights sum to one over positions, not over slots. `ValueError` where the heads
-    do not divide `dim`.
-    """
+    "Cross-attention of queries to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim)."
 
     def __init__(
         self,
@@ -57,7 +53,8 @@ class TransformerSlots(SlotCount, nn.Module):
     def forward(
         self, features: Float[Tensor, "b positions asked_size"], generator: Generator | None = None
     ) -> SlotsOutput:
-        return SlotsOutput(self.transformer(self.start(len(features)), features), None, {})
+        slots = self.transformer(self.start(len(features)), features)
+        return SlotsOutput(slots, None, {})  # attention sums to one over positions, not over slots
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
 DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
@@ -66,11 +63,7 @@ DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
 class SlotPosterior(SlotCount, nn.Module):
-    """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
-
-    `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
-    its deviations. Without a generator the slots are the means. `ValueError` for an unknown protocol.
-    """
+    "Slots sampled from normals, with the penalty `kl` in nats; `slots` outputs all means, then raw deviations."
 
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
         super().__init__()

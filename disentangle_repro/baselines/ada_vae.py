@@ -58,10 +58,7 @@ AVERAGES: dict[str, Callable[[Moments, Moments], Moments]] = {
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #e9027a5f
 class PairLatent(GaussianLatent):
-    """A `GaussianLatent` of pairs of images, first members and then partners, whose shared latents are averaged.
-
-    `ValueError` for an unknown average, or a batch that is not of pairs.
-    """
+    "A `GaussianLatent` of pairs of images, first members and then partners, whose shared latents are averaged."
 
     def __init__(self, average: str, differing: int = 1, deviation: str = "softplus"):
         super().__init__(deviation)
@@ -105,9 +102,6 @@ def ada_gvae(
 def ada_ml_vae(
     n_latents: int, *, beta: float = 1.0, differing: int = 1, deviation: str = "softplus", **nets: Any
 ) -> Autoencoder:
-    """Ada-ML-VAE (Locatello et al., 2020): shared posteriors are multiplied; arguments as of `ada_gvae`.
-
-    The protocol "code" averages as disentanglement_lib does.
-    """
+    "Ada-ML-VAE: as `ada_gvae`, but posteriors are multiplied, by the code as disentanglement_lib does."
     average = "geometric" if nets.get("protocol") == "code" else "product"
     return ada_vae(n_latents, average, beta, differing, deviation, **nets)

@@ -27,6 +27,7 @@ __all__ = []
 # %% ../../nbs/baselines/01_autoencoder.ipynb #cb6bff5e
 Images = UInt8[Tensor, "batch height width channels"]  # as data sets have them
 Pixels = Float[Tensor, "batch channels height width"]  # as networks have them; images have values in [0, 1]
+Encoded = Float[Tensor, "batch encoded"]  # encoder output
 Latents = Float[Tensor, "batch latents"]
 Scalar = Float[Tensor, ""]
 Terms = dict[str, Scalar]  # of a loss, by name
@@ -50,7 +51,7 @@ class PlainLatent(nn.Module):
         return LatentOutput(continuous, {})
 
     def coded(
-        self, continuous: Float[Tensor, "batch encoded"], generator: Generator | None = None
+        self, continuous: Encoded, generator: Generator | None = None
     ) -> tuple[Float[Tensor, "batch latents *values"], LatentOutput]:
         "The discriminator's input, and the output of the layer."
         output = self(continuous, generator)
@@ -59,15 +60,15 @@ class PlainLatent(nn.Module):
     def anneal(self, done: float) -> None:
         "Set the schedule to this fraction of the training, from 0 to 1."
 
-    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Latents:
+    def code(self, continuous: Encoded) -> Latents:
         "The latents that are scored."
         return continuous
 
-    def sampled(self, continuous: Float[Tensor, "batch encoded"], generator: Generator | None = None) -> Latents:
+    def sampled(self, continuous: Encoded, generator: Generator | None = None) -> Latents:
         "A sample from the posterior of the scored latents; `code` where there is no posterior."
         return self.code(continuous)
 
-    def bounded(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch encoded"]:
+    def bounded(self, continuous: Encoded) -> Encoded:
         "The continuous values from which latents are computed."
         return continuous
 
@@ -193,10 +194,7 @@ class Autoencoder(ConfiguredModule):
         return inputs
 
     def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
-        """The loss of the step that trains encoder, latent layer and decoder, and its terms before weighting.
-
-        Not all that some models train: `steps` has the whole round. `KeyError` for a penalty that has no weight.
-        """
+        "Loss and terms of the step of encoder, latent layer and decoder; `KeyError` for a penalty without weight."
         images = self.prepared(images)
         decoder_input, penalties = self.latent(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)

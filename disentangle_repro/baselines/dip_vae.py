@@ -36,10 +36,7 @@ MOMENTS = ("means", "samples")  # of DIP-VAE-I and of DIP-VAE-II
 
 
 class MomentLatent(GaussianLatent):
-    """A `GaussianLatent` whose covariance over the batch is to be the identity.
-
-    Penalties: `kl`, in nats, `off_diagonal` and `diagonal`, of the covariance of means or of samples.
-    """
+    "A `GaussianLatent` with penalties on the covariance of a batch, `off_diagonal` and `diagonal`, next to `kl`."
 
     def __init__(self, moments: str, deviation: str = "softplus"):  # one of `MOMENTS`; as `mean_and_scale` takes it
         super().__init__(deviation)

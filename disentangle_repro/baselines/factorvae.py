@@ -53,10 +53,7 @@ HIDDEN_LAYERS, HIDDEN_UNITS, SLOPE = 5, 1000, 0.2
 
 
 class Discriminator(nn.Module):
-    """Log density ratio of codes and permuted codes (Kim and Mnih, section 3; released code of factorqvae).
-
-    Takes (batch, latents) numbers, or (batch, latents, values); returns (batch,) logits.
-    """
+    "Log density ratio of codes and permuted codes, (batch,) logits (Kim and Mnih, section 3; released code)."
 
     def __init__(self, n_inputs: int, width: float = 1.0, protocol: str = "paper"):
         super().__init__()
@@ -98,10 +95,7 @@ class Factorised(Autoencoder):
         return [Step(model, self.loss), Step(list(self.discriminator.parameters()), self.judging_loss)]
 
     def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
-        """The loss of the model's step, and its terms before weighting (factorqvae, equation 5).
-
-        Gradients reach the discriminator as well, which would learn the opposite of its own loss: train by `steps`.
-        """
+        "Loss and terms of the model's step (factorqvae, equation 5); gradients reach the discriminator: use `steps`."
         images = self.prepared(images)
         codes, (decoder_input, penalties) = self.latent.coded(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)

@@ -161,10 +161,7 @@ class SlotAttention(SlotCount, nn.Module):
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #50d85a59
 class DirectSlots(nn.Module):
-    """All slots at once by dense layers from a 4x4 map of features, without attention.
-
-    Takes (batch, N, dim) with N positions of a square map.
-    """
+    "All slots at once by dense layers from a 4x4 map of features: (batch, N, dim) of a square map, no attention."
 
     POOLED, HIDDEN = 4, 256
 

@@ -118,10 +118,7 @@ def kl_terms(z: Latents, mean: Latents, scale: Latents) -> dict[str, Float[Tenso
 
 # %% ../../nbs/baselines/02_variational.ipynb #7e721475
 class TotalCorrelationLatent(GaussianLatent):
-    """A `GaussianLatent` whose KL term comes in parts, estimated from the batch.
-
-    Penalties, in nats: `mutual_information`, `total_correlation` and `dimension_kl`.
-    """
+    "A `GaussianLatent` whose KL term comes in three parts, those of `kl_terms`, estimated from the batch."
 
     def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The three parts of the KL term of a batch, in nats, each a mean over images."

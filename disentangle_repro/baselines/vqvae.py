@@ -43,11 +43,7 @@ class VectorQuantizer(PlainLatent):
 
     discrete = categorical = True
 
-    def __init__(
-        self,
-        dim: int = 64,  # d, numbers per vector (qlae, section 5)
-        n_values: int = 512,  # n_v, vectors in the codebook (qlae, section 5)
-    ):
+    def __init__(self, dim: int = 64, n_values: int = 512):  # d, and the number of vectors n_v (qlae, section 5)
         super().__init__()
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 vectors of 1 number are needed.")

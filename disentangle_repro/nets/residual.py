@@ -113,11 +113,7 @@ class DoublingConvolution(nn.Conv2d):
         super().__init__(channels_in, channels_out, 3, padding=1)
         self.register_buffer("taps", torch.tensor(REPEATED_TAPS), persistent=False)
 
-    def forward(
-        self,
-        features: Float[Tensor, "b c h w"],
-        bias: bool = True,  # without it the map is linear, as differences of maps need it
-    ) -> Float[Tensor, "b d 2*h 2*w"]:
+    def forward(self, features: Float[Tensor, "b c h w"], bias: bool = True) -> Float[Tensor, "b d 2*h 2*w"]:
         kernel = torch.einsum("ai,bj,dcij->cdab", self.taps, self.taps, self.weight)
         return F.conv_transpose2d(features, kernel, self.bias if bias else None, stride=2, padding=1)
 

@@ -32,10 +32,7 @@ def position_grid(height: int, width: int) -> Float[Tensor, "height width 4"]:
 
 # %% ../../nbs/nets/03_slots.ipynb #a743cbf7
 class PositionEmbedding(nn.Module):
-    """Adds to each channel a learned affine function of position.
-
-    Takes (batch, channels, height, width), or (batch, channels, 1, 1), which is broadcast over the map.
-    """
+    "Adds a learned affine function of position to (batch, channels, height, width), or to (..., 1, 1) broadcast."
 
     def __init__(self, channels: int, size: tuple[int, int]):
         super().__init__()
@@ -210,10 +207,7 @@ class SpatialBroadcastDecoder(nn.Module):
 
 # %% ../../nbs/nets/03_slots.ipynb #faffd412
 class ConvolutionalDecoder(nn.Module):
-    """Any number of slots, in any order, to one image without parts.
-
-    `ValueError` for an image size that is not 8 times a power of two.
-    """
+    "Any number of slots, in any order, to one image without parts; sizes as of `SpatialBroadcastDecoder`."
 
     masked = False  # does an image come with masks of its slots?
 

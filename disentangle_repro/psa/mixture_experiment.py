@@ -45,11 +45,7 @@ def redraw(out: MixtureSlots, generator: Generator) -> Points:
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #7231bdc5
 class MixtureAutoencoder(nn.Module):
-    """Point sets to slots and back (psa, section 6).
-
-    Encoder and decoder take every point by itself: (sets, points, 2) to features of the same shape, draws of slots to
-    points. With no `hidden` layers both are affine. `ValueError` for fewer than one slot or iteration.
-    """
+    "Point sets to slots and back, point by point (psa, section 6); affine without `hidden` layers."
 
     def __init__(self, *, hidden: Sequence[int] = (32, 32), n_slots: int = 3, iterations: int = 10):
         super().__init__()

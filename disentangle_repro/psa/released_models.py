@@ -58,10 +58,7 @@ def without_biases(network: nn.Module) -> None:
 
 # %% ../../nbs/psa/09_released_models.ipynb #118e4034
 class ReleasedEncoder(nn.Module):
-    """Images in [0, 1] to features at positions: (batch, channels, image_size, image_size) to (batch, N, dim).
-
-    `ValueError` for an image size without stages, and for an image of another size.
-    """
+    "Images in [0, 1] to features (batch, N, dim); `ValueError` for an image size without stages, or another one."
 
     def __init__(
         self, dim: int, *, image_size: int, channels: int = 3, width: float = 1.0, placed: bool = True
@@ -211,10 +208,7 @@ def squares_about(features: Statistics, shares: Float[Tensor, "batch slots posit
 
 # %% ../../nbs/psa/09_released_models.ipynb #86a90026
 class ReleasedMixture(nn.Module):
-    """PSA of the released code: features (batch, N, dim) to `MixtureSlots`, whose slots are the means.
-
-    Without a `generator` all images have the same initial means. `ValueError` for less than one slot or iteration.
-    """
+    "PSA of the released code: features (batch, N, dim) to `MixtureSlots`, whose slots are the means."
 
     has_weights = draws_start = True
 

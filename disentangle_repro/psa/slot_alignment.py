@@ -39,9 +39,7 @@ def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:
 def to_slot_pair(
     slots_a: Slots, slots_b: Slots, names: tuple[str, str] = ("slots_a", "slots_b")
 ) -> tuple[Float[Tensor, "images slots dims"], Float[Tensor, "images slots dims"]]:
-    """Both on the device of the first; `ValueError` unless images correspond and the first has enough slots.
-
-    Warns (`InputWarning`) of more slots than images."""
+    "Both on the first's device; `ValueError` unless images correspond and slots suffice; warns of slots first."
     a, b = to_slots(names[0], slots_a), to_slots(names[1], slots_b)
     if len(a) != len(b) or len(a) < 4:
         raise ValueError(
