@@ -56,17 +56,6 @@ def interaction_tensor(f: Generator, z: Float[Tensor, "latents"], order: int) ->
     "What must vanish across groups that interact less than at `order`: (3.1) at order 1, else (3.3)."
     return products(derivatives(f, z, 1)) if order == 1 else derivatives(f, z, order)
 
-# %% ../../nbs/asymmetry/01_interaction.ipynb #6fc31940
-def interaction_strength(
-    tensor: Float[Tensor, "points outputs *latents"],  # an `interaction_tensor` for each point
-    groups: Slots,
-    order: int,  # number of axes of latents: 2 also for the products of order 1
-) -> Float[Tensor, "points"]:
-    "Largest absolute entry across groups, over outputs and multi-indices."
-    index = interaction_indices(groups, tensor.shape[-1], order)
-    across = tensor[(..., *index.T)].abs().flatten(-2)
-    return pad(across, (1, 0)).amax(-1)  # zero where there is only one group
-
 # %% ../../nbs/asymmetry/01_interaction.ipynb #1051dd5c
 Points = Float[Tensor, "points latents"]
 
@@ -85,7 +74,9 @@ def interactions(f: Generator, points: Points, groups: Slots, order: int) -> Flo
     tensor = torch.vmap(lambda z: interaction_tensor(f, z, order))(checked_points(points))
     if not tensor.isfinite().all():
         raise ValueError(f"f has derivatives of order {order} that are not finite at some of the points.")
-    return interaction_strength(tensor, groups, max(order, 2))
+    index = interaction_indices(groups, tensor.shape[-1], max(order, 2))
+    across = tensor[(..., *index.T)].abs().flatten(-2)
+    return pad(across, (1, 0)).amax(-1)  # zero where there is only one group
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #512abe99
 def interaction_order(

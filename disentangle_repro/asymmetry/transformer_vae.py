@@ -57,9 +57,7 @@ class TransformerSlots(SlotCount, nn.Module):
         return SlotsOutput(slots, None, {})  # attention sums to one over positions, not over slots
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
-DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
-    lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2
-)
+DEVIATIONS = by_protocol(lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
 class SlotPosterior(SlotCount, nn.Module):

@@ -59,11 +59,6 @@ def gradient_penalty(
     slopes = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
     return (slopes - 1).square().mean()
 
-
-def by_class(network: nn.Module) -> Callable[..., Any]:
-    "A network's forward pass as its class defines it: in float32 also in a step whose networks run in bf16."
-    return partial(type(network).forward, network)
-
 # %% ../../nbs/baselines/05_infogan.ipynb #aca64cd1
 # Table 10; the last two are its lambda_value
 WEIGHTS = {"latents": 200.0, "gradient_penalty": 10.0, "critic_value": 1.0, "generator_value": 1.0}
@@ -125,9 +120,10 @@ class InfoGAN(Autoencoder):
         with torch.no_grad():
             latents, fake = self.generate(len(real), generator, real.device)
         of_fake, of_real = self.critic(torch.cat([fake, real])).chunk(2)
+        forward = partial(type(self.critic).forward, self.critic)  # in float32 also where networks run in bf16
         terms = {
             "critic_value": value_difference(of_fake, of_real),
-            "gradient_penalty": gradient_penalty(by_class(self.critic), interpolate(real, fake, generator)),
+            "gradient_penalty": gradient_penalty(forward, interpolate(real, fake, generator)),
             **self.read_back(fake, latents, generator),
         }
         return self.weighted(0.0, terms), terms

@@ -131,9 +131,8 @@ def agreement_verdict(record: Record, known: Record) -> tuple[str, str, str, str
 
 def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-6
     "How far aggregate posteriors of different trainings are apart; no bound decides it."
-    text = (
-        f"those of two trainings are {record['scores']['aggregate_ratio']:.2f} times as far apart as a training's own"
-    )
+    ratio = record["scores"]["aggregate_ratio"]
+    text = f"those of two trainings are {ratio:.2f} times as far apart as a training's own"
     by_construction = known.get("by_construction")
     more = f", {by_construction:.2f} times where the claim holds by construction" if by_construction else ""
     return "undecided", "", "", text + more

@@ -42,9 +42,7 @@ def to_slot_pair(
     "Both on the first's device; `ValueError` unless images correspond and slots suffice; warns of slots first."
     a, b = to_slots(names[0], slots_a), to_slots(names[1], slots_b)
     if len(a) != len(b) or len(a) < 4:
-        raise ValueError(
-            f"{names[0]} has {len(a)} images and {names[1]} {len(b)}: needed are the same images, four or more."
-        )
+        raise ValueError(f"{names[0]} has {len(a)} images and {names[1]} {len(b)}: needed are the same, four or more.")
     if a.shape[1] < b.shape[1]:
         raise ValueError(f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match.")
     if a.shape[1] > len(a):
@@ -166,10 +164,7 @@ def match_first(
 ) -> tuple[Float[Tensor, "score slots dims"], Float[Tensor, "score slots dims"]]:  # predicted and true slots of b
     "Match the raw slots by distance, then fit the map (psa, section 6)."
     if a.shape[2] != b.shape[2]:
-        raise ValueError(
-            f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: there is no distance between them; matching must"
-            " be 'alternating'."
-        )
+        raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: then matching must be 'alternating'.")
     a = reorder(a, assign(squared_distances(a, b)))
     return fit_affine(a[fit], b[fit])(a[score]), b[score]
 

@@ -84,10 +84,7 @@ def slot_agreement(
     a, b = to_slot_pair(slots_a, slots_b)
     if is_code(protocol):
         if pooled or matching != "first" or not held_out:
-            raise ValueError(
-                f"matching is {matching!r}, held_out {held_out} and pooled {pooled}: protocol 'code' needs"
-                " 'first', True and False."
-            )
+            raise ValueError(f"{matching=}, {held_out=}, {pooled=}: protocol 'code' needs 'first', True and False.")
         return kernel_agreement(a, b)
     predicted, target = MATCHINGS[matching](a, b, *halves(len(a), held_out, seed))
     if pooled:
