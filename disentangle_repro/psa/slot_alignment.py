@@ -164,7 +164,7 @@ def match_first(
 ) -> tuple[Float[Tensor, "score slots dims"], Float[Tensor, "score slots dims"]]:  # predicted and true slots of b
     "Match the raw slots by distance, then fit the map (psa, section 6)."
     if a.shape[2] != b.shape[2]:
-        raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: then matching must be 'alternating'.")
+        raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: matching must be 'alternating'.")
     a = reorder(a, assign(squared_distances(a, b)))
     return fit_affine(a[fit], b[fit])(a[score]), b[score]
 
