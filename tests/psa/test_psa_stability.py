@@ -85,25 +85,6 @@ def test_training_stays_finite(case, queries, projected, monkeypatch):
     train(model, few_kinds(CASES[case]))
 
 
-@pytest.mark.parametrize("projected", [False, True], ids=["PSA", "PSA-Proj"])
-@pytest.mark.parametrize("queries", ["sampled", "learned"])
-@pytest.mark.parametrize("case", CASES)
-def test_without_a_floor_the_first_step_is_not_finite(case, queries, projected, monkeypatch):
-    with seeded(0):
-        model = Toy(projected=projected, queries=queries, floor=0.0)
-    if case == "identical starts":
-        start_as_twins(model.slots, monkeypatch)
-    with pytest.raises(AssertionError, match="not finite at update 0"):
-        train(model, few_kinds(CASES[case]))
-
-
-def test_the_toy_does_learn():
-    with seeded(0):
-        model = Toy()
-    losses = train(model, few_kinds(3))
-    assert sum(losses[-20:]) < 0.9 * sum(losses[:20])
-
-
 @pytest.mark.parametrize("normalize", [True, False])
 def test_features_that_are_all_zero_or_very_large(normalize):
     with seeded(0):
