@@ -5,7 +5,7 @@
 # %% ../../nbs/asymmetry/02_form.ipynb #7a9d87c4
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -62,8 +62,7 @@ def form_columns(points: Points, slots: Slots, n: int) -> Float[Tensor, "points 
     return torch.cat([*own, *(monomials(points, index) for index in indices)], dim=1)
 
 # %% ../../nbs/asymmetry/02_form.ipynb #b4a4e332
-@dataclass(frozen=True)
-class FormFit:
+class FormFit(NamedTuple):
     "The least-squares fit of a function of the form (C.1)."
 
     solution: Float[Tensor, "columns outputs"]  # for each slot a row for each value, then a row for each c_alpha

@@ -71,14 +71,8 @@ def row(revision: int = 2, **regularisers: float) -> Setting:
     scaling = {"image_cost": IMAGE_COST, "updates": 12_000, "model.chroma": 6.0, **own_warm_up}
     evaluation = {"scoring": {"samples": EVALUATION}, "scaling": scaling}
     text, code = (timing(bool(regularisers), protocol) for protocol in ("paper", "code"))
-    return Setting(
-        merged(TRAINING, text, {"model": own}, evaluation),
-        code,
-        per_pixel={"model.reconstruction": -1},
-        image_size=IMAGE_SIZES,
-        revision=revision,
-        sources=SOURCES,
-    )
+    options = {"per_pixel": {"model.reconstruction": -1}, "image_size": IMAGE_SIZES, "sources": SOURCES}
+    return Setting(merged(TRAINING, text, {"model": own}, evaluation), code, revision=revision, **options)
 
 
 SETTINGS = {

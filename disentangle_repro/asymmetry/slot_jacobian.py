@@ -29,11 +29,11 @@ __all__ = []
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
 Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with an `image`
+Slots = Float[Tensor, "batch slots dims"]
+Jacobian = Float[Tensor, "batch slots height width"]  # not negative
 
 
-def image_of(
-    decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
-) -> Float[Tensor, "batch channels height width"]:
+def image_of(decoder: Decoder, slots: Slots) -> Float[Tensor, "batch channels height width"]:
     "The images of a decoder; `ValueError` for what is not a batch of images."
     made = decoder(slots)
     image = getattr(made, "image", made)
@@ -43,16 +43,12 @@ def image_of(
     return image
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ea49a887
-def forward_jacobian(
-    decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def forward_jacobian(decoder: Decoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of any decoder, `chunk` directions at a time."
     return slot_derivatives(partial(image_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
 
 
-def broadcast_jacobian(
-    decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def broadcast_jacobian(decoder: SpatialBroadcastDecoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of a decoder that decodes each slot separately."
     return broadcast_derivatives(decoder, lambda slope: slope.abs().sum(2), slots, chunk)
 
@@ -94,9 +90,7 @@ def pixel_jacobian(
     return sum(size(channel) for channel in channels)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #5d1157f2
-def transformer_jacobian(
-    decoder: TransformerDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def transformer_jacobian(decoder: TransformerDecoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of a decoder with cross-attention from pixels to slots, `chunk` rows at a time."
     side, rows = decoder.image_size, []
     for each in slots:
@@ -132,9 +126,7 @@ def slot_jacobian(
     return torch.cat([way(decoder, some, chunk) for some in slots.split(images)])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #b93a841a
-def to_jacobian(
-    jacobian: Float[np.ndarray | Tensor, "batch slots height width"],
-) -> Float[Tensor, "batch slots height width"]:  # float64
+def to_jacobian(jacobian: Float[np.ndarray | Tensor, "batch slots height width"]) -> Jacobian:  # float64
     "Slot Jacobians as a tensor; `ValueError` unless there are four dimensions, none empty, and numbers from 0 up."
     jacobian = jacobian.detach() if isinstance(jacobian, Tensor) else torch.from_numpy(np.array(jacobian))
     jacobian = jacobian.double()
@@ -147,7 +139,7 @@ def to_jacobian(
     return jacobian
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #bb22ffaa
-def check_pixels(argument: str, pixels: Tensor, jacobian: Float[Tensor, "batch slots height width"]) -> None:
+def check_pixels(argument: str, pixels: Tensor, jacobian: Jacobian) -> None:
     "`ValueError` unless `pixels` are those of the Jacobians."
     expected = tuple(jacobian[:, 0].shape)
     if tuple(pixels.shape) != expected:
@@ -180,7 +172,7 @@ def j_ari(
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c
-def shares(jacobian: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch slots height width"]:
+def shares(jacobian: Jacobian) -> Jacobian:
     "Slot Jacobians normalised over slots, 0 where no slot changes a pixel (asymmetry, section 6)."
     return jacobian / jacobian.sum(1, keepdim=True).clamp(min=torch.finfo(jacobian.dtype).tiny)
 
@@ -214,7 +206,7 @@ def jis(
 
 
 def to_foreground(
-    foreground: Bool[np.ndarray | Tensor, "batch height width"], jacobian: Float[Tensor, "batch slots height width"]
+    foreground: Bool[np.ndarray | Tensor, "batch height width"], jacobian: Jacobian
 ) -> Bool[Tensor, "batch height width"]:
     "Which pixels count, as a tensor; `ValueError` unless they are booleans of the Jacobians' pixels."
     foreground = foreground if isinstance(foreground, Tensor) else torch.from_numpy(np.array(foreground))

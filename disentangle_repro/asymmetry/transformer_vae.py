@@ -135,14 +135,6 @@ ENCODERS, DECODERS = ("transformer", "slot_attention"), ("transformer", "spatial
 RECTIFIERS: dict[str, Callable[[], nn.Module]] = by_protocol(partial(nn.ReLU, inplace=True), code=nn.GELU)  # A7
 BROADCAST_FILTERS = 32
 
-# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
-def make_slot_encoder(encoder: str, n_slots: int, n_outputs: int, width: float, protocol: str) -> nn.Module:
-    "The module from features to slots, both with `n_outputs` dimensions."
-    if encoder == "slot_attention":
-        how = {"queries": "learned", "implicit": True, "width": width}
-        return SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), **how)
-    return TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
-
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
 def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: Any) -> nn.Module:
     "The module from slots to images; `nets` are the image's size and channels, and `chroma`."
@@ -182,23 +174,18 @@ def transformer_vae(
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
     nets = {"image_size": image_size, "channels": channels, "chroma": chroma}
     n_outputs = slot_dim * (2 if kl else 1)
-    convolutions = SlotEncoder(
-        n_outputs,
-        strides=strides,
-        filters=[*[scaled(filters, width)] * 3, n_outputs],
-        rectifier=RECTIFIERS[protocol],
-        learned_norm=not is_code(protocol),
-        **nets,
-    )
-    slots = make_slot_encoder(encoder, n_slots, n_outputs, width, protocol)
-    return TransformerVAE(
-        convolutions,
-        SlotPosterior(slots, protocol) if kl else slots,
-        make_slot_decoder(decoder, slot_dim, width, protocol, **nets),
-        {"reconstruction": reconstruction, "kl": kl, "interaction": interaction},
-        warm_up=warm_up,
-        protocol=protocol,
-    )
+    variant = {"rectifier": RECTIFIERS[protocol], "learned_norm": not is_code(protocol)}
+    channel_counts = [*[scaled(filters, width)] * 3, n_outputs]
+    convolutions = SlotEncoder(n_outputs, strides=strides, filters=channel_counts, **variant, **nets)
+    if encoder == "slot_attention":
+        options = {"queries": "learned", "implicit": True, "width": width}
+        slots = SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), **options)
+    else:
+        slots = TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
+    slots = SlotPosterior(slots, protocol) if kl else slots
+    network = make_slot_decoder(decoder, slot_dim, width, protocol, **nets)
+    weights = {"reconstruction": reconstruction, "kl": kl, "interaction": interaction}
+    return TransformerVAE(convolutions, slots, network, weights, warm_up=warm_up, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #fa8f3b6f
 TABLE_1: dict[str, Callable[..., TransformerVAE]] = {

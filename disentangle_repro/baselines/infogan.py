@@ -14,8 +14,8 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, Images, PlainLatent, Scalar, Step, Terms
-from .autoencoder import make_networks
+from .autoencoder import Autoencoder, Images, Latents, Pixels, PlainLatent, Scalar, Step
+from .autoencoder import Terms, make_networks
 from ..core.errors import is_code
 from ..nets.style import ImageEncoder
 
@@ -102,14 +102,12 @@ class InfoGAN(Autoencoder):
         "`NotImplementedError`: each of the model's `steps` has its own."
         raise NotImplementedError(f"{type(self).__name__} has no single loss: train by steps(), each with its own.")
 
-    def generate(
-        self, n: int, generator: Generator | None, device: torch.device
-    ) -> tuple[Float[Tensor, "n latents"], Float[Tensor, "n channels height width"]]:
+    def generate(self, n: int, generator: Generator | None, device: torch.device) -> tuple[Latents, Pixels]:
         "Sampled latents and the generator's output (lines 6 and 7)."
         latents = self.latent.sample(n, generator).to(device)
         return latents, self.likelihood.image(self.decoder(self.latent.embed(latents)))
 
-    def read_back(self, fake: Tensor, latents: Float[Tensor, "n latents"], generator: Generator | None) -> Terms:
+    def read_back(self, fake: Tensor, latents: Latents, generator: Generator | None) -> Terms:
         "The latent reconstruction loss and the latent layer's penalties (lines 11 and 12)."
         read, penalties = self.latent(self.encoder(fake), generator)
         return {"latents": F.mse_loss(read, latents), **penalties}

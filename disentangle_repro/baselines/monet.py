@@ -60,12 +60,8 @@ class AttentionNet(nn.Module):
         self.image_size, self.channels = image_size, channels
         size = counts[-1] * SMALLEST_MAP**2
         self.down = nn.ModuleList(EncoderLayer(i, o, 3, 1, BLOCK) for i, o in pairwise([channels + 1, *counts]))
-        self.bottom = nn.Sequential(
-            nn.Flatten(),
-            *dense(size, BOTTOM, BOTTOM, size, rectifier=nn.ReLU),
-            nn.ReLU(),
-            nn.Unflatten(1, (counts[-1], SMALLEST_MAP, SMALLEST_MAP)),
-        )
+        layers, shape = dense(size, BOTTOM, BOTTOM, size, rectifier=nn.ReLU), (counts[-1], SMALLEST_MAP, SMALLEST_MAP)
+        self.bottom = nn.Sequential(nn.Flatten(), *layers, nn.ReLU(), nn.Unflatten(1, shape))
         after = [*counts[-2::-1], counts[0]]
         self.up = nn.ModuleList(EncoderLayer(2 * i, o, 3, 1, BLOCK) for i, o in zip(counts[::-1], after, strict=True))
         self.last = nn.Conv2d(counts[0], 1, 1)

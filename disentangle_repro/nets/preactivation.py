@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -24,8 +24,7 @@ from .style import check_images, scaled
 __all__ = []
 
 # %% ../../nbs/nets/04_preactivation.ipynb #2af8dccc
-@dataclass(frozen=True)
-class PreactivationVariant:
+class PreactivationVariant(NamedTuple):
     "Where Table 4 and the released code build the same networks differently (F9, F10)."
 
     inside: float  # channels between a block's convolutions, as a fraction of its output channels

@@ -5,8 +5,8 @@
 # %% ../../nbs/nets/01_style.ipynb #70579808
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
@@ -47,8 +47,7 @@ def from_network(images: Float[Tensor, "batch channels height width"]) -> Float[
     return images.permute(0, 2, 3, 1)
 
 # %% ../../nbs/nets/01_style.ipynb #b674149a
-@dataclass(frozen=True)
-class NetVariant:
+class NetVariant(NamedTuple):
     "Where the text of appendix C.3 and the released code build the same network differently (Q4, Q5, Q6)."
 
     slope: float  # of the leaky rectifier

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -120,8 +119,7 @@ def spreads(pairs: pd.DataFrame) -> pd.DataFrame:  # rows smcc and r2; columns m
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "95% over trainings", "over pairs"])
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #176d6397
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     "Runs of the 2-D mixture experiment, and how far they agree on held-out sets."
 
     models: list[MixtureAutoencoder]
@@ -195,8 +193,7 @@ def unrelated(kind: str, seed: int, n: int = 2000) -> Float[Tensor, "n 2"]:
     return means[torch.randint(5, (n,), generator=generator)] + MIXTURE.scale * noise
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #919db9b3
-@dataclass(frozen=True)
-class AggregateRatios:
+class AggregateRatios(NamedTuple):
     "Distances between aggregate posteriors, up to affine maps, in units of the mean distance of a run from itself."
 
     unit: float  # in standard deviations

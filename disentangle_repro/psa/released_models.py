@@ -164,10 +164,7 @@ class SquaredError(nn.Module):
         return F.mse_loss(drawn, images)
 
 
-LIKELIHOODS: dict[str, Callable[[int], nn.Module]] = {
-    "discretized_normal": DiscretizedNormal,
-    "squared_error": lambda channels: SquaredError(),
-}
+LIKELIHOODS = {"discretized_normal": DiscretizedNormal, "squared_error": lambda channels: SquaredError()}
 
 # %% ../../nbs/psa/09_released_models.ipynb #11ffde16
 class ReleasedQueries(SampledQueries):
