@@ -5,6 +5,7 @@
 # %% ../../nbs/psa/08_settings.ipynb #5b4c12be
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
@@ -69,6 +70,7 @@ RELEASED_PSA = merged(RELEASED_TRAINING, {"model": {"dim": 64, "iterations": 5, 
 def with_slots(
     more: Pieces | None = None,
     sources: dict[str, str] = SOURCES,
+    per_pixel: Mapping[str, int] | None = None,  # as of `Setting`
     revision: int = 4,
     code: Pieces | None = None,  # what is different in the released code
     letter: Pieces | None = None,  # and by the letter of the text
@@ -76,7 +78,7 @@ def with_slots(
 ) -> Setting:
     "The setting of a model with slots."
     settings = merged(TRAINING, more or {}, {"model": model})
-    options = {"image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
+    options = {"per_pixel": per_pixel or {}, "image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
     return Setting(settings, code or {}, letter=letter or {}, **options)
 
 
