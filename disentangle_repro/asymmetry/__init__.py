@@ -9,12 +9,8 @@ __all__ = ['TransformerVAE', 'fit_form', 'generator_of_order', 'interaction_loss
 # %% ../../nbs/asymmetry/index.ipynb #29d5f578
 from .cross_attention import interaction_loss
 from .form import fit_form, recover_form
-from disentangle_repro.asymmetry.interaction import (
-    generator_of_order,
-    interaction_order,
-    satisfies_asymmetry,
-    sufficient_independence,
-)
+from .interaction import generator_of_order, interaction_order, satisfies_asymmetry
+from .interaction import sufficient_independence
 from .slot_jacobian import j_ari, jis, plot_slot_jacobians, true_jacobian
 from .transformer_vae import TransformerVAE
 

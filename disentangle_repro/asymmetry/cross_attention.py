@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from ..core.errors import check_choice, is_code
+from ..core.errors import is_code
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #4a51ec3c
-def pair_products(
-    weights: Float[Tensor, "*b slots"],
-) -> Float[Tensor, "*b"]:  # non-negative for non-negative weights
+def pair_products(weights: Float[Tensor, "*b slots"]) -> Float[Tensor, "*b"]:  # non-negative for non-negative weights
     "The sum of the products of all pairs (asymmetry, equation F.9, for one pixel)."
     return (weights.sum(-1).square() - weights.square().sum(-1)) / 2
 

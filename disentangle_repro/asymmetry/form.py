@@ -5,34 +5,22 @@
 # %% ../../nbs/asymmetry/02_form.ipynb #7a9d87c4
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from disentangle_repro.asymmetry.interaction import (
-    Generator,
-    Points,
-    Slots,
-    count_latents,
-    derivatives,
-    exponents,
-    interaction_indices,
-    monomials,
-    multi_factorial,
-)
+from .interaction import Generator, Points, Slots, count_latents, derivatives, exponents
+from .interaction import interaction_indices, monomials, multi_factorial
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/asymmetry/02_form.ipynb #885116ed
 def cross_constants(
-    f: Generator,
-    z: Float[Tensor, "latents"],  # the point z_0
-    slots: Slots,
-    n: int,
+    f: Generator, z: Float[Tensor, "latents"], slots: Slots, n: int
 ) -> tuple[Int[Tensor, "indices n"], Float[Tensor, "outputs indices"]]:
     "The multi-indices of order n across slots, and the derivative at `z` for each, over its factorial."
     indices = interaction_indices(slots, count_latents(slots), n)
@@ -40,22 +28,13 @@ def cross_constants(
     return indices, found / multi_factorial(exponents(indices, len(z)))
 
 # %% ../../nbs/asymmetry/02_form.ipynb #7dd1aa7e
-def peel(
-    f: Generator,
-    z: Float[Tensor, "latents"],  # the point z_0
-    slots: Slots,
-    n: int,  # order of interaction of f, at least 2
-) -> Generator:
-    "The function without its interaction of order n (asymmetry, Lemma C.4)."
+def peel(f: Generator, z: Float[Tensor, "latents"], slots: Slots, n: int) -> Generator:
+    "The function without its interaction of order n, the highest it has, at least 2 (asymmetry, Lemma C.4)."
     indices, constants = cross_constants(f, z, slots, n)
     return lambda z: f(z) - constants @ monomials(z, indices)
 
 # %% ../../nbs/asymmetry/02_form.ipynb #ebbf130f
-def sum_over_slots(
-    f: Generator,
-    anchor: Float[Tensor, "latents"],  # the point a
-    slots: Slots,
-) -> Generator:
+def sum_over_slots(f: Generator, anchor: Float[Tensor, "latents"], slots: Slots) -> Generator:
     "The sum of functions of slots that agrees with `f` wherever all slots but one are at the anchor (Lemma C.5)."
     member = torch.stack([exponents(torch.tensor([slot]), len(anchor))[0] for slot in map(list, slots)]).bool()
 
@@ -65,13 +44,8 @@ def sum_over_slots(
     return additive
 
 # %% ../../nbs/asymmetry/02_form.ipynb #98e547b8
-def recover_form(
-    f: Generator,
-    z: Float[Tensor, "latents"],  # the one point at which derivatives are taken
-    slots: Slots,
-    n: int,  # order of interaction of f
-) -> Generator:
-    "The function of the form (C.1) that the proof of Theorem C.2 builds from `f`; equal to `f` of order up to n."
+def recover_form(f: Generator, z: Float[Tensor, "latents"], slots: Slots, n: int) -> Generator:
+    "The function of the form (C.1) built from `f` at one point z in Theorem C.2; equal to `f` of order up to n."
     rest, powers = f, []
     for order in range(n, 1, -1):
         powers.append(cross_constants(rest, z, slots, order))
@@ -80,11 +54,7 @@ def recover_form(
     return lambda y: own(y) + sum(constants @ monomials(y, indices) for indices, constants in powers)
 
 # %% ../../nbs/asymmetry/02_form.ipynb #b1b0d763
-def form_columns(
-    points: Points,  # slot values should repeat
-    slots: Slots,
-    n: int,
-) -> Float[Tensor, "points columns"]:
+def form_columns(points: Points, slots: Slots, n: int) -> Float[Tensor, "points columns"]:
     "A column of ones for each value of each slot, then the powers across slots of orders 2 to n (C.1)."
     values = [points[:, list(slot)].unique(dim=0, return_inverse=True)[1] for slot in slots]
     own = [one_hot(value).to(points) for value in values]
@@ -92,20 +62,14 @@ def form_columns(
     return torch.cat([*own, *(monomials(points, index) for index in indices)], dim=1)
 
 # %% ../../nbs/asymmetry/02_form.ipynb #b4a4e332
-@dataclass(frozen=True)
-class FormFit:
+class FormFit(NamedTuple):
     "The least-squares fit of a function of the form (C.1)."
 
     solution: Float[Tensor, "columns outputs"]  # for each slot a row for each value, then a row for each c_alpha
     residual: float  # largest absolute difference at the points
 
 # %% ../../nbs/asymmetry/02_form.ipynb #8e3df3a7
-def fit_form(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,
-) -> FormFit:
+def fit_form(f: Generator, points: Points, slots: Slots, n: int) -> FormFit:
     "The least-squares fit of the form (C.1) to the values of `f` at the points."
     columns, values = form_columns(points, slots, n), torch.vmap(f)(points)
     solution = torch.linalg.lstsq(columns, values, driver="gelsd").solution

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from ..core.device import make_generator
-from ..tripod.hessian_penalty import smooth_decoder
+from ..nets.dense import smooth_decoder
 
 # %% auto #0
 __all__ = []
@@ -25,9 +25,7 @@ Generator = Callable[[Float[Tensor, "latents"]], Float[Tensor, "outputs"]]
 Slots = Sequence[Sequence[int]]
 
 
-def count_latents(
-    slots: Slots,  # indices of the latents, slot by slot
-) -> int:
+def count_latents(slots: Slots) -> int:
     "Number of latents; `ValueError` unless `slots` hold each of 0, 1, 2, ... exactly once and none is empty."
     places = sorted(place for slot in slots for place in slot)
     if not places or places != list(range(len(places))) or not all(slots):
@@ -35,23 +33,15 @@ def count_latents(
     return len(places)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #bc64ecc0
-def derivatives(
-    f: Generator,
-    z: Float[Tensor, "latents"],
-    order: int,  # n; 0 gives the value
-) -> Float[Tensor, "outputs *latents"]:  # the outputs, then `order` axes of latents
-    "Every partial derivative of order n, by nested forward-mode differentiation."
+def derivatives(f: Generator, z: Float[Tensor, "latents"], order: int) -> Float[Tensor, "outputs *latents"]:
+    "Every partial derivative of order n, of an output by n latents; 0 gives the value. Nested forward mode."
     for _ in range(order):
         f = torch.func.jacfwd(f)
     return f(z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #6d2e8710
-def interaction_indices(
-    groups: Slots,  # sets of latents; latents in no group may occur too
-    n_latents: int,
-    order: int,  # m, the number of derivatives
-) -> Int[Tensor, "indices order"]:  # each multi-index as a sorted list of latents
-    "Multi-indices of one order that touch at least two of the groups (asymmetry, equation B.5)."
+def interaction_indices(groups: Slots, n_latents: int, order: int) -> Int[Tensor, "indices order"]:
+    "Multi-indices, sorted lists, that touch two groups or more; latents may be in none (asymmetry, equation B.5)."
     every = combinations_with_replacement(range(n_latents), order)
     touching = [index for index in every if sum(not set(index).isdisjoint(group) for group in groups) >= 2]
     return torch.tensor(touching, dtype=torch.long).reshape(-1, order)
@@ -62,24 +52,9 @@ def products(jacobian: Float[Tensor, "outputs latents"]) -> Float[Tensor, "outpu
     return jacobian[:, :, None] * jacobian[:, None, :]
 
 
-def interaction_tensor(
-    f: Generator,
-    z: Float[Tensor, "latents"],
-    order: int,  # 1, 2, 3, ...
-) -> Float[Tensor, "outputs *latents"]:
+def interaction_tensor(f: Generator, z: Float[Tensor, "latents"], order: int) -> Float[Tensor, "outputs *latents"]:
     "What must vanish across groups that interact less than at `order`: (3.1) at order 1, else (3.3)."
     return products(derivatives(f, z, 1)) if order == 1 else derivatives(f, z, order)
-
-# %% ../../nbs/asymmetry/01_interaction.ipynb #6fc31940
-def interaction_strength(
-    tensor: Float[Tensor, "points outputs *latents"],  # an `interaction_tensor` for each point
-    groups: Slots,
-    order: int,  # number of axes of latents: 2 also for the products of order 1
-) -> Float[Tensor, "points"]:
-    "Largest absolute entry across groups, over outputs and multi-indices."
-    index = interaction_indices(groups, tensor.shape[-1], order)
-    across = tensor[(..., *index.T)].abs().flatten(-2)
-    return pad(across, (1, 0)).amax(-1)  # zero where there is only one group
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #1051dd5c
 Points = Float[Tensor, "points latents"]
@@ -94,20 +69,14 @@ def checked_points(points: Points, slots: Slots | None = None) -> Points:
     return torch.atleast_2d(points)
 
 
-def interactions(
-    f: Generator,
-    points: Points,  # a single point (latents) will do
-    groups: Slots,
-    order: int,  # 1, 2, 3, ...
-) -> Float[Tensor, "points"]:
-    """Strength of the interaction of the groups at `order`, for each point.
-
-    `ValueError` for derivatives that are not finite, and for points in less than float64, whose rounding would count.
-    """
+def interactions(f: Generator, points: Points, groups: Slots, order: int) -> Float[Tensor, "points"]:
+    "Strength of the groups' interaction at `order`, for each point; `ValueError` for derivatives that are not finite."
     tensor = torch.vmap(lambda z: interaction_tensor(f, z, order))(checked_points(points))
     if not tensor.isfinite().all():
         raise ValueError(f"f has derivatives of order {order} that are not finite at some of the points.")
-    return interaction_strength(tensor, groups, max(order, 2))
+    index = interaction_indices(groups, tensor.shape[-1], max(order, 2))
+    across = tensor[(..., *index.T)].abs().flatten(-2)
+    return pad(across, (1, 0)).amax(-1)  # zero where there is only one group
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #512abe99
 def interaction_order(
@@ -124,24 +93,18 @@ def interaction_order(
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #fc019ccd
 def monomials(
-    z: Float[Tensor, "*points latents"],
-    indices: Int[Tensor, "indices order"],  # as from `interaction_indices`
+    z: Float[Tensor, "*points latents"], indices: Int[Tensor, "indices order"]
 ) -> Float[Tensor, "*points indices"]:
     "The power of z for each multi-index (asymmetry, equation B.2)."
     return reduce(torch.mul, z[..., indices].unbind(-1))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #c40da818
-def exponents(
-    indices: Int[Tensor, "indices order"],  # sorted lists of latents
-    n_latents: int,
-) -> Int[Tensor, "indices latents"]:
-    "The entries of each multi-index: how often it has each latent."
+def exponents(indices: Int[Tensor, "indices order"], n_latents: int) -> Int[Tensor, "indices latents"]:
+    "The entries of each multi-index, a sorted list: how often it has each latent."
     return one_hot(indices, n_latents).sum(-2)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #502c3cc6
-def multi_factorial(
-    entries: Int[Tensor, "*indices latents"],
-) -> Float[Tensor, "*indices"]:  # whole numbers, in float64
+def multi_factorial(entries: Int[Tensor, "*indices latents"]) -> Float[Tensor, "*indices"]:  # whole numbers, in float64
     "The product of the factorials of the entries (asymmetry, equation B.1)."
     return (entries + 1).double().lgamma().exp().round().prod(-1)
 
@@ -164,15 +127,11 @@ def cross_terms(slots: Slots, n: int, n_outputs: int, seed: int) -> Generator:
     return lambda z: sum(c @ monomials(z, index) for c, index in zip(draws, indices, strict=True))
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #3777491e
-def generator_of_order(
-    n: int,  # the order of interaction across slots
-    slots: Slots,
-    n_outputs: int,
-    seed: int = 0,
-) -> Generator:  # (latents,) to (outputs,), both float64
+def generator_of_order(n: int, slots: Slots, n_outputs: int, seed: int = 0) -> Generator:
     """A random smooth generator with exactly n-th order interaction across slots (asymmetry, C.1).
 
-    `ValueError` for a negative order, for slots that are no partition, and for fewer outputs than slots.
+    It maps (latents,) to (outputs,), both float64. `ValueError` for a negative order, for slots that are no partition,
+    and for fewer outputs than slots.
     """
     count_latents(slots)
     if n < 0 or n_outputs < len(slots):
@@ -185,9 +144,7 @@ def generator_of_order(
     return lambda z: sum(networks(z)) + across(z)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #5a4c5337
-def splits(
-    slot: Sequence[int],
-) -> list[tuple[list[int], list[int]]]:
+def splits(slot: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     "Every split of a slot into two non-empty parts; a single latent is both parts."
     first, *rest = slot
     if not rest:
@@ -196,13 +153,7 @@ def splits(
     return [([first, *some], [i for i in rest if i not in some]) for some in chosen]
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #4464ee44
-def satisfies_asymmetry(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,
-    tolerance: float = 1e-8,
-) -> bool:
+def satisfies_asymmetry(f: Generator, points: Points, slots: Slots, n: int, tolerance: float = 1e-8) -> bool:
     "Whether slots interact at n-th order at most, and every split of a slot at order n+1 (asymmetry, Assumption 3.5)."
     points = checked_points(points, slots)
     across = interactions(f, points, slots, n + 1).max() <= tolerance
@@ -211,28 +162,20 @@ def satisfies_asymmetry(
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #0d6d8266
 def derivative_columns(
-    tensor: Float[Tensor, "points outputs *latents"],  # `derivatives` for each point
-    slot: Sequence[int],
-    order: int,
+    tensor: Float[Tensor, "points outputs *latents"], slot: Sequence[int], order: int
 ) -> Float[Tensor, "points outputs columns"]:
     "Derivatives by the latents of a slot, one column for each multi-index."
     index = torch.tensor(list(combinations_with_replacement(slot, order)))
     return tensor[(..., *index.T)]
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #57155c01
-def rank(
-    matrices: Float[Tensor, "points rows columns"],
-    tolerance: float = 1e-8,  # relative to the largest singular value
-) -> Int[Tensor, "points"]:
-    "Numerical ranks."
+def rank(matrices: Float[Tensor, "points rows columns"], tolerance: float = 1e-8) -> Int[Tensor, "points"]:
+    "Numerical ranks; the tolerance is relative to the largest singular value."
     return torch.linalg.matrix_rank(matrices, rtol=tolerance)
 
 # %% ../../nbs/asymmetry/01_interaction.ipynb #9e79192f
 def independence_ranks(
-    f: Generator,
-    points: Points,
-    slots: Slots,
-    n: int,  # the order of interaction across slots
+    f: Generator, points: Points, slots: Slots, n: int
 ) -> tuple[Int[Tensor, "points"], Int[Tensor, "points"]]:
     "Rank of all the columns, and the sum of the ranks of the blocks (asymmetry, Definitions A.8, A.9 and 4.2)."
     count, points = count_latents(slots), checked_points(points, slots)

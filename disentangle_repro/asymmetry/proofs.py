@@ -46,25 +46,16 @@ from disentangle_repro.asymmetry.interaction import (
     splits,
     sufficient_independence,
 )
-from disentangle_repro.asymmetry.slot_jacobian import (
-    Decoder,
-    forward_jacobian,
-    j_ari,
-    jis,
-    image_of,
-    sheet_slope,
-    slot_jacobian,
-)
+from .slot_jacobian import Decoder, forward_jacobian, image_of, j_ari, jis, slot_jacobian
 from .transformer_vae import SlotPosterior, TransformerSlots, transformer_vae
 from ..baselines.slot_attention import SlotsOutput
 from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from ..nets.attention import Transformer
-from ..nets.proofs import attention_weights
+from ..nets.dense import smooth_decoder
+from ..nets.proofs import attention_weights, random_latents
 from ..nets.slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder, composed
 from ..nets.style import to_network
-from ..tripod.hessian_penalty import smooth_decoder
-from ..tripod.proofs import random_latents
 
 # %% auto #0
 __all__ = ['SLOTS', 'block_diagonal', 'random_matrices', 'equivalent', 'asymmetric_in_every_basis', 'RAGGED', 'RAGGED_GRID', 'RING', 'Mask', 'PLANE', 'U_VALUES', 'slot_grid', 'circulation', 'angle_between', 'on_ring', 'near_pairs', 'is_connected', 'is_aligned_connected', 'u_shape', 'right_arm', 'HALVES', 'OUTPUTS', 'PAIR_AND_ONE', 'THREE', 'slot_members', 'block_squares', 'is_block_permutation', 'null_space', 'mixed_columns', 'pull_back', 'slot_parts', 'taylor', 'mixing_map', 'chain_rule_error', 'check_chain_rule', 'away_from_lower', 'cross_loss', 'orthonormal_slots', 'mixing', 'Search', 'descend', 'search', 'check_slot_wise_maps', 'check_search', 'check_disentanglement', 'hidden_basis', 'check_mixed_in_order', 'exponential', 'one_sided_jacobian', 'sheared', 'unsheared', 'near_interior', 'spreads', 'is_locally_disentangled', 'is_globally_disentangled', 'arm_bent', 'exchanged_on_the_right', 'permutations_on', 'turning_curve', 'UNEQUAL', 'l_shape', 'band', 'two_squares', 'is_determined', 'slot_values', 'extrapolate', 'slot_wise_map', 'worst_errors', 'bump', 'kronecker_terms', 'slot_sum_difference', 'outputs_of', 'is_compositional', 'rank_gain', 'reducing_cuts', 'splitting_basis', 'random_jacobian', 'asymmetric_in_bases', 'is_irreducible', 'nonlinearity_matrix', 'is_sufficiently_nonlinear', 'complex_squares', 'cross_attention', 'random_layer', 'softmax_derivative', 'response', 'slot_derivative', 'automatic_derivative', 'weights_and_norms', 'AsTheyCome', 'flat_gradient', 'whole_jacobian', 'pixel_by_pixel', 'random_slots', 'colour_by_colour', 'linear_decoder']
@@ -1575,24 +1566,6 @@ def _():
             assert (flat_gradient(loss, model) - expected).norm() < 1e-5 * expected.norm()
         loss.backward()
         assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters()), "a parameter does not learn"
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6a5efc57
-@proof_check(
-    "asymmetry",
-    "section 6, spatial broadcast",
-    "a slot acts through its mask, its image and the other slots' masks",
-)
-def _():
-    import sympy
-
-    t = sympy.Symbol("t", real=True)
-    fixed = sympy.symbols("x2 x3 alpha2 alpha3", real=True)
-    parts = [sympy.Function("x1")(t), *fixed[:2]]
-    alpha = [sympy.Function("alpha1")(t), *fixed[2:]]
-    masks = [sympy.exp(a) / sum(sympy.exp(b) for b in alpha) for a in alpha]
-    image = sum(m * x for m, x in zip(masks, parts, strict=True))
-    slope = sheet_slope(masks[0], parts[0], image, parts[0].diff(t), alpha[0].diff(t))
-    assert sympy.simplify(image.diff(t) - slope) == 0
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #6166dc94
 def whole_jacobian(

@@ -37,10 +37,7 @@ RISE = {"paper": {"plain": 30_000, "regularised": 30_000, "interaction": 30_000}
         "code": {"plain": 10_000, "regularised": 30_000, "interaction": 25_000}}  # fmt: skip
 
 
-def timing(
-    regularised: bool,  # whether the loss has more than the reconstruction
-    protocol: str,
-) -> Pieces:
+def timing(regularised: bool, protocol: str) -> Pieces:
     "Number of steps, learning-rate schedule and warm-up of the interaction loss of a model."
 
     def fraction(of: str) -> dict[str, float]:
@@ -58,23 +55,12 @@ def timing(
 
 # %% ../../nbs/asymmetry/08_settings.ipynb #6520a2c9
 SOURCES = {
-    "optimizer": "A9",
-    "training": "appendix I.1",
-    "training.clip": "not printed",
-    "training.batch_size": "A8",
-    "training.warm_up": "appendix I.1; A9",
-    "scoring": "appendix I.1",
-    "model": "A8",
-    "model.strides": "appendix I.1",
-    "model.warm_up": "appendix I.1; A9",
-    "model.kl": "appendix I.1",
-    "model.interaction": "appendix I.1",
-    "model.reconstruction": "appendix I.1",
-    "scaling": "ours",
-    "scaling.model.chroma": "the study",
-    "scaling.training.warm_up": "the study",
-    "scaling.model.warm_up": "the study",
-}
+    "optimizer": "A9", "training": "appendix I.1", "training.clip": "not printed", "training.batch_size": "A8",
+    "training.warm_up": "appendix I.1; A9", "scoring": "appendix I.1", "model": "A8", "model.strides": "appendix I.1",
+    "model.warm_up": "appendix I.1; A9", "model.kl": "appendix I.1", "model.interaction": "appendix I.1",
+    "model.reconstruction": "appendix I.1", "scaling": "ours", "scaling.model.chroma": "the study",
+    "scaling.training.warm_up": "the study", "scaling.model.warm_up": "the study",
+}  # fmt: skip
 
 
 def row(revision: int = 2, **regularisers: float) -> Setting:
@@ -85,14 +71,8 @@ def row(revision: int = 2, **regularisers: float) -> Setting:
     scaling = {"image_cost": IMAGE_COST, "updates": 12_000, "model.chroma": 6.0, **own_warm_up}
     evaluation = {"scoring": {"samples": EVALUATION}, "scaling": scaling}
     text, code = (timing(bool(regularisers), protocol) for protocol in ("paper", "code"))
-    return Setting(
-        merged(TRAINING, text, {"model": own}, evaluation),
-        code,
-        per_pixel={"model.reconstruction": -1},
-        image_size=IMAGE_SIZES,
-        revision=revision,
-        sources=SOURCES,
-    )
+    options = {"per_pixel": {"model.reconstruction": -1}, "image_size": IMAGE_SIZES, "sources": SOURCES}
+    return Setting(merged(TRAINING, text, {"model": own}, evaluation), code, revision=revision, **options)
 
 
 SETTINGS = {

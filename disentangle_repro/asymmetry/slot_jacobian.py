@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
-from torch.func import jacfwd, jvp, vmap
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.func import jacfwd, vmap
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
 from ..data.interaction import Draw, block
 from ..data.scenes import ObjectScene, mosaic, to_bytes
 from ..nets.attention import split_heads
-from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
+from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder
+from ..nets.slots import broadcast_derivatives, slot_derivatives
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
@@ -29,11 +29,11 @@ __all__ = []
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #77b81fce
 Decoder = Callable[[Tensor], Any]  # slots (batch, slots, dims) to images, or to an output with an `image`
+Slots = Float[Tensor, "batch slots dims"]
+Jacobian = Float[Tensor, "batch slots height width"]  # not negative
 
 
-def image_of(
-    decoder: Decoder, slots: Float[Tensor, "batch slots dims"]
-) -> Float[Tensor, "batch channels height width"]:
+def image_of(decoder: Decoder, slots: Slots) -> Float[Tensor, "batch channels height width"]:
     "The images of a decoder; `ValueError` for what is not a batch of images."
     made = decoder(slots)
     image = getattr(made, "image", made)
@@ -42,65 +42,13 @@ def image_of(
         raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height, width.")
     return image
 
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #75fee3c0
-def sum_over_directions(
-    size: Callable[[Float[Tensor, "*direction"]], Float[Tensor, "*shape"]],  # of the derivative along a direction
-    directions: Float[Tensor, "n *direction"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "*shape"]:
-    "The sum over directions."
-    return sum(vmap(size)(some).sum(0) for some in directions.split(chunk))
-
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #938b9baa
-def slot_derivatives(
-    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *image"]],  # each from its own slots
-    size: Callable[[Float[Tensor, "batch *image"]], Float[Tensor, "batch *shape"]],  # of a derivative
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "batch slots *shape"]:
-    "For each slot, the sum of the sizes of the derivatives along its directions, by forward differentiation."
-    k, d = slots.shape[1:]
-
-    def along(direction: Float[Tensor, "slots dims"]) -> Float[Tensor, "batch *shape"]:
-        return size(jvp(draw, (slots,), (direction.expand_as(slots),))[1])
-
-    of_slots = torch.eye(k * d, dtype=slots.dtype, device=slots.device).view(k, d, k, d)
-    with sdpa_kernel(SDPBackend.MATH):
-        return torch.stack([sum_over_directions(along, directions, chunk) for directions in of_slots], dim=1)
-
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ea49a887
-def forward_jacobian(
-    decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def forward_jacobian(decoder: Decoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of any decoder, `chunk` directions at a time."
     return slot_derivatives(partial(image_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
 
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ba41e357
-def sheet_slope(mask, part, image, part_slope, alpha_slope):
-    "Change of the output with one slot's image and mask logit; for one pixel and channel, or arrays that broadcast."
-    return mask * (part_slope + alpha_slope * (part - image))
 
-# %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d659dad3
-def broadcast_derivatives(
-    decoder: SpatialBroadcastDecoder,
-    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int,  # directions at once
-) -> Float[Tensor, "batch slots *shape"]:
-    "As `slot_derivatives`, for a decoder that decodes each slot separately: one pass per dimension, for all slots."
-
-    def along(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots *shape"]:
-        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
-        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
-        masks, image = made.masks[:, :, None], made.image[:, None]
-        return size(sheet_slope(masks, made.parts, image, parts_slope, alpha_slope))
-
-    return sum_over_directions(along, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)
-
-
-def broadcast_jacobian(
-    decoder: SpatialBroadcastDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def broadcast_jacobian(decoder: SpatialBroadcastDecoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of a decoder that decodes each slot separately."
     return broadcast_derivatives(decoder, lambda slope: slope.abs().sum(2), slots, chunk)
 
@@ -142,9 +90,7 @@ def pixel_jacobian(
     return sum(size(channel) for channel in channels)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #5d1157f2
-def transformer_jacobian(
-    decoder: TransformerDecoder, slots: Float[Tensor, "batch slots dims"], chunk: int
-) -> Float[Tensor, "batch slots height width"]:
+def transformer_jacobian(decoder: TransformerDecoder, slots: Slots, chunk: int) -> Jacobian:
     "Slot Jacobians of a decoder with cross-attention from pixels to slots, `chunk` rows at a time."
     side, rows = decoder.image_size, []
     for each in slots:
@@ -180,9 +126,7 @@ def slot_jacobian(
     return torch.cat([way(decoder, some, chunk) for some in slots.split(images)])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #b93a841a
-def to_jacobian(
-    jacobian: Float[np.ndarray | Tensor, "batch slots height width"],
-) -> Float[Tensor, "batch slots height width"]:  # float64
+def to_jacobian(jacobian: Float[np.ndarray | Tensor, "batch slots height width"]) -> Jacobian:  # float64
     "Slot Jacobians as a tensor; `ValueError` unless there are four dimensions, none empty, and numbers from 0 up."
     jacobian = jacobian.detach() if isinstance(jacobian, Tensor) else torch.from_numpy(np.array(jacobian))
     jacobian = jacobian.double()
@@ -195,7 +139,7 @@ def to_jacobian(
     return jacobian
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #bb22ffaa
-def check_pixels(argument: str, pixels: Tensor, jacobian: Float[Tensor, "batch slots height width"]) -> None:
+def check_pixels(argument: str, pixels: Tensor, jacobian: Jacobian) -> None:
     "`ValueError` unless `pixels` are those of the Jacobians."
     expected = tuple(jacobian[:, 0].shape)
     if tuple(pixels.shape) != expected:
@@ -228,10 +172,8 @@ def j_ari(
     return fg_ari(masks.to(jacobian.device).where(largest > 0, dead), owner, [*left_out, dead])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #0182f71c
-def shares(
-    jacobian: Float[Tensor, "batch slots height width"],
-) -> Float[Tensor, "batch slots height width"]:  # of a pixel, sum to one, or all 0 where no slot changes it
-    "Slot Jacobians, normalised over slots (asymmetry, section 6)."
+def shares(jacobian: Jacobian) -> Jacobian:
+    "Slot Jacobians normalised over slots, 0 where no slot changes a pixel (asymmetry, section 6)."
     return jacobian / jacobian.sum(1, keepdim=True).clamp(min=torch.finfo(jacobian.dtype).tiny)
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #85794381
@@ -264,7 +206,7 @@ def jis(
 
 
 def to_foreground(
-    foreground: Bool[np.ndarray | Tensor, "batch height width"], jacobian: Float[Tensor, "batch slots height width"]
+    foreground: Bool[np.ndarray | Tensor, "batch height width"], jacobian: Jacobian
 ) -> Bool[Tensor, "batch height width"]:
     "Which pixels count, as a tensor; `ValueError` unless they are booleans of the Jacobians' pixels."
     foreground = foreground if isinstance(foreground, Tensor) else torch.from_numpy(np.array(foreground))
@@ -275,11 +217,9 @@ def to_foreground(
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #dfa789db
 def scene_decoder(
-    scene: ObjectScene,
-    sources: Float[Tensor, "sources"],  # of one image
-    draw: Draw | None = None,  # left out: the scene's own
-) -> tuple[Decoder, Float[Tensor, "1 objects features"]]:  # and the slots of the image itself, which are zero
-    "The generator as a decoder: a slot is an offset of an object's real-valued features, in units of their ranges."
+    scene: ObjectScene, sources: Float[Tensor, "sources"], draw: Draw | None = None
+) -> tuple[Decoder, Float[Tensor, "1 objects features"]]:
+    "The generator as a decoder of offsets of an object's features, in units of their ranges; and slots of zero."
     draw = draw or scene.generate
     blocks = torch.stack([block(scene, k + 1) for k in range(scene.objects[1])]).to(sources)
 
@@ -317,8 +257,7 @@ def plot_slot_jacobians(
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #d1ae3319
 def shared_pixels(
-    jacobian: Float[np.ndarray | Tensor, "batch slots height width"],
-    tolerance: float = 1e-9,  # norms up to this count as zero
+    jacobian: Float[np.ndarray | Tensor, "batch slots height width"], tolerance: float = 1e-9
 ) -> Bool[Tensor, "batch height width"]:
     "Pixels that depend on two slots or more: where asymmetry's equation 3.1 fails, all channels taken together."
     return (to_jacobian(jacobian) > tolerance).sum(1) > 1

@@ -10,22 +10,18 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 
 from .cross_attention import interaction_loss
-from disentangle_repro.baselines.slot_attention import (
-    LearnedQueries,
-    SlotAttention,
-    SlotAutoencoder,
-    SlotCount,
-    SlotsOutput,
-)
+from ..baselines.autoencoder import Images, Scalar, Terms
+from ..baselines.slot_attention import LearnedQueries, SlotAttention, SlotAutoencoder, SlotCount, Slots
+from ..baselines.slot_attention import SlotsOutput
 from ..baselines.variational import draw, gaussian_kl
 from ..core.errors import PROTOCOLS, by_protocol, check_choice, is_code
 from ..nets.attention import Transformer
 from ..nets.slots import CHANNELS, SlotEncoder, SpatialBroadcastDecoder, TransformerDecoder
-from ..nets.style import scaled, to_network
+from ..nets.style import scaled
 
 # %% auto #0
 __all__ = []
@@ -35,11 +31,7 @@ HEADS = 4
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #c3fe8f30
 class TransformerSlots(SlotCount, nn.Module):
-    """Queries with cross-attention to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim).
-
-    `attention` is None: the weights sum to one over positions, not over slots. `ValueError` where the heads
-    do not divide `dim`.
-    """
+    "Cross-attention of queries to features, and self-attention: (batch, N, asked_size) to (batch, n_slots, dim)."
 
     def __init__(
         self,
@@ -59,22 +51,17 @@ class TransformerSlots(SlotCount, nn.Module):
         self.transformer = Transformer(dim, asked_size, layers=layers, **attention, **released)
 
     def forward(
-        self, features: Float[Tensor, "b positions asked_size"], generator: torch.Generator | None = None
+        self, features: Float[Tensor, "b positions asked_size"], generator: Generator | None = None
     ) -> SlotsOutput:
-        return SlotsOutput(self.transformer(self.start(len(features)), features), None, {})
+        slots = self.transformer(self.start(len(features)), features)
+        return SlotsOutput(slots, None, {})  # attention sums to one over positions, not over slots
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
-DEVIATIONS: dict[str, Callable[[Tensor], Tensor]] = by_protocol(
-    lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2
-)
+DEVIATIONS = by_protocol(lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
 class SlotPosterior(SlotCount, nn.Module):
-    """Slots sampled from one normal per latent, with the penalty `kl`: nats, summed over slots and latents.
-
-    `slots` makes a `SlotsOutput` whose slots are (batch, K, 2 dim): all means of a slot, then the outputs for
-    its deviations. Without a generator the slots are the means. `ValueError` for an unknown protocol.
-    """
+    "Slots sampled from normals, with the penalty `kl` in nats; `slots` outputs all means, then raw deviations."
 
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
         super().__init__()
@@ -85,7 +72,7 @@ class SlotPosterior(SlotCount, nn.Module):
         "What decides the number of slots."
         return self.slots
 
-    def forward(self, features: Float[Tensor, "b *places"], generator: torch.Generator | None = None) -> SlotsOutput:
+    def forward(self, features: Float[Tensor, "b *places"], generator: Generator | None = None) -> SlotsOutput:
         encoded, attention, penalties = self.slots(features, generator)
         mean, raw = encoded.chunk(2, dim=2)
         scale = self.deviation(raw)
@@ -123,9 +110,7 @@ class TransformerVAE(SlotAutoencoder):
     def anneal(self, done: float) -> None:
         self.warmth.fill_(min(done / self.warm_up, 1.0))
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         images = self.prepared(images)
         slots, _, terms = self.slots(self.encoder(images), generator)
         drawn = self.decoder(slots)
@@ -135,30 +120,20 @@ class TransformerVAE(SlotAutoencoder):
         weights = self.weights | {"interaction": self.warmth * self.weights["interaction"]}
         return sum(weights[name] * term for name, term in terms.items()), terms
 
-    def shares(self, slots: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch slots height width"]:
+    def shares(self, slots: Slots) -> Float[Tensor, "batch slots height width"]:
         "Each slot's share of each pixel: masks, or mean attention weights (figure 7); sums to one over slots."
         drawn = self.decoder(slots)
         if drawn.masks is not None:
             return drawn.masks
         return torch.stack(drawn.attention).mean((0, 2)).mT.unflatten(2, drawn.image.shape[2:])
 
-    def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Int[Tensor, "batch height width"]:
+    def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
         return self.shares(self.encode(images, generator)).argmax(1)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #8595baf2
 ENCODERS, DECODERS = ("transformer", "slot_attention"), ("transformer", "spatial_broadcast")
 RECTIFIERS: dict[str, Callable[[], nn.Module]] = by_protocol(partial(nn.ReLU, inplace=True), code=nn.GELU)  # A7
 BROADCAST_FILTERS = 32
-
-# %% ../../nbs/asymmetry/06_transformer_vae.ipynb #6a646b35
-def make_slot_encoder(encoder: str, n_slots: int, n_outputs: int, width: float, protocol: str) -> nn.Module:
-    "The module from features to slots, both with `n_outputs` dimensions."
-    if encoder == "slot_attention":
-        how = {"queries": "learned", "implicit": True, "width": width}
-        return SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), **how)
-    return TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #0d5230d4
 def make_slot_decoder(decoder: str, slot_dim: int, width: float, protocol: str, **nets: Any) -> nn.Module:
@@ -199,23 +174,18 @@ def transformer_vae(
         raise ValueError(f"interaction is {interaction} but must be 0 for {decoder}, which has no attention.")
     nets = {"image_size": image_size, "channels": channels, "chroma": chroma}
     n_outputs = slot_dim * (2 if kl else 1)
-    convolutions = SlotEncoder(
-        n_outputs,
-        strides=strides,
-        filters=[*[scaled(filters, width)] * 3, n_outputs],
-        rectifier=RECTIFIERS[protocol],
-        learned_norm=not is_code(protocol),
-        **nets,
-    )
-    slots = make_slot_encoder(encoder, n_slots, n_outputs, width, protocol)
-    return TransformerVAE(
-        convolutions,
-        SlotPosterior(slots, protocol) if kl else slots,
-        make_slot_decoder(decoder, slot_dim, width, protocol, **nets),
-        {"reconstruction": reconstruction, "kl": kl, "interaction": interaction},
-        warm_up=warm_up,
-        protocol=protocol,
-    )
+    variant = {"rectifier": RECTIFIERS[protocol], "learned_norm": not is_code(protocol)}
+    channel_counts = [*[scaled(filters, width)] * 3, n_outputs]
+    convolutions = SlotEncoder(n_outputs, strides=strides, filters=channel_counts, **variant, **nets)
+    if encoder == "slot_attention":
+        options = {"queries": "learned", "implicit": True, "width": width}
+        slots = SlotAttention(n_slots, n_outputs, mlp_hidden=max(64, n_outputs), **options)
+    else:
+        slots = TransformerSlots(n_slots, n_outputs, n_outputs, width=width, protocol=protocol)
+    slots = SlotPosterior(slots, protocol) if kl else slots
+    network = make_slot_decoder(decoder, slot_dim, width, protocol, **nets)
+    weights = {"reconstruction": reconstruction, "kl": kl, "interaction": interaction}
+    return TransformerVAE(convolutions, slots, network, weights, warm_up=warm_up, protocol=protocol)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #fa8f3b6f
 TABLE_1: dict[str, Callable[..., TransformerVAE]] = {

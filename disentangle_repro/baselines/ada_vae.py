@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Generator, Tensor
 
-from .autoencoder import Autoencoder, LatentOutput, make_networks, pixel_values
+from .autoencoder import Autoencoder, Latents, LatentOutput, make_networks, pixel_values
 from .variational import GaussianLatent, draw, mean_and_scale
 from ..core.errors import check_choice
 
@@ -20,10 +21,10 @@ from ..core.errors import check_choice
 __all__ = []
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #3582f817
-def pair_divergence(
-    first: tuple[Float[Tensor, "pairs latents"], Float[Tensor, "pairs latents"]],  # means and standard deviations
-    second: tuple[Float[Tensor, "pairs latents"], Float[Tensor, "pairs latents"]],
-) -> Float[Tensor, "pairs latents"]:  # in nats
+Moments = tuple[Float[Tensor, "pairs latents"], Float[Tensor, "pairs latents"]]  # means and standard deviations
+
+
+def pair_divergence(first: Moments, second: Moments) -> Float[Tensor, "pairs latents"]:  # in nats
     "KL divergence of the first normal distribution from the second, latent by latent."
     (mean, scale), (other_mean, other_scale) = first, second
     ratio, distance = scale / other_scale, (mean - other_mean) / other_scale
@@ -36,9 +37,6 @@ def shared_latents(divergence: Float[Tensor, "pairs latents"]) -> Bool[Tensor, "
     return divergence < (smallest + largest) / 2
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #8901341f
-Moments = tuple[Float[Tensor, "pairs latents"], Float[Tensor, "pairs latents"]]  # means and standard deviations
-
-
 def arithmetic(first: Moments, second: Moments) -> Moments:
     "Mean of the means and of the variances (GVAE)."
     (mean, scale), (other_mean, other_scale) = first, second
@@ -52,33 +50,22 @@ def product(first: Moments, second: Moments, power: float = 1.0) -> Moments:
     return (mean * precision + other_mean * other) / (precision + other), (power * (precision + other)).rsqrt()
 
 
-def geometric(first: Moments, second: Moments) -> Moments:
-    "The normalised geometric mean of both densities (ML-VAE in disentanglement_lib)."
-    return product(first, second, power=0.5)
-
-
 AVERAGES: dict[str, Callable[[Moments, Moments], Moments]] = {
-    "arithmetic": arithmetic, "product": product, "geometric": geometric,
-}  # fmt: skip
+    "arithmetic": arithmetic,
+    "product": product,
+    "geometric": partial(product, power=0.5),  # the normalised geometric mean of both densities, in disentanglement_lib
+}
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #e9027a5f
 class PairLatent(GaussianLatent):
-    """A `GaussianLatent` of pairs of images, first members and then partners, whose shared latents are averaged.
+    "A `GaussianLatent` of pairs of images, first members and then partners, whose shared latents are averaged."
 
-    `ValueError` for an unknown average, or a batch that is not of pairs.
-    """
-
-    def __init__(
-        self,
-        average: str,  # one of `AVERAGES`
-        differing: int = 1,  # sources in which the images of a pair differ
-        deviation: str = "softplus",  # as `mean_and_scale` takes it
-    ):
+    def __init__(self, average: str, differing: int = 1, deviation: str = "softplus"):
         super().__init__(deviation)
         self.average, self.differing = AVERAGES[check_choice("average", average, AVERAGES)], differing
 
     def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
     ) -> LatentOutput:
         if len(continuous) % 2:
             raise ValueError(f"continuous has {len(continuous)} rows but pairs need an even number of images.")
@@ -86,9 +73,7 @@ class PairLatent(GaussianLatent):
         latents = draw(mean, scale, generator)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
 
-    def averaged(
-        self, mean: Float[Tensor, "batch latents"], scale: Float[Tensor, "batch latents"]
-    ) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
+    def averaged(self, mean: Latents, scale: Latents) -> tuple[Latents, Latents]:
         "Means and standard deviations in which each pair's shared latents are averaged."
         first, second = zip(mean.chunk(2), scale.chunk(2), strict=True)
         shared = shared_latents(pair_divergence(first, second)).repeat(2, 1)
@@ -115,13 +100,8 @@ def ada_gvae(
 
 
 def ada_ml_vae(
-    n_latents: int,
-    *,
-    beta: float = 1.0,  # of the KL term against a reconstruction in nats
-    differing: int = 1,  # sources in which the images of a pair differ
-    deviation: str = "softplus",  # as `beta_vae` takes it
-    **nets: Any,  # as `make_networks` takes them; its protocol "code" averages as disentanglement_lib does
+    n_latents: int, *, beta: float = 1.0, differing: int = 1, deviation: str = "softplus", **nets: Any
 ) -> Autoencoder:
-    "Ada-ML-VAE (Locatello et al., 2020), which trains on pairs of images; shared posteriors are multiplied."
+    "Ada-ML-VAE: as `ada_gvae`, but posteriors are multiplied, by the code as disentanglement_lib does."
     average = "geometric" if nets.get("protocol") == "code" else "product"
     return ada_vae(n_latents, average, beta, differing, deviation, **nets)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import check_bytes, check_choice
@@ -24,12 +24,20 @@ from ..nets.style import IMAGE_SIZE, ImageEncoder, StyleDecoder, from_network, t
 # %% auto #0
 __all__ = []
 
+# %% ../../nbs/baselines/01_autoencoder.ipynb #cb6bff5e
+Images = UInt8[Tensor, "batch height width channels"]  # as data sets have them
+Pixels = Float[Tensor, "batch channels height width"]  # as networks have them; images have values in [0, 1]
+Encoded = Float[Tensor, "batch encoded"]  # encoder output
+Latents = Float[Tensor, "batch latents"]
+Scalar = Float[Tensor, ""]
+Terms = dict[str, Scalar]  # of a loss, by name
+
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
 class LatentOutput(NamedTuple):
     "What a latent layer returns."
 
-    latents: Float[Tensor, "batch latents"]  # decoder input
-    penalties: dict[str, Float[Tensor, ""]]  # terms of the loss, each with a weight
+    latents: Latents  # decoder input
+    penalties: Terms  # terms of the loss, each with a weight
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #6fd1227f
 class PlainLatent(nn.Module):
@@ -39,13 +47,11 @@ class PlainLatent(nn.Module):
     categorical = False  # an index; never without `discrete`
     encoder_dims, decoder_dims = 1, 1  # numbers per latent: encoder output, decoder input
 
-    def forward(
-        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
-    ) -> LatentOutput:
+    def forward(self, continuous: Latents, generator: Generator | None = None) -> LatentOutput:
         return LatentOutput(continuous, {})
 
     def coded(
-        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
+        self, continuous: Encoded, generator: Generator | None = None
     ) -> tuple[Float[Tensor, "batch latents *values"], LatentOutput]:
         "The discriminator's input, and the output of the layer."
         output = self(continuous, generator)
@@ -54,78 +60,44 @@ class PlainLatent(nn.Module):
     def anneal(self, done: float) -> None:
         "Set the schedule to this fraction of the training, from 0 to 1."
 
-    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Encoded) -> Latents:
         "The latents that are scored."
         return continuous
 
-    def sampled(
-        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch latents"]:
+    def sampled(self, continuous: Encoded, generator: Generator | None = None) -> Latents:
         "A sample from the posterior of the scored latents; `code` where there is no posterior."
         return self.code(continuous)
 
-    def bounded(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch encoded"]:
+    def bounded(self, continuous: Encoded) -> Encoded:
         "The continuous values from which latents are computed."
         return continuous
 
-    def index(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
+    def index(self, latents: Latents) -> Latents:
         "Indices of the latents' values in their codebooks, as floats; the latents themselves without a codebook."
         return latents
 
-    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
+    def embed(self, latents: Latents) -> Float[Tensor, "batch decoder_input"]:
         "Decoder input for latents."
         return latents
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dea4afa7
 def straight_through(
-    continuous: Float[Tensor, "*shape"],  # encoder output
-    quantized: Float[Tensor, "*shape"],  # the nearest codebook values
-) -> Float[Tensor, "*shape"]:  # the values of `quantized`, the gradient of `continuous`
+    continuous: Float[Tensor, "*shape"], quantized: Float[Tensor, "*shape"]
+) -> Float[Tensor, "*shape"]:
     "Value of `quantized`, gradient of `continuous` (qlae, Algorithm 1, line 6)."
     return quantized.detach() + (continuous - continuous.detach())
-
-# %% ../../nbs/baselines/01_autoencoder.ipynb #b30fe722
-def parts_with_gradients(model: nn.Module, value: Float[Tensor, ""]) -> set[str]:
-    "The model's parts in which some parameter has a non-zero gradient of `value`."
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
-    moved = [name for name, g in zip(names, gradients, strict=True) if g is not None and (g != 0).any()]
-    return {name.split(".")[0] for name in moved}
-
-# %% ../../nbs/baselines/01_autoencoder.ipynb #d8f4ff27
-def reconstruction_loss(
-    logits: Float[Tensor, "batch channels height width"],
-    images: Float[Tensor, "batch channels height width"],  # values in [0, 1]
-) -> Float[Tensor, ""]:
-    "Binary cross-entropy, a mean over pixels, channels and the batch (qlae, equation 2 and Algorithm 2)."
-    return F.binary_cross_entropy_with_logits(logits, images)
-
-# %% ../../nbs/baselines/01_autoencoder.ipynb #503beb2c
-def gaussian_mean(
-    encoded: Float[Tensor, "batch channels height width"],
-) -> Float[Tensor, "batch channels height width"]:
-    "The mean, from a decoder output relative to 0.5."
-    return encoded + 0.5
-
-
-def squared_error(
-    encoded: Float[Tensor, "batch channels height width"],
-    images: Float[Tensor, "batch channels height width"],  # values in [0, 1]
-) -> Float[Tensor, ""]:
-    "Squared error of the mean, itself a mean over pixels, channels and the batch."
-    return F.mse_loss(gaussian_mean(encoded), images)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #a6a882b7
 class Likelihood(NamedTuple):
     "A likelihood: how decoder output becomes a loss and an image."
 
-    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]]  # of images with values in [0, 1]
+    loss: Callable[[Tensor, Tensor], Scalar]  # of output and images, a mean over pixels, channels and the batch
     image: Callable[[Tensor], Tensor]  # with values in [0, 1]
 
 
 LIKELIHOODS = {
-    "bernoulli": Likelihood(reconstruction_loss, torch.sigmoid),
-    "gaussian": Likelihood(squared_error, lambda encoded: gaussian_mean(encoded).clamp(0, 1)),
+    "bernoulli": Likelihood(F.binary_cross_entropy_with_logits, torch.sigmoid),
+    "gaussian": Likelihood(lambda mean, images: F.mse_loss(mean + 0.5, images), lambda mean: (mean + 0.5).clamp(0, 1)),
 }
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #16d5f86c
@@ -133,11 +105,7 @@ class Step(NamedTuple):
     "A loss, and the parameters that it trains."
 
     parameters: list[nn.Parameter]
-    loss: Callable[..., tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]]  # from images and a generator
-
-    def __repr__(self) -> str:
-        loss = getattr(self.loss, "__qualname__", self.loss)
-        return f"Step({sum(p.numel() for p in self.parameters):,} parameters, {loss})"
+    loss: Callable[..., tuple[Scalar, Terms]]  # from images and a generator
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #ee4c76de
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
@@ -151,9 +119,10 @@ def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
 class Autoencoder(ConfiguredModule):
     """Encoder, latent layer and decoder, with a weight for each penalty of the latent layer.
 
-    `encoder` maps (batch, channels, height, width) to the input of `latent`, which returns a `LatentOutput`;
-    `decoder` maps its latents to logits or means of pixels. A call reconstructs images, by `decode(encode(images))`;
-    training takes the losses of `steps`. `ValueError` for an unknown likelihood, or a weight that is not 0 or more.
+    Images are bytes (batch, height, width, channels). `encoder` maps (batch, channels, height, width) to the input of
+    `latent`, which returns a `LatentOutput`; `decoder` maps its latents to logits or means of pixels. A call
+    reconstructs images, by `decode(encode(images))`; training takes the losses of `steps`. `ValueError` for an unknown
+    likelihood, or a weight that is not 0 or more.
     """
 
     def __init__(
@@ -204,15 +173,11 @@ class Autoencoder(ConfiguredModule):
         "The factor of the optimiser's weight decay at this fraction of the training."
         return 1.0
 
-    def forward(
-        self, images: UInt8[Tensor, "batch height width channels"]
-    ) -> Float[Tensor, "batch height width channels"]:
+    def forward(self, images: Images) -> Float[Tensor, "batch height width channels"]:
         "Reconstructions of images, with values in [0, 1]; the loss is that of `steps`."
         return self.decode(self.encode(images))
 
-    def prepared(
-        self, images: UInt8[Tensor, "batch height width channels"]
-    ) -> Float[Tensor, "batch channels height width"]:
+    def prepared(self, images: Images) -> Pixels:
         "Images in the format and precision of the networks; `ValueError` for a model in half precision."
         dtype = next(self.parameters()).dtype
         if dtype not in (torch.float32, torch.float64):
@@ -222,43 +187,32 @@ class Autoencoder(ConfiguredModule):
             )
         return to_network(images).to(dtype)
 
-    def checked(
-        self, images: UInt8[Tensor, "batch height width channels"]
-    ) -> Float[Tensor, "batch channels height width"]:
+    def checked(self, images: Images) -> Pixels:
         "As `prepared`, for images that were not looked at before; `ValueError` for bytes of 0 and 1 as well."
         inputs = self.prepared(images)
         check_bytes("images", images)
         return inputs
 
-    def loss(
-        self,
-        images: UInt8[Tensor, "batch height width channels"],
-        generator: torch.Generator | None = None,  # for stochastic latent layers
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        """The loss of the step that trains encoder, latent layer and decoder, and its terms before weighting.
-
-        Not all that some models train: `steps` has the whole round. `KeyError` for a penalty that has no weight.
-        """
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
+        "Loss and terms of the step of encoder, latent layer and decoder; `KeyError` for a penalty without weight."
         images = self.prepared(images)
         decoder_input, penalties = self.latent(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def weighted(self, loss: Float[Tensor, ""], penalties: dict[str, Float[Tensor, ""]]) -> Float[Tensor, ""]:
+    def weighted(self, loss: Scalar, penalties: Terms) -> Scalar:
         "The loss with the penalties added, each times its weight."
         return loss + sum(self.weights[name] * value for name, value in penalties.items())
 
-    def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch latents"]:
+    def encode(self, images: Images) -> Latents:
         "The latents of images."
         return self.latent.code(self.encoder(self.checked(images)))
 
-    def sample(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch latents"]:
+    def sample(self, images: Images, generator: Generator | None = None) -> Latents:
         "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
         return self.latent.sampled(self.encoder(self.checked(images)), generator)
 
-    def decode(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch height width channels"]:
+    def decode(self, latents: Latents) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
         return from_network(self.likelihood.image(self.decoder(self.latent.embed(latents))))
 
@@ -268,7 +222,7 @@ def encode_all(
     model: Autoencoder,
     images: UInt8[Tensor, "n height width channels"],
     batch_size: int = 250,
-    generator: torch.Generator | None = None,  # for samples from the latents' posteriors, on the images' device
+    generator: Generator | None = None,  # for samples from the latents' posteriors, on the images' device
 ) -> Float[Tensor, "n latents"]:
     "Latents of any number of images, on the images' device; samples of them where a generator is given."
     encode = model.encode if generator is None else lambda batch: model.sample(batch, generator)
@@ -277,9 +231,7 @@ def encode_all(
 
 @torch.no_grad()
 def decode_all(
-    model: Autoencoder,
-    latents: Float[Tensor, "n latents"],
-    batch_size: int = 250,
+    model: Autoencoder, latents: Float[Tensor, "n latents"], batch_size: int = 250
 ) -> UInt8[Tensor, "n height width channels"]:
     "Images decoded from any number of latents, as bytes."
     return torch.cat([(model.decode(z) * 255).round().to(torch.uint8) for z in latents.split(batch_size)])

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from torch import Generator
 
-from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
+from .autoencoder import Autoencoder, LatentOutput, Latents, PlainLatent, Terms
+from .autoencoder import make_networks
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/baselines/03_bioae.ipynb #2ec6b80e
-def biological_penalties(latents: Float[Tensor, "batch latents"]) -> dict[str, Float[Tensor, ""]]:
+def biological_penalties(latents: Latents) -> Terms:
     "`nonnegative` and `activity`, means over latents and the batch (Whittington et al., 2023)."
     return {"nonnegative": (-latents).relu().mean(), "activity": latents.square().mean()}
 
@@ -25,9 +24,7 @@ def biological_penalties(latents: Float[Tensor, "batch latents"]) -> dict[str, F
 class BiologicalLatent(PlainLatent):
     "The encoder output as latents, with the penalties `nonnegative` and `activity`."
 
-    def forward(
-        self, continuous: Float[Tensor, "batch latents"], generator: torch.Generator | None = None
-    ) -> LatentOutput:
+    def forward(self, continuous: Latents, generator: Generator | None = None) -> LatentOutput:
         return LatentOutput(continuous, biological_penalties(continuous))
 
 # %% ../../nbs/baselines/03_bioae.ipynb #1572f542

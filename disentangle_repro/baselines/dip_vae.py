@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from .autoencoder import Autoencoder, make_networks, pixel_values
+from .autoencoder import Autoencoder, Latents, Terms, make_networks, pixel_values
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 
@@ -18,17 +18,14 @@ from ..core.errors import check_choice
 __all__ = []
 
 # %% ../../nbs/baselines/09_dip_vae.ipynb #4a38784a
-def latent_covariance(
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"] | None = None,  # standard deviations; left out: covariance of the means alone
-) -> Float[Tensor, "latents latents"]:
-    "Covariance of the latents of a batch (Kumar et al., equation 5), or of their means."
+def latent_covariance(mean: Latents, scale: Latents | None = None) -> Float[Tensor, "latents latents"]:
+    "Covariance of the latents of a batch (Kumar et al., equation 5); without `scale` of their means."
     centred = mean - mean.mean(0)
     covariance = centred.T @ centred / len(mean)
     return covariance if scale is None else covariance + scale.square().mean(0).diag()
 
 # %% ../../nbs/baselines/09_dip_vae.ipynb #6503e3df
-def moment_penalties(covariance: Float[Tensor, "latents latents"]) -> dict[str, Float[Tensor, ""]]:
+def moment_penalties(covariance: Float[Tensor, "latents latents"]) -> Terms:
     "Squared distances from the identity, `off_diagonal` and `diagonal` (Kumar et al., equations 6 and 7)."
     diagonal = covariance.diagonal()
     off_diagonal = covariance - diagonal.diag()
@@ -39,21 +36,13 @@ MOMENTS = ("means", "samples")  # of DIP-VAE-I and of DIP-VAE-II
 
 
 class MomentLatent(GaussianLatent):
-    """A `GaussianLatent` whose covariance over the batch is to be the identity.
-
-    Penalties: `kl`, in nats, `off_diagonal` and `diagonal`, of the covariance of means or of samples.
-    """
+    "A `GaussianLatent` with penalties on the covariance of a batch, `off_diagonal` and `diagonal`, next to `kl`."
 
     def __init__(self, moments: str, deviation: str = "softplus"):  # one of `MOMENTS`; as `mean_and_scale` takes it
         super().__init__(deviation)
         self.moments = check_choice("moments", moments, MOMENTS)
 
-    def penalties(
-        self,
-        latents: Float[Tensor, "batch latents"],
-        mean: Float[Tensor, "batch latents"],
-        scale: Float[Tensor, "batch latents"],
-    ) -> dict[str, Float[Tensor, ""]]:
+    def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The KL cost, a mean over images, and the distances of the batch's covariance from the identity."
         covariance = latent_covariance(mean, scale if self.moments == "samples" else None)
         return super().penalties(latents, mean, scale) | moment_penalties(covariance)
@@ -79,13 +68,8 @@ def dip_vae_i(
 
 
 def dip_vae_ii(
-    n_latents: int,
-    *,
-    off_diagonal: float = 10.0,  # of covariances, against a reconstruction in nats
-    diagonal: float = 10.0,  # of variances, likewise
-    deviation: str = "softplus",  # as `beta_vae` takes it
-    **nets: Any,  # as `make_networks` takes them
+    n_latents: int, *, off_diagonal: float = 10.0, diagonal: float = 10.0, deviation: str = "softplus", **nets: Any
 ) -> Autoencoder:
-    "DIP-VAE-II, of the latents' covariance (Kumar et al., 2018, equation 7)."
+    "DIP-VAE-II, of the latents' covariance (Kumar et al., 2018, equation 7); arguments as of `dip_vae_i`."
     weights = {"kl": 1.0, "off_diagonal": off_diagonal, "diagonal": diagonal}
     return dip_vae(n_latents, "samples", weights, deviation, **nets)

@@ -10,11 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, make_networks, pixel_values
+from .autoencoder import Autoencoder, Images, PlainLatent, Scalar, Step, Terms, make_networks
+from .autoencoder import pixel_values
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
@@ -25,33 +26,26 @@ __all__ = []
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #ec577390
 def reorder(
-    codes: Float[Tensor, "batch latents *values"],
-    order: Int[Tensor, "batch latents"],  # the row that each latent's value comes from
+    codes: Float[Tensor, "batch latents *values"], order: Int[Tensor, "batch latents"]
 ) -> Float[Tensor, "batch latents *values"]:
     "Codes with each latent taken from the rows in `order`."
     return codes[order, torch.arange(codes.shape[1], device=codes.device)]
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #8a5b9954
 def permute(
-    codes: Float[Tensor, "batch latents *values"],
-    generator: torch.Generator | None = None,  # on the device of `codes`
+    codes: Float[Tensor, "batch latents *values"], generator: Generator | None = None
 ) -> Float[Tensor, "batch latents *values"]:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
     return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #1f9682d5
-def discriminator_loss(
-    of_joint: Float[Tensor, " batch"],  # logits of codes as they are
-    of_permuted: Float[Tensor, " batch"],  # logits of permuted codes
-) -> Float[Tensor, ""]:
-    "Mean cross-entropy of classifying codes and permuted codes (factorqvae, half of equation 8 with the sign of F7)."
+def discriminator_loss(of_joint: Float[Tensor, " batch"], of_permuted: Float[Tensor, " batch"]) -> Scalar:
+    "Mean cross-entropy from logits of codes and permuted codes (factorqvae, half of equation 8, sign of F7)."
     return (F.softplus(-of_joint).mean() + F.softplus(of_permuted).mean()) / 2
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e26b5873
-def total_correlation(
-    of_joint: Float[Tensor, " batch"],  # logits of codes as they are
-) -> Float[Tensor, ""]:  # in nats
-    "Mean of log C / (1 - C), the discriminator's estimate (factorqvae, equation 7)."
+def total_correlation(of_joint: Float[Tensor, " batch"]) -> Scalar:
+    "Mean of log C / (1 - C) in nats, the discriminator's estimate for codes (factorqvae, equation 7)."
     return of_joint.mean()
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #b1bf6a95
@@ -59,17 +53,9 @@ HIDDEN_LAYERS, HIDDEN_UNITS, SLOPE = 5, 1000, 0.2
 
 
 class Discriminator(nn.Module):
-    """Log density ratio of codes and permuted codes (Kim and Mnih, section 3; released code of factorqvae).
+    "Log density ratio of codes and permuted codes, (batch,) logits (Kim and Mnih, section 3; released code)."
 
-    Takes (batch, latents) numbers, or (batch, latents, values); returns (batch,) logits.
-    """
-
-    def __init__(
-        self,
-        n_inputs: int,  # numbers per code, all latents together
-        width: float = 1.0,  # multiplies the number of hidden units; one is the paper's
-        protocol: str = "paper",  # one of `PROTOCOLS`: its initial weights (F10)
-    ):
+    def __init__(self, n_inputs: int, width: float = 1.0, protocol: str = "paper"):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         sizes = [n_inputs, *[scaled(HIDDEN_UNITS, width)] * HIDDEN_LAYERS]
@@ -108,22 +94,15 @@ class Factorised(Autoencoder):
         model = [p for part in (self.encoder, self.decoder, self.latent) for p in part.parameters()]
         return [Step(model, self.loss), Step(list(self.discriminator.parameters()), self.judging_loss)]
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        """The loss of the model's step, and its terms before weighting (factorqvae, equation 5).
-
-        Gradients reach the discriminator as well, which would learn the opposite of its own loss: train by `steps`.
-        """
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
+        "Loss and terms of the model's step (factorqvae, equation 5); gradients reach the discriminator: use `steps`."
         images = self.prepared(images)
         codes, (decoder_input, penalties) = self.latent.coded(self.encoder(images), generator)
         reconstruction = self.likelihood.loss(self.decoder(decoder_input), images)
         penalties = {**penalties, "total_correlation": total_correlation(self.discriminator(codes))}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def judging_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def judging_loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The discriminator's loss (factorqvae, equation 8 with the sign of F7), and the same by name."
         with torch.no_grad():
             codes, _ = self.latent.coded(self.encoder(self.prepared(images)), generator)

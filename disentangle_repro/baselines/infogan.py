@@ -10,24 +10,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, PlainLatent, Step, make_networks
-from ..core.errors import check_choice, is_code
-from ..nets.style import IMAGE_SIZE, NET_VARIANTS, ImageEncoder
+from .autoencoder import Autoencoder, Images, Latents, Pixels, PlainLatent, Scalar, Step
+from .autoencoder import Terms, make_networks
+from ..core.errors import is_code
+from ..nets.style import ImageEncoder
 
 # %% auto #0
 __all__ = []
-
-# %% ../../nbs/baselines/05_infogan.ipynb #3c864e8e
-def reading_loss(
-    read: Float[Tensor, "batch latents"],  # encoder output for generated images
-    latents: Float[Tensor, "batch latents"],  # from which they were generated
-) -> Float[Tensor, ""]:
-    "Mean squared error over latents and batch (qlae, equation 3 and Algorithm 3, lines 12 and 20)."
-    return F.mse_loss(read, latents)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #76820d4b
 class UniformLatent(PlainLatent):
@@ -38,23 +31,18 @@ class UniformLatent(PlainLatent):
         self.n_latents = n_latents
         self.register_buffer("one", torch.ones(()), persistent=False)  # is where the model is
 
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n latents"]:
+    def sample(self, n: int, generator: Generator | None = None) -> Float[Tensor, "n latents"]:
         "Latents of `n` images, on the model's device, which has to be that of `generator`."
         return torch.rand((n, self.n_latents), generator=generator, device=self.one.device).to(self.one.dtype)
 
 # %% ../../nbs/baselines/05_infogan.ipynb #fa9114ac
-def value_difference(
-    of_fake: Float[Tensor, "batch 1"],  # critic values of generated images
-    of_real: Float[Tensor, "batch 1"],
-) -> Float[Tensor, ""]:
-    "The critic's loss (qlae, Algorithm 3, line 8)."
+def value_difference(of_fake: Float[Tensor, "batch 1"], of_real: Float[Tensor, "batch 1"]) -> Scalar:
+    "The critic's loss, from its values (qlae, Algorithm 3, line 8)."
     return of_fake.mean() - of_real.mean()
 
 # %% ../../nbs/baselines/05_infogan.ipynb #785e53f3
 def interpolate(
-    real: Float[Tensor, "batch *shape"],
-    fake: Float[Tensor, "batch *shape"],
-    generator: torch.Generator | None = None,
+    real: Float[Tensor, "batch *shape"], fake: Float[Tensor, "batch *shape"], generator: Generator | None = None
 ) -> Float[Tensor, "batch *shape"]:
     "A random point of the straight line from each generated image to a real one (qlae, Algorithm 3, line 9)."
     size = (len(real), *[1] * (real.ndim - 1))
@@ -63,27 +51,17 @@ def interpolate(
 
 # %% ../../nbs/baselines/05_infogan.ipynb #5cb1948b
 def gradient_penalty(
-    critic: Callable[[Tensor], Float[Tensor, "batch 1"]],
-    points: Float[Tensor, "batch *shape"],
-) -> Float[Tensor, ""]:
+    critic: Callable[[Tensor], Float[Tensor, "batch 1"]], points: Float[Tensor, "batch *shape"]
+) -> Scalar:
     "Squared deviation of the critic's slope from one, a mean over points (qlae, Algorithm 3, line 10)."
     points = points.detach().requires_grad_()
     (gradients,) = torch.autograd.grad(critic(points).sum(), points, create_graph=True)
     slopes = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
     return (slopes - 1).square().mean()
 
-
-def by_class(network: nn.Module) -> Callable[..., Any]:
-    "A network's forward pass as its class defines it: in float32 also in a step whose networks run in bf16."
-    return partial(type(network).forward, network)
-
 # %% ../../nbs/baselines/05_infogan.ipynb #aca64cd1
-WEIGHTS = {
-    "latents": 200.0,
-    "gradient_penalty": 10.0,
-    "critic_value": 1.0,
-    "generator_value": 1.0,
-}  # table 10; the last two are its lambda_value
+# Table 10; the last two are its lambda_value
+WEIGHTS = {"latents": 200.0, "gradient_penalty": 10.0, "critic_value": 1.0, "generator_value": 1.0}
 
 
 class InfoGAN(Autoencoder):
@@ -120,61 +98,45 @@ class InfoGAN(Autoencoder):
         generating = [*self.decoder.parameters(), *self.latent.parameters()]
         return [Step(list(judging), self.critic_loss)] * self.critic_steps + [Step(generating, self.generator_loss)]
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "`NotImplementedError`: each of the model's `steps` has its own."
         raise NotImplementedError(f"{type(self).__name__} has no single loss: train by steps(), each with its own.")
 
-    def generate(
-        self, n: int, generator: torch.Generator | None, device: torch.device
-    ) -> tuple[Float[Tensor, "n latents"], Float[Tensor, "n channels height width"]]:
+    def generate(self, n: int, generator: Generator | None, device: torch.device) -> tuple[Latents, Pixels]:
         "Sampled latents and the generator's output (lines 6 and 7)."
         latents = self.latent.sample(n, generator).to(device)
         return latents, self.likelihood.image(self.decoder(self.latent.embed(latents)))
 
-    def read_back(
-        self, fake: Tensor, latents: Float[Tensor, "n latents"], generator: torch.Generator | None
-    ) -> dict[str, Float[Tensor, ""]]:
+    def read_back(self, fake: Tensor, latents: Latents, generator: Generator | None) -> Terms:
         "The latent reconstruction loss and the latent layer's penalties (lines 11 and 12)."
         read, penalties = self.latent(self.encoder(fake), generator)
-        return {"latents": reading_loss(read, latents), **penalties}
+        return {"latents": F.mse_loss(read, latents), **penalties}
 
-    def critic_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def critic_loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The loss of encoder and critic, and its terms before weighting (lines 5 to 13)."
         real = self.prepared(images)
         with torch.no_grad():
             latents, fake = self.generate(len(real), generator, real.device)
         of_fake, of_real = self.critic(torch.cat([fake, real])).chunk(2)
+        forward = partial(type(self.critic).forward, self.critic)  # in float32 also where networks run in bf16
         terms = {
             "critic_value": value_difference(of_fake, of_real),
-            "gradient_penalty": gradient_penalty(by_class(self.critic), interpolate(real, fake, generator)),
+            "gradient_penalty": gradient_penalty(forward, interpolate(real, fake, generator)),
             **self.read_back(fake, latents, generator),
         }
         return self.weighted(0.0, terms), terms
 
-    def generator_loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def generator_loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The generator's loss, and its terms before weighting (lines 15 to 21); of `images` it uses the number only."
         latents, fake = self.generate(len(images), generator, images.device)
         terms = {"generator_value": -self.critic(fake).mean(), **self.read_back(fake, latents, generator)}
         return self.weighted(0.0, terms), terms
 
 # %% ../../nbs/baselines/05_infogan.ipynb #c458a99b
-def style_critic(
-    encoder: ImageEncoder,
-    *,
-    channels: int = 3,
-    image_size: int = IMAGE_SIZE,
-    width: float = 1.0,
-    protocol: str = "paper",  # "paper": a network of its own; "code": an affine map on the encoder's features
-) -> nn.Module:
-    "A critic for the encoder of qlae, appendix C.3."
+def style_critic(encoder: ImageEncoder, protocol: str = "paper", **sizes: Any) -> nn.Module:
+    "A critic for the encoder of qlae, appendix C.3: another network; by the code an affine map of its features."
     if not is_code(protocol):
-        return ImageEncoder(1, channels=channels, image_size=image_size, width=width)
+        return ImageEncoder(1, **sizes)
     affine = nn.Linear(encoder.head[-1].in_features, 1)
     return nn.Sequential(encoder.blocks, nn.Flatten(), encoder.head[:-1], affine)
 

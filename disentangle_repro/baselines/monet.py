@@ -8,34 +8,29 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder
+from .autoencoder import Autoencoder, Images, Pixels, Scalar, Terms
 from .variational import GaussianLatent, log_density
 from ..nets.attention import dense
 from ..nets.slots import RELU, SpatialBroadcastDecoder
-from ..nets.style import EncoderLayer, NetVariant, from_network, scaled
+from ..nets.style import EncoderLayer, NetVariant, check_images, from_network, scaled
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/baselines/07_monet.ipynb #7c15e50c
 def split_scope(
-    log_scope: Float[Tensor, "*shape"],  # log of the scope
-    logit: Float[Tensor, "*shape"],  # of the fraction that is taken
+    log_scope: Float[Tensor, "*shape"], logit: Float[Tensor, "*shape"]
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
     "Logarithms of a slot's mask and of the next scope (Burgess et al., section 2)."
     return log_scope + F.logsigmoid(logit), log_scope + F.logsigmoid(-logit)
 
 # %% ../../nbs/baselines/07_monet.ipynb #302dc36b
-def cut_out(
-    attention: nn.Module,  # image and log scope, in channels, to a logit for each pixel
-    images: Float[Tensor, "batch channels height width"],
-    n_slots: int,
-) -> Float[Tensor, "batch slots height width"]:  # log masks; the masks of a pixel sum to one
-    "The masks of all slots, sequentially; the last one is the remaining scope (Burgess et al., section 2)."
+def cut_out(attention: nn.Module, images: Pixels, n_slots: int) -> Float[Tensor, "batch slots height width"]:
+    "Log masks of all slots, sequentially; the last is the remaining scope (Burgess et al., section 2)."
     log_scope, log_masks = torch.zeros_like(images[:, :1]), []
     for _ in range(n_slots - 1):
         taken, log_scope = split_scope(log_scope, attention(torch.cat([images, log_scope], dim=1)))
@@ -43,15 +38,7 @@ def cut_out(
     return torch.cat([*log_masks, log_scope], dim=1)
 
 # %% ../../nbs/baselines/07_monet.ipynb #2b3fe234
-BLOCK = NetVariant(
-    slope=0.0,
-    normalise_first=True,
-    epsilon=1e-5,
-    bias=False,
-    learned_normalisation=True,
-    rectified_style=False,
-    last_kernel=1,
-)
+BLOCK = NetVariant(slope=0.0, normalise_first=True, epsilon=1e-5, bias=False, learned_normalisation=True)
 SMALLEST_MAP = 4
 BOTTOM = 128  # units of the dense layers in the middle, at any width
 
@@ -70,24 +57,17 @@ class AttentionNet(nn.Module):
     def __init__(self, *, image_size: int, channels: int = 3, width: float = 1.0):
         super().__init__()
         counts = unet_channels(image_size, width)
-        self.image_size = image_size
+        self.image_size, self.channels = image_size, channels
         size = counts[-1] * SMALLEST_MAP**2
         self.down = nn.ModuleList(EncoderLayer(i, o, 3, 1, BLOCK) for i, o in pairwise([channels + 1, *counts]))
-        self.bottom = nn.Sequential(
-            nn.Flatten(),
-            *dense(size, BOTTOM, BOTTOM, size, rectifier=nn.ReLU),
-            nn.ReLU(),
-            nn.Unflatten(1, (counts[-1], SMALLEST_MAP, SMALLEST_MAP)),
-        )
+        layers, shape = dense(size, BOTTOM, BOTTOM, size, rectifier=nn.ReLU), (counts[-1], SMALLEST_MAP, SMALLEST_MAP)
+        self.bottom = nn.Sequential(nn.Flatten(), *layers, nn.ReLU(), nn.Unflatten(1, shape))
         after = [*counts[-2::-1], counts[0]]
         self.up = nn.ModuleList(EncoderLayer(2 * i, o, 3, 1, BLOCK) for i, o in zip(counts[::-1], after, strict=True))
         self.last = nn.Conv2d(counts[0], 1, 1)
 
     def forward(self, features: Float[Tensor, "b c size size"]) -> Float[Tensor, "b 1 size size"]:
-        if features.shape[-2:] != (size := self.image_size, size):
-            height, width = features.shape[-2:]
-            taken = f"the encoder takes {size}x{size} (load_dataset has image_size)"
-            raise ValueError(f"images are {height}x{width} pixels but {taken}.")
+        check_images(features[:, :-1], self.channels, self.image_size)
         seen = []
         for level, block in enumerate(self.down):
             features = block(features[:, :, ::2, ::2] if level else features)
@@ -116,7 +96,7 @@ class ComponentEncoder(nn.Sequential):
 
 # %% ../../nbs/baselines/07_monet.ipynb #d3169ba3
 def mixture_log_likelihood(
-    images: Float[Tensor, "batch channels height width"],
+    images: Pixels,
     parts: Float[Tensor, "batch slots channels height width"],  # means
     log_masks: Float[Tensor, "batch slots height width"],
     scales: Float[Tensor, "slots"],  # standard deviation of each slot's pixels
@@ -127,10 +107,9 @@ def mixture_log_likelihood(
 
 # %% ../../nbs/baselines/07_monet.ipynb #2437ee12
 def mask_divergence(
-    log_masks: Float[Tensor, "batch slots height width"],  # of the attention network
-    log_decoded: Float[Tensor, "batch slots height width"],  # of the decoder
-) -> Float[Tensor, "batch"]:  # in nats, summed over pixels
-    "KL divergence between attention masks and decoded masks (Burgess et al., section 2)."
+    log_masks: Float[Tensor, "batch slots height width"], log_decoded: Float[Tensor, "batch slots height width"]
+) -> Float[Tensor, "batch"]:
+    "KL divergence in nats of decoded masks from attention masks (Burgess et al., section 2)."
     return (log_masks.exp() * (log_masks - log_decoded)).sum((1, 2, 3))
 
 # %% ../../nbs/baselines/07_monet.ipynb #79febad2
@@ -172,11 +151,7 @@ class MONet(Autoencoder):
         pieces = torch.cat([repeated, log_masks[:, :, None]], dim=2)
         return log_masks, self.encoder(pieces.flatten(0, 1))
 
-    def loss(
-        self,
-        images: UInt8[Tensor, "batch height width channels"],
-        generator: torch.Generator | None = None,  # for the latents
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The loss, and its terms before weighting: `reconstruction`, `kl` and `mask_kl`, nats per image."
         images = self.prepared(images)
         log_masks, encoded = self.described(images)
@@ -189,14 +164,12 @@ class MONet(Autoencoder):
         }
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def encode(self, images: UInt8[Tensor, "batch height width channels"]) -> Float[Tensor, "batch slots dim"]:
+    def encode(self, images: Images) -> Float[Tensor, "batch slots dim"]:
         "The means of the latents of each slot."
         _, encoded = self.described(self.checked(images))
         return self.latent.code(encoded).unflatten(0, (-1, self.n_slots))
 
-    def sample(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch slots dim"]:
+    def sample(self, images: Images, generator: Generator | None = None) -> Float[Tensor, "batch slots dim"]:
         "A sample of the latents of each slot."
         _, encoded = self.described(self.checked(images))
         return self.latent.sampled(encoded, generator).unflatten(0, (-1, self.n_slots))
@@ -205,6 +178,6 @@ class MONet(Autoencoder):
         "Images decoded from latents, with values in [0, 1], composed by the decoded masks."
         return from_network(self.decoder(latents).image)
 
-    def segment(self, images: UInt8[Tensor, "batch height width channels"]) -> Int[Tensor, "batch height width"]:
+    def segment(self, images: Images) -> Int[Tensor, "batch height width"]:
         "The slot whose mask is largest, for each pixel."
         return cut_out(self.attention, self.checked(images), self.n_slots).argmax(1)

@@ -16,7 +16,7 @@ from torch.distributions import Bernoulli, Categorical, Independent, MixtureSame
 from torch.nn import functional as F
 
 from .ada_vae import AVERAGES, ada_gvae, ada_ml_vae, pair_divergence, shared_latents
-from .autoencoder import Autoencoder, parts_with_gradients
+from .autoencoder import Autoencoder
 from .bioae import bioae, biological_penalties
 from .dip_vae import dip_vae_i, dip_vae_ii, latent_covariance, moment_penalties
 from disentangle_repro.baselines.factorvae import (
@@ -35,7 +35,15 @@ from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 
 # %% auto #0
-__all__ = ['parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'trained_parts', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
+__all__ = ['parts_with_gradients', 'parts_of_a_bound', 'random_images', 'gaussian_aggregate', 'grid_of_sources', 'rotation', 'least_energy', 'total_energy', 'trained_parts', 'moved_penalty', 'trained_critic', 'point_mass', 'small_networks', 'small_infogan', 'contracting', 'round_jacobians', 'features_and_start', 'random_pieces', 'trained_discriminator', 'normal_pairs', 'small_factorised']
+
+# %% ../../nbs/baselines/01_autoencoder.ipynb #b30fe722
+def parts_with_gradients(model: nn.Module, value: Float[Tensor, ""]) -> set[str]:
+    "The model's parts in which some parameter has a non-zero gradient of `value`."
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    gradients = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
+    moved = [name for name, g in zip(names, gradients, strict=True) if g is not None and (g != 0).any()]
+    return {name.split(".")[0] for name in moved}
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #434e2822
 @proof_check("qlae", "equation 2", "the loss is the images' mean negative log-likelihood given their reconstructions")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, straight_through
+from .autoencoder import Autoencoder, Images, Scalar, Terms, straight_through
 from .variational import draw
 from ..core.device import make_generator
 from ..core.errors import check_choice
@@ -27,19 +27,17 @@ from ..nets.style import from_network, scaled
 __all__ = []
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #8e7db41d
-def responsibilities(
-    keys: Float[Tensor, "batch positions dim"],
-    queries: Float[Tensor, "batch slots dim"],
-) -> Float[Tensor, "batch positions slots"]:  # sum to one over slots at each position
+Features = Float[Tensor, "batch positions dim"]
+Slots = Float[Tensor, "batch slots dim"]
+Attention = Float[Tensor, "batch positions slots"]  # sums to one over slots at each position
+
+
+def responsibilities(keys: Features, queries: Slots) -> Attention:
     "Attention of each position over the slots (Locatello et al., equation 1)."
     return (keys @ queries.mT / math.sqrt(keys.shape[-1])).softmax(dim=-1)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #af2a4e47
-def weighted_mean(
-    weights: Float[Tensor, "batch positions slots"],
-    values: Float[Tensor, "batch positions dim"],
-    epsilon: float = 1e-8,  # added to each weight
-) -> Float[Tensor, "batch slots dim"]:
+def weighted_mean(weights: Attention, values: Features, epsilon: float = 1e-8) -> Slots:
     "For each slot the mean of the values, weighted by its attention (Locatello et al., equation 2)."
     weights = weights + epsilon
     return (weights / weights.sum(1, keepdim=True)).mT @ values
@@ -56,7 +54,7 @@ class SampledQueries(nn.Module):
         self.n_slots = n_slots
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
 
-    def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
+    def forward(self, batch: int, generator: Generator | None = None) -> Slots:
         if generator is None:  # on the CPU: another device would have other numbers
             noise = torch.randn(1, self.n_slots, self.mean.shape[1], generator=make_generator(0)).to(self.mean)
             return (self.mean + self.log_scale.exp() * noise).expand(batch, -1, -1)
@@ -80,7 +78,7 @@ class LearnedQueries(nn.Module):
     def n_slots(self, n: int) -> None:
         raise ValueError(f"n_slots is {n} but {self.n_slots} slots were learned: sampled queries can be of any number.")
 
-    def forward(self, batch: int, generator: torch.Generator | None = None) -> Float[Tensor, "batch slots dim"]:
+    def forward(self, batch: int, generator: Generator | None = None) -> Slots:
         return self.queries.expand(batch, -1, -1)
 
 
@@ -90,9 +88,9 @@ QUERIES = {"sampled": SampledQueries, "learned": LearnedQueries}
 class SlotsOutput(NamedTuple):
     "The output of a module that infers slots."
 
-    slots: Float[Tensor, "batch slots dim"]
-    attention: Float[Tensor, "batch positions slots"] | None  # responsibilities, summing to one over slots
-    penalties: dict[str, Float[Tensor, ""]]
+    slots: Slots
+    attention: Attention | None  # responsibilities, summing to one over slots
+    penalties: Terms
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #e5ffbae9
 class SlotCount:
@@ -138,19 +136,14 @@ class SlotAttention(SlotCount, nn.Module):
         self.recurrent = nn.GRUCell(dim, dim)
         self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, scaled(mlp_hidden, width), dim, rectifier=nn.ReLU))
 
-    def iteration(
-        self,
-        slots: Float[Tensor, "b slots dim"],
-        keys: Float[Tensor, "b positions dim"],
-        values: Float[Tensor, "b positions dim"],
-    ) -> tuple[Float[Tensor, "b slots dim"], Float[Tensor, "b positions slots"]]:  # slots and responsibilities
-        "One iteration."
+    def iteration(self, slots: Slots, keys: Features, values: Features) -> tuple[Slots, Attention]:
+        "One iteration: slots and responsibilities."
         attention = responsibilities(keys, self.queries(self.norm_slots(slots)))
         update = weighted_mean(attention, values)
         slots = self.recurrent(update.flatten(0, 1), slots.flatten(0, 1)).view_as(slots)
         return slots + self.dense(slots), attention
 
-    def refine(self, features: Float[Tensor, "b positions dim"], start: Float[Tensor, "b slots dim"]) -> SlotsOutput:
+    def refine(self, features: Features, start: Slots) -> SlotsOutput:
         "All iterations, from initial slots."
         features = self.norm_features(features)
         slots, keys, values, rounds = start, self.keys(features), self.values(features), self.iterations
@@ -163,17 +156,12 @@ class SlotAttention(SlotCount, nn.Module):
             slots, attention = self.iteration(slots, keys, values)
         return SlotsOutput(slots, attention, {})
 
-    def forward(
-        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
-    ) -> SlotsOutput:
+    def forward(self, features: Features, generator: Generator | None = None) -> SlotsOutput:
         return self.refine(features, self.start(len(features), generator))
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #50d85a59
 class DirectSlots(nn.Module):
-    """All slots at once by dense layers from a 4x4 map of features, without attention.
-
-    Takes (batch, N, dim) with N positions of a square map.
-    """
+    "All slots at once by dense layers from a 4x4 map of features: (batch, N, dim) of a square map, no attention."
 
     POOLED, HIDDEN = 4, 256
 
@@ -182,9 +170,7 @@ class DirectSlots(nn.Module):
         self.head = leaky_dense(dim * self.POOLED**2, scaled(self.HIDDEN, width), n_slots * dim)
         self.n_slots = n_slots
 
-    def forward(
-        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
-    ) -> SlotsOutput:
+    def forward(self, features: Features, generator: Generator | None = None) -> SlotsOutput:
         side = math.isqrt(features.shape[1])
         pooled = F.adaptive_avg_pool2d(features.mT.unflatten(2, (side, side)), self.POOLED)
         return SlotsOutput(self.head(pooled.flatten(1)).unflatten(1, (self.n_slots, -1)), None, {})
@@ -200,11 +186,7 @@ class SlotAutoencoder(Autoencoder):
     discrete = categorical = False
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        slots: nn.Module,
-        decoder: nn.Module,
-        weights: Mapping[str, float] | None = None,  # of the penalties, by name
+        self, encoder: nn.Module, slots: nn.Module, decoder: nn.Module, weights: Mapping[str, float] | None = None
     ):
         super().__init__(encoder, decoder, slots, weights)
 
@@ -213,37 +195,27 @@ class SlotAutoencoder(Autoencoder):
         "The module that infers slots."
         return self.latent
 
-    def loss(
-        self,
-        images: UInt8[Tensor, "batch height width channels"],
-        generator: torch.Generator | None = None,  # for random initial slots
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."
         images = self.prepared(images)
         made = self.slots(self.encoder(images), generator)
         reconstruction = F.mse_loss(self.decoder(made.slots).image, images)
         return self.weighted(reconstruction, made.penalties), {"reconstruction": reconstruction, **made.penalties}
 
-    def encode(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch slots dim"]:
+    def encode(self, images: Images, generator: Generator | None = None) -> Slots:
         "The slots of images; without `generator` all images have the same initial slots."
         return self.slots(self.encoder(self.checked(images)), generator).slots
 
-    def sample(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch slots dim"]:
+    def sample(self, images: Images, generator: Generator | None = None) -> Slots:
         "The slots of images, from initial slots sampled with `generator`."
         return self.encode(images, generator)
 
-    def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
+    def decode(self, latents: Slots) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from slots, with values in [0, 1]."
         return from_network(self.decoder(latents).image.clamp(0, 1))
 
-    def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Int[Tensor, "batch height width"]:  # from 0 to the number of slots - 1
-        "The slot of each pixel; `ValueError` without masks and attention."
+    def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
+        "The slot of each pixel, a number from 0; `ValueError` without masks and attention."
         made = self.slots(self.encoder(self.checked(images)), generator)
         masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
@@ -253,11 +225,8 @@ class SlotAutoencoder(Autoencoder):
         return enlarged(made.attention.argmax(2), images.shape[1])
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #85e709eb
-def enlarged(
-    places: Int[Tensor, "batch positions"],  # of a square map, row by row
-    size: int,  # rows and columns of the output, a multiple of the map's
-) -> Int[Tensor, "batch size size"]:
-    "A number for each pixel, from a number for each position."
+def enlarged(places: Int[Tensor, "batch positions"], size: int) -> Int[Tensor, "batch size size"]:
+    "A number for each pixel, from one for each position of a square map, whose side divides `size`."
     side = math.isqrt(places.shape[1])
     return places.unflatten(1, (side, side)).repeat_interleave(size // side, 1).repeat_interleave(size // side, 2)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
-from .autoencoder import pixel_values
+from .autoencoder import Autoencoder, Latents, LatentOutput, PlainLatent, Terms
+from .autoencoder import make_networks, pixel_values
 from ..core.errors import check_choice
 
 # %% auto #0
@@ -25,28 +25,20 @@ DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp(
 
 
 def mean_and_scale(
-    encoded: Float[Tensor, "batch two_times_latents"],  # all the means, then all the raw scales
-    deviation: str = "softplus",  # how a raw scale becomes a standard deviation, one of `DEVIATIONS`
-) -> tuple[Float[Tensor, "batch latents"], Float[Tensor, "batch latents"]]:
-    "Mean and standard deviation of each latent."
+    encoded: Float[Tensor, "batch two_times_latents"], deviation: str = "softplus"
+) -> tuple[Latents, Latents]:
+    "Means, and standard deviations from raw scales by one of `DEVIATIONS`, of each latent."
     mean, raw = encoded.chunk(2, dim=1)
     return mean, DEVIATIONS[deviation](raw)
 
 # %% ../../nbs/baselines/02_variational.ipynb #1ed54f4b
-def draw(
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
-    generator: torch.Generator | None = None,  # on the device of `mean`
-) -> Float[Tensor, "batch latents"]:
+def draw(mean: Latents, scale: Latents, generator: Generator | None = None) -> Latents:
     "Normal numbers through which gradients reach `mean` and `scale` (Kingma and Welling, section 2.4)."
     noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=mean.device)
     return mean + scale * noise
 
 # %% ../../nbs/baselines/02_variational.ipynb #f382b9fb
-def gaussian_kl(
-    mean: Float[Tensor, "*shape"],
-    scale: Float[Tensor, "*shape"],
-) -> Float[Tensor, "*shape"]:  # in nats
+def gaussian_kl(mean: Float[Tensor, "*shape"], scale: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:  # in nats
     "KL divergence of a normal distribution from the standard one (Kingma and Welling, appendix B)."
     return (mean.square() + scale.square() - 1) / 2 - scale.log()
 
@@ -64,28 +56,23 @@ class GaussianLatent(PlainLatent):
         self.deviation = check_choice("deviation", deviation, DEVIATIONS)
 
     def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
     ) -> LatentOutput:
         mean, scale = mean_and_scale(continuous, self.deviation)
         latents = draw(mean, scale, generator)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
 
-    def penalties(
-        self,
-        latents: Float[Tensor, "batch latents"],
-        mean: Float[Tensor, "batch latents"],
-        scale: Float[Tensor, "batch latents"],
-    ) -> dict[str, Float[Tensor, ""]]:
+    def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The KL cost of a batch, in nats, a mean over images."
         return {"kl": gaussian_kl(mean, scale).sum(1).mean()}
 
-    def code(self, continuous: Float[Tensor, "batch two_times_latents"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch two_times_latents"]) -> Latents:
         "The means."
         return mean_and_scale(continuous)[0]
 
     def sampled(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: torch.Generator | None = None
-    ) -> Float[Tensor, "batch latents"]:
+        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
+    ) -> Latents:
         "A sample for each image."
         return draw(*mean_and_scale(continuous, self.deviation), generator)
 
@@ -103,31 +90,23 @@ def beta_vae(
 
 # %% ../../nbs/baselines/02_variational.ipynb #916cb64c
 def log_density(
-    z: Float[Tensor, "*shape"],
-    mean: Float[Tensor, "*shape"],
-    scale: Float[Tensor, "*shape"],
+    z: Float[Tensor, "*shape"], mean: Float[Tensor, "*shape"], scale: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
     "Logarithm of a normal density; shapes broadcast."
     return -((z - mean) / scale).square() / 2 - scale.log() - math.log(2 * math.pi) / 2
 
 # %% ../../nbs/baselines/02_variational.ipynb #9d8aa696
 def aggregate_log_densities(
-    z: Float[Tensor, "draws latents"],
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
-) -> tuple[Float[Tensor, "draws"], Float[Tensor, "draws latents"]]:  # log q(z), and log q(z_j) for each latent
+    z: Float[Tensor, "draws latents"], mean: Latents, scale: Latents
+) -> tuple[Float[Tensor, "draws"], Float[Tensor, "draws latents"]]:
     "Log-densities of the uniform mixture of the batch's distributions, jointly and for each latent."
     each = log_density(z[:, None], mean, scale)
     log_batch = math.log(len(mean))
     return each.sum(2).logsumexp(1) - log_batch, each.logsumexp(1) - log_batch
 
 # %% ../../nbs/baselines/02_variational.ipynb #63c75c82
-def kl_terms(
-    z: Float[Tensor, "batch latents"],  # a sample for each image
-    mean: Float[Tensor, "batch latents"],
-    scale: Float[Tensor, "batch latents"],
-) -> dict[str, Float[Tensor, "batch"]]:  # in nats
-    "The parts of log q(z|x) - log p(z) for each sample (Chen et al., equations 2 and 3)."
+def kl_terms(z: Latents, mean: Latents, scale: Latents) -> dict[str, Float[Tensor, "batch"]]:
+    "The parts of log q(z|x) - log p(z) in nats, for a sample of each image (Chen et al., equations 2 and 3)."
     given_image = log_density(z, mean, scale).sum(1)
     together, alone = aggregate_log_densities(z, mean, scale)
     prior = log_density(z, torch.zeros_like(z), torch.ones_like(z)).sum(1)
@@ -139,17 +118,9 @@ def kl_terms(
 
 # %% ../../nbs/baselines/02_variational.ipynb #7e721475
 class TotalCorrelationLatent(GaussianLatent):
-    """A `GaussianLatent` whose KL term comes in parts, estimated from the batch.
+    "A `GaussianLatent` whose KL term comes in three parts, those of `kl_terms`, estimated from the batch."
 
-    Penalties, in nats: `mutual_information`, `total_correlation` and `dimension_kl`.
-    """
-
-    def penalties(
-        self,
-        latents: Float[Tensor, "batch latents"],
-        mean: Float[Tensor, "batch latents"],
-        scale: Float[Tensor, "batch latents"],
-    ) -> dict[str, Float[Tensor, ""]]:
+    def penalties(self, latents: Latents, mean: Latents, scale: Latents) -> Terms:
         "The three parts of the KL term of a batch, in nats, each a mean over images."
         return {name: term.mean() for name, term in kl_terms(latents, mean, scale).items()}
 

@@ -10,27 +10,23 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
-from .autoencoder import Autoencoder, LatentOutput, PlainLatent, make_networks
-from .autoencoder import straight_through
+from .autoencoder import Autoencoder, Latents, LatentOutput, PlainLatent, Terms
+from .autoencoder import make_networks, straight_through
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #228befbd
 def nearest_vector(
-    parts: Float[Tensor, "batch latents d"],
-    codebook: Float[Tensor, "values d"],
+    parts: Float[Tensor, "batch latents d"], codebook: Float[Tensor, "values d"]
 ) -> Int[Tensor, "batch latents"]:
     "Index of the nearest vector of the codebook (van den Oord et al., equation 1)."
     return (codebook.square().sum(1) - 2 * parts @ codebook.T).argmin(2)
 
 # %% ../../nbs/baselines/04_vqvae.ipynb #1ea4eb51
-def vector_losses(
-    parts: Float[Tensor, "batch latents d"],
-    vectors: Float[Tensor, "batch latents d"],
-) -> dict[str, Float[Tensor, ""]]:
+def vector_losses(parts: Float[Tensor, "batch latents d"], vectors: Float[Tensor, "batch latents d"]) -> Terms:
     "`quantize` and `commit`, means over all numbers and the batch (van den Oord et al., equation 3)."
     quantize = (parts.detach() - vectors).square().mean()
     commit = (parts - vectors.detach()).square().mean()
@@ -47,11 +43,7 @@ class VectorQuantizer(PlainLatent):
 
     discrete = categorical = True
 
-    def __init__(
-        self,
-        dim: int = 64,  # d, numbers per vector (qlae, section 5)
-        n_values: int = 512,  # n_v, vectors in the codebook (qlae, section 5)
-    ):
+    def __init__(self, dim: int = 64, n_values: int = 512):  # d, and the number of vectors n_v (qlae, section 5)
         super().__init__()
         if n_values < 2 or dim < 1:
             raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 vectors of 1 number are needed.")
@@ -59,9 +51,7 @@ class VectorQuantizer(PlainLatent):
         limit = math.sqrt(3 / dim)
         self.codebooks = nn.Parameter(torch.empty(n_values, dim).uniform_(-limit, limit))
 
-    def forward(
-        self, continuous: Float[Tensor, "batch encoded"], generator: torch.Generator | None = None
-    ) -> LatentOutput:
+    def forward(self, continuous: Float[Tensor, "batch encoded"], generator: Generator | None = None) -> LatentOutput:
         parts = self.parts(continuous)
         vectors = self.codebooks[nearest_vector(parts, self.codebooks)]
         penalties = vector_losses(parts, vectors)
@@ -71,11 +61,11 @@ class VectorQuantizer(PlainLatent):
         "The encoder output of each latent."
         return continuous.unflatten(1, (-1, self.encoder_dims))
 
-    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents"]:
+    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Latents:
         "Indices of the nearest vectors, as float32: bf16 has no whole numbers between 256 and 258."
         return nearest_vector(self.parts(continuous), self.codebooks).float()
 
-    def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
+    def embed(self, latents: Latents) -> Float[Tensor, "batch decoder_input"]:
         "The vectors of indices; others are rounded and brought into range first."
         index = latents.float().round().clamp(0, len(self.codebooks) - 1).long()
         return self.codebooks[index].flatten(1)

@@ -19,7 +19,8 @@ from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..baselines.autoencoder import Autoencoder, parts_with_gradients
+from ..baselines.autoencoder import Autoencoder
+from ..baselines.proofs import parts_with_gradients
 from ..baselines.factorvae import discriminator_loss, permute, reorder, total_correlation
 from ..baselines.proofs import trained_discriminator
 from ..baselines.vqvae import nearest_vector

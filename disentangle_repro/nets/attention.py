@@ -21,31 +21,19 @@ def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, 
     "Each head's part of every token."
     return tokens.unflatten(2, (heads, -1)).transpose(1, 2)
 
-# %% ../../nbs/nets/00_attention.ipynb #c4477fd6
-def per_head(size: int, heads: int) -> int:
-    "Dimensions of each head; `ValueError` where the heads do not divide the size that they share."
-    if size % heads:
-        raise ValueError(f"heads is {heads} but must divide {size}, the size that they share.")
-    return size // heads
-
 # %% ../../nbs/nets/00_attention.ipynb #d2173e22
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: (1 or batch, n, size) and (batch, m, asked_size) to (batch, n, size).
 
-    `ValueError` where the heads do not divide `inner`.
+    `inner` is the dimension of queries, keys and values, all heads together, and `scale` that of the dot products, by
+    default one over the root of a head's dimension. `ValueError` where the heads do not divide `inner`.
     """
 
-    def __init__(
-        self,
-        size: int,  # of a query token
-        asked_size: int,  # of a key token
-        *,
-        heads: int,
-        inner: int,  # of queries, keys and values, all heads together
-        scale: float | None = None,  # of the dot products; left out: one over the root of a head's share of `inner`
-    ):
+    def __init__(self, size: int, asked_size: int, *, heads: int, inner: int, scale: float | None = None):
         super().__init__()
-        self.heads, self.scale = heads, per_head(inner, heads) ** -0.5 if scale is None else scale
+        if inner % heads:
+            raise ValueError(f"heads is {heads} but must divide {inner}, the size that they share.")
+        self.heads, self.scale = heads, (inner // heads) ** -0.5 if scale is None else scale
         self.query, self.key_and_value = nn.Linear(size, inner), nn.Linear(asked_size, 2 * inner)
         self.out = nn.Linear(inner, size)
 
@@ -93,9 +81,7 @@ def dense(*sizes: int, rectifier: type[nn.Module] = nn.GELU) -> nn.Sequential:
 class TransformerLayer(nn.Module):
     "Cross-attention, optional self-attention and dense layers, pre-norm: shapes as of `MultiHeadAttention`."
 
-    def __init__(
-        self, size: int, asked_size: int, *, hidden: int, self_attention: bool = False, **attention: Any
-    ):  # `hidden`: of the dense layers; `attention`: as `MultiHeadAttention` takes it
+    def __init__(self, size: int, asked_size: int, *, hidden: int, self_attention: bool = False, **attention: Any):
         super().__init__()
         self.norm_asking, self.norm_asked = nn.LayerNorm(size), nn.LayerNorm(asked_size)
         self.across = MultiHeadAttention(size, asked_size, **attention)
@@ -131,17 +117,9 @@ def xavier_as_one(*matrices: Float[Tensor, "outputs inputs"]) -> None:
 
 # %% ../../nbs/nets/00_attention.ipynb #d8a62ed1
 class Transformer(nn.Module):
-    "Layers of a Transformer and a last layer norm: shapes as of `MultiHeadAttention`."
+    "`TransformerLayer`s and a last layer norm; with `fused`, self-attention starts as one matrix (released code)."
 
-    def __init__(
-        self,
-        size: int,
-        asked_size: int,
-        *,
-        layers: int,
-        fused: bool = False,  # in self-attention queries, keys and values start as one matrix (released code)
-        **settings: Any,  # as `TransformerLayer` takes them
-    ):
+    def __init__(self, size: int, asked_size: int, *, layers: int, fused: bool = False, **settings: Any):
         super().__init__()
         self.layers = nn.ModuleList(TransformerLayer(size, asked_size, **settings) for _ in range(layers))
         self.norm = nn.LayerNorm(size)

@@ -9,8 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core.device import seeded
 from .attention import dense
-from .style import IMAGE_SIZE, scaled
+from .style import scaled
 
 # %% auto #0
 __all__ = []
@@ -20,32 +21,20 @@ HIDDEN = 128
 
 
 class DenseEncoder(nn.Sequential):
-    "Images to latents, all pixels in one vector."
+    "Images to latents, all pixels in one vector; sizes as `ImageEncoder` takes them, one network for all protocols."
 
     def __init__(
-        self,
-        n_latents: int,  # outputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies the number of hidden units
-        protocol: str = "paper",  # here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         hidden = scaled(HIDDEN, width)
         super().__init__(nn.Flatten(), *dense(channels * image_size**2, hidden, hidden, n_latents))
 
 # %% ../../nbs/nets/05_dense.ipynb #c103dd27
 class DenseDecoder(nn.Module):
-    "Latents to the logits or means of an image."
+    "Latents to the logits or means of an image; sizes as of the encoder."
 
     def __init__(
-        self,
-        n_latents: int,  # inputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies the number of hidden units
-        protocol: str = "paper",  # here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         hidden = scaled(HIDDEN, width)
@@ -63,3 +52,9 @@ class DenseDecoder(nn.Module):
     def doubled(self, differences: Float[Tensor, "b hidden"]) -> Float[Tensor, "b outputs"]:
         "Differences of the output, from differences of the last layer's input."
         return F.linear(differences, self.layers[4].weight)
+
+# %% ../../nbs/nets/05_dense.ipynb #8574d30f
+def smooth_decoder(n_latents: int, n_activations: int, seed: int = 0, hidden: int = 16) -> nn.Module:
+    "A small random network that can be differentiated any number of times, in float64."
+    with seeded(seed):
+        return dense(n_latents, hidden, n_activations, rectifier=nn.Tanh).double().requires_grad_(False)

@@ -6,25 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..core.errors import by_protocol, check_choice
+from .attention import dense
 from .residual import DoublingConvolution
-from .style import IMAGE_SIZE, check_images, dense_layers, scaled
+from .style import check_images, scaled
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/nets/04_preactivation.ipynb #2af8dccc
-@dataclass(frozen=True)
-class PreactivationVariant:
+class PreactivationVariant(NamedTuple):
     "Where Table 4 and the released code build the same networks differently (F9, F10)."
 
     inside: float  # channels between a block's convolutions, as a fraction of its output channels
@@ -113,16 +113,10 @@ def prepare(network: nn.Module, variant: PreactivationVariant) -> None:
 
 # %% ../../nbs/nets/04_preactivation.ipynb #8e752594
 class PreactivationEncoder(nn.Module):
-    "Images to latents (factorqvae, appendix A.3): `ValueError` for images of another size."
+    "Images to latents (factorqvae, appendix A.3); sizes as `ImageEncoder` takes them, `ValueError` for another."
 
     def __init__(
-        self,
-        encoder_dims: int,  # o: outputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels and hidden units; one is the paper's
-        protocol: str = "paper",  # one of `PROTOCOLS`
+        self, encoder_dims: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
@@ -139,8 +133,9 @@ class PreactivationEncoder(nn.Module):
             EncoderBlock(n2, n4, variant),
             EncoderBlock(n4, n4, variant),
         )
-        dense = dense_layers(n4 * start_map(image_size) ** 2, scaled(DENSE, width), encoder_dims)
-        self.head = nn.Sequential(nn.Flatten(), nn.ReLU(), dense)
+        hidden = scaled(DENSE, width)
+        layers = dense(n4 * start_map(image_size) ** 2, hidden, hidden, encoder_dims, rectifier=nn.ReLU)
+        self.head = nn.Sequential(nn.Flatten(), nn.ReLU(), layers)
         prepare(self, variant)
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b encoded"]:
@@ -149,16 +144,10 @@ class PreactivationEncoder(nn.Module):
 
 # %% ../../nbs/nets/04_preactivation.ipynb #146fe20c
 class PreactivationDecoder(nn.Module):
-    "Latents to means of pixels, as offsets from 0.5 (factorqvae, appendix A.3)."
+    "Latents to means of pixels, as offsets from 0.5 (factorqvae, appendix A.3); sizes as of the encoder."
 
     def __init__(
-        self,
-        decoder_dims: int,  # inputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # one of `PROTOCOLS`
+        self, decoder_dims: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]

@@ -15,10 +15,10 @@ from torch.nn import functional as F
 from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from .attention import MultiHeadAttention, Transformer, TransformerLayer, split_heads
-from .slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder
+from .slots import ConvolutionalDecoder, SpatialBroadcastDecoder, TransformerDecoder, sheet_slope
 
 # %% auto #0
-__all__ = ['attention_weights', 'pytorchs', 'mixed_difference', 'small_decoder']
+__all__ = ['attention_weights', 'pytorchs', 'mixed_difference', 'small_decoder', 'random_latents']
 
 # %% ../../nbs/nets/00_attention.ipynb #6460b367
 def attention_weights(
@@ -188,3 +188,26 @@ def _():
         if before.masks is not None:
             torch.testing.assert_close(after.parts, before.parts[0, orders], rtol=0, atol=1e-12)
             torch.testing.assert_close(after.masks, before.masks[0, orders], rtol=0, atol=1e-12)
+
+# %% ../../nbs/nets/03_slots.ipynb #0741f1a0
+@proof_check(
+    "asymmetry",
+    "section 6, spatial broadcast",
+    "a slot acts through its mask, its image and the other slots' masks",
+)
+def _():
+    import sympy
+
+    t = sympy.Symbol("t", real=True)
+    fixed = sympy.symbols("x2 x3 alpha2 alpha3", real=True)
+    parts = [sympy.Function("x1")(t), *fixed[:2]]
+    alpha = [sympy.Function("alpha1")(t), *fixed[2:]]
+    masks = [sympy.exp(a) / sum(sympy.exp(b) for b in alpha) for a in alpha]
+    image = sum(m * x for m, x in zip(masks, parts, strict=True))
+    slope = sheet_slope(masks[0], parts[0], image, parts[0].diff(t), alpha[0].diff(t))
+    assert sympy.simplify(image.diff(t) - slope) == 0
+
+# %% ../../nbs/nets/05_dense.ipynb #884247d4
+def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "batch latents"]:
+    "Standard normal numbers in float64."
+    return torch.randn(batch, n_latents, generator=make_generator(seed), dtype=torch.float64)

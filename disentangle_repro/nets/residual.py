@@ -15,14 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import PROTOCOLS, check_choice
-from disentangle_repro.nets.style import (
-    IMAGE_SIZE,
-    SMALLEST_MAP,
-    check_images,
-    conditional_instance_norm,
-    halvings,
-    scaled,
-)
+from .style import SMALLEST_MAP, check_images, conditional_instance_norm, halvings, scaled
 
 # %% auto #0
 __all__ = []
@@ -41,12 +34,7 @@ def gelu() -> nn.GELU:
 class ResidualBlock(nn.Module):
     "Convolution, norm and GELU, twice, and the input added: (b, channels_in, h, w) to (b, channels_out, h, w)."
 
-    def __init__(
-        self,
-        channels_in: int,
-        channels_out: int,
-        norm: Callable[[int], nn.Module],  # a norm for that number of channels
-    ):
+    def __init__(self, channels_in: int, channels_out: int, norm: Callable[[int], nn.Module]):
         super().__init__()
         channels = pairwise((channels_in, channels_out, channels_out))
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, 3, padding=1) for i, o in channels)
@@ -55,9 +43,7 @@ class ResidualBlock(nn.Module):
         self.gelu = gelu()
 
     def forward(
-        self,
-        features: Float[Tensor, "b c h w"],
-        *condition: Float[Tensor, "b condition"],  # further arguments of the norms, if any
+        self, features: Float[Tensor, "b c h w"], *condition: Float[Tensor, "b condition"]
     ) -> Float[Tensor, "b d h w"]:
         branch = features
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
@@ -85,16 +71,10 @@ def normed_dense(inputs: int, outputs: int) -> nn.Sequential:
 
 # %% ../../nbs/nets/02_residual.ipynb #cbe3b84d
 class ResidualEncoder(nn.Module):
-    "Images to latents (T6): `ValueError` for an image size other than 16, 32 and 64."
+    "Images of 16, 32 or 64 pixels per side to latents (T6); sizes as `ImageEncoder` takes them, else `ValueError`."
 
     def __init__(
-        self,
-        n_latents: int,  # outputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         check_choice("protocol", protocol, PROTOCOLS)
@@ -133,11 +113,7 @@ class DoublingConvolution(nn.Conv2d):
         super().__init__(channels_in, channels_out, 3, padding=1)
         self.register_buffer("taps", torch.tensor(REPEATED_TAPS), persistent=False)
 
-    def forward(
-        self,
-        features: Float[Tensor, "b c h w"],
-        bias: bool = True,  # without it the map is linear, as differences of maps need it
-    ) -> Float[Tensor, "b d 2*h 2*w"]:
+    def forward(self, features: Float[Tensor, "b c h w"], bias: bool = True) -> Float[Tensor, "b d 2*h 2*w"]:
         kernel = torch.einsum("ai,bj,dcij->cdab", self.taps, self.taps, self.weight)
         return F.conv_transpose2d(features, kernel, self.bias if bias else None, stride=2, padding=1)
 
@@ -164,18 +140,12 @@ class DecoderStage(nn.Module):
 
 # %% ../../nbs/nets/02_residual.ipynb #ced6005b
 class ResidualDecoder(nn.Module):
-    "Latents to the logits of an image (T6); with `normalize_maps` upsampled maps but the last are normalised."
+    "Latents to logits, as `StyleDecoder` (T6); with `normalize_maps` upsampled maps but the last are normalised."
 
     normalize_maps = False
 
     def __init__(
-        self,
-        n_latents: int,  # inputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels and hidden units; one is the released code's
-        protocol: str = "paper",  # one of `PROTOCOLS`: here the same network
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         check_choice("protocol", protocol, PROTOCOLS)

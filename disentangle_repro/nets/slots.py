@@ -14,8 +14,10 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.func import jvp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..core.errors import check_choice, is_code
+from ..core.errors import is_code
 from .attention import Transformer, dense
 from .style import TransposedConvolution, check_images, scaled
 
@@ -23,19 +25,14 @@ from .style import TransposedConvolution, check_images, scaled
 __all__ = []
 
 # %% ../../nbs/nets/03_slots.ipynb #3f0d338b
-def position_grid(
-    height: int, width: int
-) -> Float[Tensor, "height width 4"]:  # in [0, 1]; opposite borders add up to one
-    "Distances of each place to the four borders: top, bottom, left, right (Locatello et al., appendix E.2)."
+def position_grid(height: int, width: int) -> Float[Tensor, "height width 4"]:
+    "Distances of each place in [0, 1] to the borders: top, bottom, left, right (Locatello et al., appendix E.2)."
     y, x = torch.meshgrid(torch.linspace(0, 1, height), torch.linspace(0, 1, width), indexing="ij")
     return torch.stack([y, 1 - y, x, 1 - x], dim=-1)
 
 # %% ../../nbs/nets/03_slots.ipynb #a743cbf7
 class PositionEmbedding(nn.Module):
-    """Adds to each channel a learned affine function of position.
-
-    Takes (batch, channels, height, width), or (batch, channels, 1, 1), which is broadcast over the map.
-    """
+    "Adds a learned affine function of position to (batch, channels, height, width), or to (..., 1, 1) broadcast."
 
     def __init__(self, channels: int, size: tuple[int, int]):
         super().__init__()
@@ -46,11 +43,8 @@ class PositionEmbedding(nn.Module):
         return features + self.plane(self.grid).permute(2, 0, 1)
 
 # %% ../../nbs/nets/03_slots.ipynb #9ba15022
-def luminance_chroma(
-    chroma: float,  # s
-    channels: int = 3,  # of the images
-) -> Float[Tensor, "3 3"]:  # S Q
-    "The map from RGB to luminance and `chroma` times two coordinates of chroma; orthonormal for 1."
+def luminance_chroma(chroma: float, channels: int = 3) -> Float[Tensor, "3 3"]:
+    "S Q, from RGB to luminance and `chroma` times two coordinates of chroma; orthonormal for 1."
     if channels != 3:
         raise ValueError(f"channels is {channels} but must be 3 where chroma is given.")
     if not 0 < chroma < math.inf:
@@ -213,10 +207,7 @@ class SpatialBroadcastDecoder(nn.Module):
 
 # %% ../../nbs/nets/03_slots.ipynb #faffd412
 class ConvolutionalDecoder(nn.Module):
-    """Any number of slots, in any order, to one image without parts.
-
-    `ValueError` for an image size that is not 8 times a power of two.
-    """
+    "Any number of slots, in any order, to one image without parts; sizes as of `SpatialBroadcastDecoder`."
 
     masked = False  # does an image come with masks of its slots?
 
@@ -289,3 +280,51 @@ class TransformerDecoder(nn.Module):
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))
         image = self.colour(pixels).mT.unflatten(2, (self.image_size, self.image_size))
         return SlotImages(image, attention=attention)
+
+# %% ../../nbs/nets/03_slots.ipynb #dab5d865
+def sum_over_directions(
+    size: Callable[[Float[Tensor, "*direction"]], Float[Tensor, "*shape"]],  # of the derivative along a direction
+    directions: Float[Tensor, "n *direction"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "*shape"]:
+    "The sum over directions."
+    return sum(vmap(size)(some).sum(0) for some in directions.split(chunk))
+
+# %% ../../nbs/nets/03_slots.ipynb #4aa142b6
+def slot_derivatives(
+    draw: Callable[[Float[Tensor, "batch slots dims"]], Float[Tensor, "batch *image"]],  # each from its own slots
+    size: Callable[[Float[Tensor, "batch *image"]], Float[Tensor, "batch *shape"]],  # of a derivative
+    slots: Float[Tensor, "batch slots dims"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "batch slots *shape"]:
+    "For each slot, the sum of the sizes of the derivatives along its directions, by forward differentiation."
+    k, d = slots.shape[1:]
+
+    def along(direction: Float[Tensor, "slots dims"]) -> Float[Tensor, "batch *shape"]:
+        return size(jvp(draw, (slots,), (direction.expand_as(slots),))[1])
+
+    of_slots = torch.eye(k * d, dtype=slots.dtype, device=slots.device).view(k, d, k, d)
+    with sdpa_kernel(SDPBackend.MATH):
+        return torch.stack([sum_over_directions(along, directions, chunk) for directions in of_slots], dim=1)
+
+# %% ../../nbs/nets/03_slots.ipynb #db079799
+def sheet_slope(mask, part, image, part_slope, alpha_slope):
+    "Change of the output with one slot's image and mask logit; for one pixel and channel, or arrays that broadcast."
+    return mask * (part_slope + alpha_slope * (part - image))
+
+# %% ../../nbs/nets/03_slots.ipynb #dd9015a5
+def broadcast_derivatives(
+    decoder: SpatialBroadcastDecoder,
+    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
+    slots: Float[Tensor, "batch slots dims"],
+    chunk: int,  # directions at once
+) -> Float[Tensor, "batch slots *shape"]:
+    "As `slot_derivatives`, for a decoder that decodes each slot separately: one pass per dimension, for all slots."
+
+    def along(direction: Float[Tensor, "dims"]) -> Float[Tensor, "batch slots *shape"]:
+        sheets, slopes = jvp(decoder.components, (slots,), (direction.expand_as(slots),))
+        made, parts_slope, alpha_slope = composed(*sheets), slopes[0], slopes[1][:, :, None]
+        masks, image = made.masks[:, :, None], made.image[:, None]
+        return size(sheet_slope(masks, made.parts, image, parts_slope, alpha_slope))
+
+    return sum_over_directions(along, torch.eye(slots.shape[2], dtype=slots.dtype, device=slots.device), chunk)

@@ -5,8 +5,8 @@
 # %% ../../nbs/nets/01_style.ipynb #70579808
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import by_protocol, check_choice
+from .attention import dense
 
 # %% auto #0
 __all__ = []
@@ -41,30 +42,24 @@ def to_network(
     return images.permute(0, 3, 1, 2).contiguous().float() / 255
 
 
-def from_network(
-    images: Float[Tensor, "batch channels height width"],  # values in [0, 1]
-) -> Float[Tensor, "batch height width channels"]:  # the same values, in a data set's layout
-    "A network's images in the layout of a data set, still as floats."
+def from_network(images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch height width channels"]:
+    "A network's images, with values in [0, 1], in the layout of a data set, still as floats."
     return images.permute(0, 2, 3, 1)
 
 # %% ../../nbs/nets/01_style.ipynb #b674149a
-@dataclass(frozen=True)
-class NetVariant:
+class NetVariant(NamedTuple):
     "Where the text of appendix C.3 and the released code build the same network differently (Q4, Q5, Q6)."
 
     slope: float  # of the leaky rectifier
     normalise_first: bool  # in the encoder: normalisation before the rectifier, not after
     epsilon: float  # added to the variance
     bias: bool  # convolutions have one
-    learned_normalisation: bool  # in the encoder: scale and offset per channel
-    rectified_style: bool  # scales and offsets of the decoder's style are never negative
-    last_kernel: int  # of the decoder's last convolution
+    learned_normalisation: bool = False  # in the encoder: scale and offset per channel
+    rectified_style: bool = False  # scales and offsets of the decoder's style are never negative
+    last_kernel: int = 1  # of the decoder's last convolution
 
-# %% ../../nbs/nets/01_style.ipynb #85009eaa
-NET_VARIANTS = by_protocol(
-    NetVariant(0.3, False, 1e-5, True, False, False, 1),
-    code=NetVariant(0.2, True, 1e-6, False, True, True, 3),
-)
+
+NET_VARIANTS = by_protocol(NetVariant(0.3, False, 1e-5, True), code=NetVariant(0.2, True, 1e-6, False, True, True, 3))
 
 # %% ../../nbs/nets/01_style.ipynb #fd6fc6aa
 BLOCK_WIDTHS = (32, 64, 128, 256)
@@ -109,12 +104,6 @@ def encoder_block(channels_in: int, channels_out: int, variant: NetVariant) -> n
     shapes = [(channels_in, 3, 1), (channels_out, 3, 1), (channels_out, 4, 2)]
     return nn.Sequential(*(EncoderLayer(c, channels_out, kernel, stride, variant) for c, kernel, stride in shapes))
 
-
-def dense_layers(inputs: int, hidden: int, outputs: int | None = None) -> nn.Sequential:
-    "Two dense layers with rectifiers, and an affine map to `outputs` where given."
-    layers = [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
-    return nn.Sequential(*layers, *([] if outputs is None else [nn.Linear(hidden, outputs)]))
-
 # %% ../../nbs/nets/01_style.ipynb #aaf87085
 def check_images(images: Float[Tensor, "b c h w"], channels: int, size: int) -> None:
     "`ValueError` for images of another size, or with another number of channels, than an encoder takes."
@@ -143,7 +132,8 @@ class ImageEncoder(nn.Module):
         widths = [channels, *(scaled(c, width) for c in BLOCK_WIDTHS[-halvings(image_size) :])]
         self.image_size, self.channels = image_size, channels
         self.blocks = nn.Sequential(*(encoder_block(i, o, variant) for i, o in pairwise(widths)))
-        self.head = dense_layers(widths[-1] * SMALLEST_MAP**2, scaled(HIDDEN, width), n_latents)
+        hidden = scaled(HIDDEN, width)
+        self.head = dense(widths[-1] * SMALLEST_MAP**2, hidden, hidden, n_latents, rectifier=nn.ReLU)
 
     def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b latents"]:
         check_images(images, self.channels, self.image_size)
@@ -151,12 +141,9 @@ class ImageEncoder(nn.Module):
 
 # %% ../../nbs/nets/01_style.ipynb #975f08d4
 def conditional_instance_norm(
-    features: Float[Tensor, "b c h w"],  # or one map for all images: (1, c, h, w)
-    scale: Float[Tensor, "b c"],
-    offset: Float[Tensor, "b c"],
-    epsilon: float = 1e-5,  # added to the variance
+    features: Float[Tensor, "b c h w"], scale: Float[Tensor, "b c"], offset: Float[Tensor, "b c"], epsilon: float = 1e-5
 ) -> Float[Tensor, "b c h w"]:
-    "Normalise each channel of each image, then apply the scale and offset of that image."
+    "Normalise each channel of each image, or of one map for all, then apply that image's scale and offset."
     features = features.expand(len(scale), -1, -1, -1)
     as_one_image = features.reshape(1, -1, *features.shape[2:])
     normed = F.group_norm(as_one_image, scale.numel(), scale.flatten(), offset.flatten(), epsilon)
@@ -210,23 +197,17 @@ class StyleLayer(nn.Module):
 
 # %% ../../nbs/nets/01_style.ipynb #a6cda49b
 class StyleDecoder(nn.Module):
-    "Latents to the logits of an image (qlae, appendix C.3)."
+    "Latents to the logits of an image (qlae, appendix C.3); sizes as `ImageEncoder` takes them."
 
     def __init__(
-        self,
-        n_latents: int,  # inputs per image
-        *,
-        channels: int = 3,  # of the images
-        image_size: int = IMAGE_SIZE,  # pixels per side
-        width: float = 1.0,  # multiplies every number of channels; one is the paper's
-        protocol: str = "paper",  # one of `PROTOCOLS`
+        self, n_latents: int, *, channels: int = 3, image_size: int = 64, width: float = 1.0, protocol: str = "paper"
     ):
         super().__init__()
         variant = NET_VARIANTS[check_choice("protocol", protocol, NET_VARIANTS)]
         kept = BLOCK_WIDTHS[-halvings(image_size) :]
         widths = [scaled(c, width) for c in (BLOCK_WIDTHS[-1], *reversed(kept))]
         style_size, kernel = scaled(HIDDEN, width), variant.last_kernel
-        self.style = dense_layers(n_latents, style_size)
+        self.style = nn.Sequential(*dense(n_latents, style_size, style_size, rectifier=nn.ReLU), nn.ReLU())
         self.start = nn.Parameter(torch.full((1, widths[0], SMALLEST_MAP, SMALLEST_MAP), 0.1))
         self.layers = nn.ModuleList(
             StyleLayer(c, channels_out, style_size, upsample, variant)

@@ -42,10 +42,7 @@ BLOCK = 2**21  # log-densities of components at points that are held at a time
 
 @dataclass(frozen=True)
 class DiagonalMixture:
-    """A mixture of normal distributions with diagonal covariances (psa, equation 10).
-
-    `ValueError` where `check_mixture` finds fault. Densities are computed in the type of the parameters.
-    """
+    "A mixture of normal distributions with diagonal covariances (psa, equation 10); errors of `check_mixture`."
 
     weights: Float[Tensor, "components"]
     means: Float[Tensor, "components dim"]

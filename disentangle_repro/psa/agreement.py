@@ -5,28 +5,15 @@
 # %% ../../nbs/psa/11_agreement.ipynb #1bee7235
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import permutations
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
-from .slot_metrics import pseudo_values, slot_agreement
+from .slot_metrics import pseudo_values
 
 # %% auto #0
 __all__ = []
-
-# %% ../../nbs/psa/11_agreement.ipynb #52d9c2a8
-def agreements(
-    slots: Sequence[Float[Tensor, "n slots dim"]],  # of the same scenes, one for each training
-    **choices: Any,  # `matching` and `protocol`, as `slot_agreement` takes them
-) -> dict[str, list]:  # trainings `a` and `b`, `smcc` and `r2`: one entry per ordered pair
-    "How well the slots of each training follow from those of every other (psa, section 6)."
-    a, b = zip(*permutations(range(len(slots)), 2), strict=True)
-    pairs = [slot_agreement(slots[i], slots[j], **choices) for i, j in zip(a, b, strict=True)]
-    return {"a": list(a), "b": list(b), "smcc": [pair.smcc for pair in pairs], "r2": [pair.r2 for pair in pairs]}
 
 # %% ../../nbs/psa/11_agreement.ipynb #0d46c6c2
 def pair_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -29,10 +29,8 @@ class LocalMixture(NamedTuple):
         return self.log_weight.exp()
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #0c3b6670
-def standard_start(
-    mean: Float[Tensor, "batch slots dim"],  # drawn from N(0, I) in the paper
-) -> LocalMixture:
-    "Equal weights and variances of one around given means (psa, Algorithm 1)."
+def standard_start(mean: Float[Tensor, "batch slots dim"]) -> LocalMixture:
+    "Equal weights and variances of one around means, drawn from N(0, I) in the paper (psa, Algorithm 1)."
     log_weight = mean.new_full(mean.shape[:2], -math.log(mean.shape[1]))
     return LocalMixture(mean, torch.ones_like(mean), log_weight)
 
@@ -52,11 +50,8 @@ def statistics(features: Float[Tensor, "batch positions dim"]) -> Statistics:
     return Statistics(centre, first, first.square())
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #baf122c1
-def log_joint(
-    features: Statistics,  # of z
-    mixture: LocalMixture,
-) -> Float[Tensor, "batch slots positions"]:  # in nats
-    "log of pi_k N(z_n; mu_k, diag sigma^2_k) for every slot and position (psa, equation 2)."
+def log_joint(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch slots positions"]:
+    "log of pi_k N(z_n; mu_k, diag sigma^2_k), in nats, for every slot and position (psa, equation 2)."
     mean, precision = mixture.mean - features.centre, 1 / mixture.variance
     pull = precision * mean
     of_slot = (pull * mean + (2 * math.pi * mixture.variance).log()).sum(2) / 2
@@ -65,11 +60,8 @@ def log_joint(
     return torch.baddbmm(linear, precision, features.second.mT, alpha=-0.5)
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #46218632
-def log_responsibilities(
-    features: Statistics,
-    mixture: LocalMixture,
-) -> Float[Tensor, "batch slots positions"]:  # log A, transposed
-    "Log-probability that a slot generated a feature (psa, equation 5; Algorithm 1, step 1)."
+def log_responsibilities(features: Statistics, mixture: LocalMixture) -> Float[Tensor, "batch slots positions"]:
+    "Log-probability that a slot generated a feature, log A transposed (psa, equation 5; Algorithm 1, step 1)."
     return log_joint(features, mixture).log_softmax(1)
 
 # %% ../../nbs/psa/01_slots_as_a_mixture.ipynb #5310f69c
@@ -94,10 +86,7 @@ def em_step(features: Statistics, mixture: LocalMixture, floor: float = FLOOR) -
 
 
 def fit_mixture(
-    features: Float[Tensor, "batch positions dim"],
-    start: LocalMixture,
-    iterations: int = 3,  # T
-    floor: float = FLOOR,
+    features: Float[Tensor, "batch positions dim"], start: LocalMixture, iterations: int = 3, floor: float = FLOOR
 ) -> LocalMixture:
     "The mixture of each image after T iterations (psa, Algorithm 2 without its networks)."
     fixed, mixture = statistics(features), start

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from tqdm import tqdm
 
 from ..baselines.variational import draw
@@ -26,19 +25,17 @@ from ..nets.slots import leaky_dense
 from .aggregate_posterior import DiagonalMixture, aggregate_posterior
 from .mixture import LocalMixture, fit_mixture
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention
-from disentangle_repro.psa.slot_alignment import (
-    AffineMap,
-    deviations,
-    fit_affine,
-    whitening,
-)
+from .slot_alignment import deviations, whitening
 from .slot_metrics import SlotAgreement, interval_over_trainings, slot_agreement
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #9a08c360
-def redraw(out: MixtureSlots, generator: torch.Generator) -> Float[Tensor, "sets points 2"]:
+Points = Float[Tensor, "sets points 2"]
+
+
+def redraw(out: MixtureSlots, generator: Generator) -> Points:
     "For each point a sample from one slot, chosen by the responsibilities."
     sets, points, slots = out.attention.shape
     owner = torch.multinomial(out.attention.flatten(0, 1), 1, generator=generator).view(sets, points, 1)
@@ -47,52 +44,25 @@ def redraw(out: MixtureSlots, generator: torch.Generator) -> Float[Tensor, "sets
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #7231bdc5
 class MixtureAutoencoder(nn.Module):
-    """Point sets to slots and back (psa, section 6).
+    "Point sets to slots and back, point by point (psa, section 6); affine without `hidden` layers."
 
-    Encoder and decoder take every point by itself: (sets, points, 2) to features of the same shape, draws of slots to
-    points. With no `hidden` layers both are affine. `ValueError` for fewer than one slot or iteration.
-    """
-
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (32, 32),  # sizes of the encoder's hidden layers; the decoder has them in reverse
-        n_slots: int = 3,  # K
-        iterations: int = 10,  # T
-    ):
+    def __init__(self, *, hidden: Sequence[int] = (32, 32), n_slots: int = 3, iterations: int = 10):
         super().__init__()
         self.encoder = leaky_dense(2, *hidden, 2)
         self.slots = ProbabilisticSlotAttention(n_slots, 2, iterations=iterations, normalize=False)
         self.slots.to_query.requires_grad_(False)
         self.decoder = leaky_dense(2, *reversed(hidden), 2)
 
-    def forward(
-        self, points: Float[Tensor, "sets points 2"], generator: torch.Generator
-    ) -> Float[Tensor, "sets points 2"]:  # the reconstruction, in no order
+    def forward(self, points: Points, generator: Generator) -> Points:  # the reconstruction, in no order
         return self.decoder(redraw(self.slots(self.encoder(points), generator), generator))
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #a30a5536
-def set_distance(
-    a: Float[Tensor, "sets points 2"],
-    b: Float[Tensor, "sets points 2"],
-    generator: torch.Generator,
-    directions: int = 4,
-) -> Float[Tensor, ""]:  # in squared units of the plane, a mean over sets
-    "Squared sliced Wasserstein distance along random directions."
+def set_distance(a: Points, b: Points, generator: Generator, directions: int = 4) -> Float[Tensor, ""]:
+    "Squared sliced Wasserstein distance along random directions, in squared units of the plane, a mean over sets."
     angles = math.pi * torch.rand(directions, generator=generator, dtype=a.dtype)
     theta = torch.stack([angles.cos(), angles.sin()], dim=1)
     lines_a, lines_b = ((theta @ points.mT).sort(dim=2).values for points in (a, b))
     return 2 * (lines_a - lines_b).square().mean()
-
-
-def point_distance(
-    a: Float[Tensor, "sets points 2"], b: Float[Tensor, "sets points 2"], generator: torch.Generator
-) -> Float[Tensor, ""]:
-    "Squared error, point by point; the generator is unused, for the signature of `set_distance`."
-    return 2 * (a - b).square().mean()
-
-
-LOSSES: dict[str, Callable[..., Tensor]] = {"set": set_distance, "points": point_distance}
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #5483bb50
 def train(
@@ -101,15 +71,14 @@ def train(
     updates: int = 500,
     batch: int = 8,  # sets per step
     learning_rate: float = 5e-3,
-    loss: str = "set",  # or "points"
     n_sets: int = 1000,  # in the training data
     progress: bool = False,
     **model: Any,  # as `MixtureAutoencoder` takes them
 ) -> MixtureAutoencoder:
-    "One run (psa, section 6); `ValueError` for an unknown loss and for numbers that make no training."
+    "One run (psa, section 6); `ValueError` for numbers that make no training."
     if updates < 0 or batch < 1:
         raise ValueError(f"updates is {updates} and batch {batch}: needed are 0 or more, and 1 or more.")
-    distance, generator = LOSSES[check_choice("loss", loss, LOSSES)], make_generator(seed)
+    generator = make_generator(seed)
     with seeded(seed):
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
@@ -117,32 +86,27 @@ def train(
     for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=None if progress else True):
         chosen = points[torch.randint(n_sets, (batch,), generator=generator)]
         step.zero_grad()
-        distance(chosen, network(chosen, generator), generator).backward()
+        set_distance(chosen, network(chosen, generator), generator).backward()
         step.step()
     return network.eval()
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #a3730f7a
 @torch.no_grad()
-def slots_of(
-    model: MixtureAutoencoder,
-    points: Float[Tensor, "sets points 2"],
-    *,
-    seed: int = 0,  # of the initial slots
-) -> LocalMixture:  # in double precision
-    "The slots of each set, with variances and weights: their mixture in the latent space."
+def slots_of(model: MixtureAutoencoder, points: Points, *, seed: int = 0) -> LocalMixture:
+    "The slots of each set, with variances and weights: their mixture in the latent space, in float64."
     features = model.encoder(points)
     start = model.slots.start(features, make_generator(seed))
     return LocalMixture(*(part.double() for part in fit_mixture(features, start, model.slots.iterations)))
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #21563279
 def agreement(
-    slots_by_run: Sequence[Float[Tensor, "sets slots 2"]],
+    slots_by_run: Sequence[Float[Tensor, "sets slots dim"]],  # of the same sets or images
     score: Callable[..., SlotAgreement] = slot_agreement,
+    pairs: Callable[..., Iterable[tuple[int, int]]] = combinations,  # or `permutations`, in both directions
     **choices: Any,  # as `score` takes them
 ) -> pd.DataFrame:  # one row per pair: a and b (numbers of the runs), smcc, r2
     "SMCC and R² of all pairs of runs (psa, section 6)."
-    pairs = list(combinations(range(len(slots_by_run)), 2))
-    rows = [(a, b, *score(slots_by_run[a], slots_by_run[b], **choices)) for a, b in pairs]
+    rows = [(a, b, *score(slots_by_run[a], slots_by_run[b], **choices)) for a, b in pairs(range(len(slots_by_run)), 2)]
     return pd.DataFrame(rows, columns=["a", "b", "smcc", "r2"])
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #bb594d41
@@ -155,8 +119,7 @@ def spreads(pairs: pd.DataFrame) -> pd.DataFrame:  # rows smcc and r2; columns m
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "95% over trainings", "over pairs"])
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #176d6397
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     "Runs of the 2-D mixture experiment, and how far they agree on held-out sets."
 
     models: list[MixtureAutoencoder]
@@ -168,16 +131,12 @@ class Experiment:
 
 
 def run_experiment(
-    seeds: int = 20,  # runs
-    *,
-    held_out: int = 500,  # sets to score on
-    threads: int = 1,  # of the processor
-    progress: bool = False,
-    **training: Any,  # as `train` takes them
+    seeds: int = 20, *, held_out: int = 500, threads: int = 1, progress: bool = False, **training: Any
 ) -> Experiment:
-    """Section 6's experiment; initial slots are independent between runs. `ValueError` for fewer than two runs.
+    """Section 6's experiment, scored on `held_out` sets. `ValueError` for fewer than two runs.
 
-    It repeats bit for bit on the same kind of processor with the same version of PyTorch and number of threads.
+    Initial slots are independent between runs; `training` as `train` takes it. It repeats bit for bit on the same kind
+    of processor with the same version of PyTorch and number of threads.
     """
     if seeds < 2:
         raise ValueError(f"seeds is {seeds} but it takes two runs to agree.")
@@ -192,55 +151,14 @@ def run_experiment(
         in_turn = agreement(slots, matching="alternating")
         return Experiment(models, sets, fits, refits, agreement(slots), in_turn)
 
-# %% ../../nbs/psa/07_mixture_experiment.ipynb #6bbd2d3b
-@torch.no_grad()
-def reconstruction_error(model: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]) -> float:
-    "How far a run's reconstructions are from the sets, by `set_distance`, in units of the variance of points."
-    squared = set_distance(points, model(points, make_generator(0)), make_generator(1), directions=8)
-    return (squared / points.flatten(0, 1).var(0).sum()).item()
-
-# %% ../../nbs/psa/07_mixture_experiment.ipynb #5ef56f23
-def weight_difference(one: nn.Module, other: nn.Module) -> float:
-    "The largest difference of a parameter between two networks, relative to the largest parameter."
-    a, b = (torch.cat([p.detach().flatten() for p in network.parameters()]) for network in (one, other))
-    return ((a - b).abs().max() / a.abs().max()).item()
-
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #be33fe31
 def aggregate(fit: LocalMixture) -> DiagonalMixture:
     "The aggregate posterior of the sets that were fitted (psa, Lemma 1)."
     return aggregate_posterior(fit.weight, fit.mean, fit.variance)
 
-# %% ../../nbs/psa/07_mixture_experiment.ipynb #885219b3
-def features_of(
-    model: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]
-) -> Float[Tensor, "all_points 2"]:  # in double precision
-    "Features of points."
-    with torch.no_grad():
-        return model.encoder(points).double().flatten(0, 1)
-
-
-def undo(
-    reference: MixtureAutoencoder,
-    other: MixtureAutoencoder,
-    points: Float[Tensor, "sets points 2"],
-) -> AffineMap:  # from the other run's latent space to the reference's
-    "The least-squares affine map from one run's features of points to another's."
-    return fit_affine(features_of(other, points), features_of(reference, points))
-
-
-def affine_share(
-    reference: MixtureAutoencoder, other: MixtureAutoencoder, points: Float[Tensor, "sets points 2"]
-) -> float:  # R², at most 1
-    "The fraction of the variance of a run's features that an affine map of another's explains."
-    source, target = features_of(other, points), features_of(reference, points)
-    missed = target - fit_affine(source, target)(source)
-    return 1 - (missed.square().sum() / deviations(target).square().sum()).item()
-
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #a76df30f
-def profile(
-    draws: Float[Tensor, "n 2"], directions: int = 72, levels: int = 400
-) -> Float[Tensor, "directions levels"]:  # in standard deviations
-    "Quantiles of whitened samples along directions around the circle."
+def profile(draws: Float[Tensor, "n 2"], directions: int = 72, levels: int = 400) -> Float[Tensor, "directions levels"]:
+    "Quantiles of whitened samples, in standard deviations, along directions around the circle."
     angles = 2 * math.pi * torch.arange(directions, dtype=draws.dtype) / directions
     lines = torch.stack([angles.cos(), angles.sin()], dim=1) @ (deviations(draws) @ whitening(draws)).mT
     return lines.quantile((torch.arange(levels, dtype=draws.dtype) + 0.5) / levels, dim=1).mT.contiguous()
@@ -275,11 +193,7 @@ def unrelated(kind: str, seed: int, n: int = 2000) -> Float[Tensor, "n 2"]:
     return means[torch.randint(5, (n,), generator=generator)] + MIXTURE.scale * noise
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #919db9b3
-MOST_APART = 2.0  # times the distance of a run from itself
-
-
-@dataclass(frozen=True)
-class AggregateRatios:
+class AggregateRatios(NamedTuple):
     "Distances between aggregate posteriors, up to affine maps, in units of the mean distance of a run from itself."
 
     unit: float  # in standard deviations
@@ -288,9 +202,7 @@ class AggregateRatios:
 
 
 def aggregate_ratios(
-    fits: Sequence[LocalMixture],
-    refits: Sequence[LocalMixture],  # of the same runs, from other initial slots
-    n_unrelated: int = 10,  # of each kind
+    fits: Sequence[LocalMixture], refits: Sequence[LocalMixture], n_unrelated: int = 10
 ) -> AggregateRatios:
     "Distances between the aggregates of runs, relative to a run and itself, and to unrelated ones (psa, figure 4)."
     first = [profile_of(fit, n) for n, fit in enumerate(fits)]

@@ -10,21 +10,14 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
-from ..baselines.slot_attention import SlotAutoencoder, slot_networks
+from ..baselines.slot_attention import Features, SlotAutoencoder, Slots, slot_networks
 from ..baselines.variational import draw
 from ..core.device import make_generator
 from ..core.errors import check_choice
-from disentangle_repro.psa.mixture import (
-    FLOOR,
-    LocalMixture,
-    Statistics,
-    log_responsibilities,
-    standard_start,
-    statistics,
-    update,
-)
+from .mixture import FLOOR, LocalMixture, Statistics, log_responsibilities, standard_start
+from .mixture import statistics, update
 
 # %% auto #0
 __all__ = []
@@ -45,11 +38,11 @@ def iterate(
 class MixtureSlots(NamedTuple):
     "What the layer returns: slots, and the mixture they come from."
 
-    slots: Float[Tensor, "batch slots dim"]  # decoder input
+    slots: Slots  # decoder input
     attention: Float[Tensor, "batch positions slots"]  # A of the last iteration; sums to one over slots
     penalties: dict[str, Float[Tensor, ""]]  # none
-    mean: Float[Tensor, "batch slots dim"]  # mu(T)
-    variance: Float[Tensor, "batch slots dim"]  # sigma^2(T)
+    mean: Slots  # mu(T)
+    variance: Slots  # sigma^2(T)
     weight: Float[Tensor, "batch slots"]  # pi(T)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #f676fe23
@@ -102,9 +95,7 @@ class ProbabilisticSlotAttention(nn.Module):
             raise ValueError(f"n_slots is {value} but {len(learned)} slots were learned.")
         super().__setattr__(name, value)
 
-    def start(
-        self, features: Float[Tensor, "batch positions dim"], generator: torch.Generator | None = None
-    ) -> LocalMixture:
+    def start(self, features: Features, generator: Generator | None = None) -> LocalMixture:
         "The mixture before the first iteration, for each image."
         batch, _, dim = features.shape
         if self.queries == "learned":
@@ -118,8 +109,8 @@ class ProbabilisticSlotAttention(nn.Module):
 
     def forward(
         self,
-        features: Float[Tensor, "batch positions dim"],
-        generator: torch.Generator | None = None,  # for the start and the slots; on the features' device
+        features: Features,
+        generator: Generator | None = None,  # for the start and the slots; on the features' device
         *,
         sampled: bool | None = None,  # sample slots; left out: the layer's choice, in training with a generator
     ) -> MixtureSlots:
@@ -166,11 +157,8 @@ def psa_autoencoder(
     return SlotAutoencoder(slots=slots, **nets)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d087adb7
-def active(
-    weight: Float[Tensor, "batch slots"],  # pi(T)
-    threshold: float,  # tau
-) -> Bool[Tensor, "batch slots"]:
-    "Which slots are kept; `ValueError` for a threshold that might leave an image none (psa, section 4)."
+def active(weight: Float[Tensor, "batch slots"], threshold: float) -> Bool[Tensor, "batch slots"]:
+    "Which slots are kept, by pi(T) and tau; `ValueError` where an image might keep none (psa, section 4)."
     if not 0 <= threshold < 1 / weight.shape[1]:
         raise ValueError(f"threshold is {threshold} but must be in [0, 1/{weight.shape[1]}), one over slots.")
     return weight > threshold

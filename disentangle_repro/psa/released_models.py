@@ -12,21 +12,15 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from ..baselines.autoencoder import Autoencoder
+from ..baselines.autoencoder import Autoencoder, Images, Scalar, Terms
 from ..baselines.monet import MONet
-from disentangle_repro.baselines.slot_attention import (
-    SampledQueries,
-    SlotAttention,
-    SlotAutoencoder,
-    SlotsOutput,
-    enlarged,
-    responsibilities,
-    weighted_mean,
-)
+from ..baselines.slot_attention import Attention, Features, SampledQueries, SlotAttention, Slots
+from ..baselines.slot_attention import SlotAutoencoder, SlotsOutput, enlarged, responsibilities
+from ..baselines.slot_attention import weighted_mean
 from ..baselines.variational import draw, gaussian_kl
 from ..core.device import make_generator
 from ..core.errors import check_choice
@@ -44,10 +38,8 @@ CHANNELS = (16, 32, 64, 64)  # from the image inwards; after the last of them co
 POOLING = {16: (2,), 32: (2, 2), 64: (1, 2, 1), 128: (2, 2, 1, 1)}  # of each stage, by image size; 16 and 128 are ours
 
 
-def stage_channels(
-    image_size: int, dim: int, width: float
-) -> list[int]:  # one more than there are stages; the last is `dim`
-    "Channels between the stages, from the image inwards; `ValueError` for an image size without stages."
+def stage_channels(image_size: int, dim: int, width: float) -> list[int]:
+    "Channels between stages, the image's first, `dim` last; `ValueError` for an image size without stages."
     if image_size not in POOLING:
         raise ValueError(f"image_size is {image_size} but must be one of {', '.join(map(str, POOLING))}.")
     return [*(scaled(channels, width) for channels in CHANNELS[: len(POOLING[image_size])]), dim]
@@ -64,29 +56,13 @@ def without_biases(network: nn.Module) -> None:
         if isinstance(part, nn.Conv2d):
             nn.init.zeros_(part.bias)
 
-
-def divide_weights(convolutions: list[nn.Conv2d]) -> None:
-    "Divide the weights of some convolutions by the root of their number."
-    with torch.no_grad():
-        for convolution in convolutions:
-            convolution.weight.div_(math.sqrt(len(convolutions)))
-
 # %% ../../nbs/psa/09_released_models.ipynb #118e4034
 class ReleasedEncoder(nn.Module):
-    """Images in [0, 1] to features at positions: (batch, channels, image_size, image_size) to (batch, N, dim).
-
-    `ValueError` for an image size without stages, and for an image of another size.
-    """
+    "Images in [0, 1] to features (batch, N, dim); `ValueError` for an image size without stages, or another one."
 
     def __init__(
-        self,
-        dim: int,  # of a feature
-        *,
-        image_size: int,  # pixels per side, one of `POOLING`
-        channels: int = 3,  # of the images
-        width: float = 1.0,
-        placed: bool = True,  # with the position embedding and what follows it
-    ):
+        self, dim: int, *, image_size: int, channels: int = 3, width: float = 1.0, placed: bool = True
+    ):  # as `SlotEncoder` takes them; `placed`: with the position embedding and what follows it
         super().__init__()
         counts, pools = stage_channels(image_size, dim, width), POOLING[image_size]
         layers = block(channels, counts[0], 7)
@@ -94,14 +70,16 @@ class ReleasedEncoder(nn.Module):
             layers += [*block(here, here), *block(here, there), *([nn.AvgPool2d(pool)] if pool > 1 else [])]
         self.convolutions = nn.Sequential(*layers, *block(dim, dim))
         without_biases(self.convolutions)
-        divide_weights([layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)][1:])
+        inner = [layer for layer in self.convolutions if isinstance(layer, nn.Conv2d)][1:]
+        for convolution in inner:
+            convolution.weight.data /= math.sqrt(len(inner))
         side, self.placed = image_size // math.prod(pools), placed
         self.image_size, self.channels = image_size, channels
         if placed:
             self.position = PositionEmbedding(dim, (side, side))
             self.head = nn.Sequential(nn.LayerNorm((side**2, dim)), *dense(dim, dim, dim, rectifier=nn.ReLU), nn.ReLU())
 
-    def forward(self, images: Float[Tensor, "b c size size"]) -> Float[Tensor, "b positions dim"]:
+    def forward(self, images: Float[Tensor, "b c size size"]) -> Features:
         check_images(images, self.channels, self.image_size)
         features = self.convolutions(2 * images - 1)
         return self.head(self.position(features).flatten(2).mT) if self.placed else features.flatten(2).mT
@@ -110,15 +88,7 @@ class ReleasedEncoder(nn.Module):
 class ReleasedDecoder(nn.Module):
     "Slots to numbers per pixel, `SlotImages`, for a likelihood; `ValueError` for an image size without stages."
 
-    def __init__(
-        self,
-        dim: int,  # of a slot
-        *,
-        image_size: int,
-        channels: int = 3,
-        width: float = 1.0,
-        additive: bool = True,
-    ):
+    def __init__(self, dim: int, *, image_size: int, channels: int = 3, width: float = 1.0, additive: bool = True):
         super().__init__()
         counts = stage_channels(image_size, dim, width)[::-1]
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
@@ -130,7 +100,7 @@ class ReleasedDecoder(nn.Module):
         self.layers = nn.Sequential(*layers)
         without_biases(self)
 
-    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
+    def forward(self, slots: Slots) -> SlotImages:
         placed = self.position(slots.flatten(0, 1)[:, :, None, None])
         if self.mixing is None:
             drawn = self.layers(placed).unflatten(0, slots.shape[:2])
@@ -172,16 +142,14 @@ class DiscretizedNormal(nn.Module):
         seen_green = green.clamp(-1, 1) if seen is None else seen[:, 1]
         return torch.stack([red, green, mean[:, 2] + b * seen_red + c * seen_green], 1)
 
-    def surprise(
-        self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]
-    ) -> Float[Tensor, "b c h w"]:  # in nats
-        "Negative log-probability of the level of each colour of each pixel."
+    def surprise(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        "Negative log-probability of the level of each colour of each pixel, in nats."
         centred, precision = images - self.means(drawn, images), (-self.log_scale.clamp_min(SMALLEST)).exp()
         above, below = (normal_cdf(precision[:, None, None] * (centred + half)) for half in (1 / 255, -1 / 255))
         middle = torch.where(images > TAIL, 1 - below, above - below)
         return -torch.where(images < -TAIL, above, middle).clamp_min(1e-12).log()
 
-    def loss(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float[Tensor, ""]:
+    def loss(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Scalar:
         "Negative log-likelihood, a mean over pixels, colours and the batch."
         return self.surprise(drawn, images).mean()
 
@@ -192,14 +160,11 @@ class SquaredError(nn.Module):
     def means(self, drawn: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
         return drawn
 
-    def loss(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float[Tensor, ""]:
+    def loss(self, drawn: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Scalar:
         return F.mse_loss(drawn, images)
 
 
-LIKELIHOODS: dict[str, Callable[[int], nn.Module]] = {
-    "discretized_normal": DiscretizedNormal,
-    "squared_error": lambda channels: SquaredError(),
-}
+LIKELIHOODS = {"discretized_normal": DiscretizedNormal, "squared_error": lambda channels: SquaredError()}
 
 # %% ../../nbs/psa/09_released_models.ipynb #11ffde16
 class ReleasedQueries(SampledQueries):
@@ -220,12 +185,7 @@ class ReleasedSlotAttention(SlotAttention):
         self.queries, self.keys, self.values = (nn.Linear(dim, dim) for _ in range(3))
         self.dense.append(nn.ReLU())
 
-    def iteration(
-        self,
-        slots: Float[Tensor, "b slots dim"],
-        keys: Float[Tensor, "b positions dim"],
-        values: Float[Tensor, "b positions dim"],
-    ) -> tuple[Float[Tensor, "b slots dim"], Float[Tensor, "b positions slots"]]:
+    def iteration(self, slots: Slots, keys: Features, values: Features) -> tuple[Slots, Attention]:
         "One iteration."
         slots = self.norm_slots(slots)
         attention = responsibilities(keys, self.queries(slots))
@@ -237,22 +197,15 @@ class ReleasedSlotAttention(SlotAttention):
 EPSILON = 1e-8  # added to responsibilities and deviations
 
 
-def squares_about(
-    features: Statistics,
-    shares: Float[Tensor, "batch slots positions"],  # A, transposed
-    point: Float[Tensor, "batch slots dim"],
-) -> Float[Tensor, "batch slots dim"]:
-    "The sum over positions of A (z - point)^2."
+def squares_about(features: Statistics, shares: Float[Tensor, "batch slots positions"], point: Slots) -> Slots:
+    "The sum over positions of A (z - point)^2, with A transposed."
     away = point - features.centre
     total = shares.sum(2, keepdim=True)
     return (shares @ features.second - 2 * away * (shares @ features.first) + total * away.square()).clamp_min(0)
 
 # %% ../../nbs/psa/09_released_models.ipynb #86a90026
 class ReleasedMixture(nn.Module):
-    """PSA of the released code: features (batch, N, dim) to `MixtureSlots`, whose slots are the means.
-
-    Without a `generator` all images have the same initial means. `ValueError` for less than one slot or iteration.
-    """
+    "PSA of the released code: features (batch, N, dim) to `MixtureSlots`, whose slots are the means."
 
     has_weights = draws_start = True
 
@@ -266,17 +219,12 @@ class ReleasedMixture(nn.Module):
         "A, transposed, of components in the coordinates of the keys."
         return log_responsibilities(keys, mixture).exp() + EPSILON
 
-    def next_mixture(
-        self,
-        mean: Float[Tensor, "b slots dim"],
-        squares: Float[Tensor, "b slots dim"],  # the variances
-        shares: Float[Tensor, "b slots positions"],
-    ) -> LocalMixture:
+    def next_mixture(self, mean: Slots, squares: Slots, shares: Float[Tensor, "b slots positions"]) -> LocalMixture:
         "The mixture with these means and variances, and the weights of A."
         deviation = squares.clamp_min(EPSILON**2).sqrt() + EPSILON
         return LocalMixture(mean, deviation.square(), shares.mean(2).clamp_min(EPSILON).log())
 
-    def prepared(self, features: Float[Tensor, "b positions dim"]) -> tuple[Any, ...]:
+    def prepared(self, features: Features) -> tuple[Any, ...]:
         "What all iterations share: statistics of the features, and their variance as the prior's."
         k, d = self.start.n_slots, features.shape[2]
         return statistics(features), (features.var(1, keepdim=True) + EPSILON) / k ** (1 / d)
@@ -290,9 +238,7 @@ class ReleasedMixture(nn.Module):
         variance = (prior + squares_about(features, shares, mixture.mean)) / (size + 2 * d + 4)
         return self.next_mixture(features.centre + shares @ features.first / size, variance, shares), shares
 
-    def forward(
-        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
-    ) -> MixtureSlots:
+    def forward(self, features: Features, generator: Generator | None = None) -> MixtureSlots:
         given, mean = self.prepared(self.norm(features)), self.start(len(features), generator)
         variance = (self.start.log_scale.exp() + EPSILON).square().expand_as(mean)
         mixture = LocalMixture(mean, variance, mean.new_full(mean.shape[:2], -math.log(mean.shape[1])))
@@ -311,12 +257,12 @@ class ReleasedProjectedMixture(ReleasedMixture):
         self.recurrent = nn.GRUCell(dim, dim)
         self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, dim, dim, rectifier=nn.ReLU), nn.ReLU())
 
-    def prepared(self, features: Float[Tensor, "b positions dim"]) -> tuple[Any, ...]:
+    def prepared(self, features: Features) -> tuple[Any, ...]:
         "What all iterations share: statistics of the keys, and the values."
         return statistics(self.keys(features)), self.values(features)
 
     def iteration(
-        self, mixture: LocalMixture, keys: Statistics, values: Float[Tensor, "b positions dim"]
+        self, mixture: LocalMixture, keys: Statistics, values: Features
     ) -> tuple[LocalMixture, Float[Tensor, "b slots positions"]]:
         "One iteration."
         slots = self.norm_slots(mixture.mean)
@@ -339,9 +285,7 @@ class GaussianSlots(nn.Module):
         self.pooled, self.mean, self.log_scale = (dense(dim, dim, dim, rectifier=nn.ReLU) for _ in range(3))
         self.n_slots = n_slots
 
-    def forward(
-        self, features: Float[Tensor, "b positions dim"], generator: torch.Generator | None = None
-    ) -> SlotsOutput:
+    def forward(self, features: Features, generator: Generator | None = None) -> SlotsOutput:
         pooled = self.pooled(features.mean(1))
         mean, log_scale = self.mean(pooled)[:, None], self.log_scale(pooled)[:, None] - self.PRIOR_LOG_SCALE
         unit = math.exp(self.PRIOR_LOG_SCALE)
@@ -360,7 +304,7 @@ class PixelMeans(nn.Module):
         self.network, self.likelihood = network, likelihood
         self.masked = network.mixing is None  # does an image come with masks of its slots?
 
-    def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
+    def forward(self, slots: Slots) -> SlotImages:
         drawn = self.network(slots)
         return SlotImages((self.likelihood.means(drawn.image) + 1) / 2, masks=drawn.masks)
 
@@ -372,18 +316,14 @@ class ReleasedSlotAutoencoder(SlotAutoencoder):
     def networks(self) -> tuple[nn.Module, ...]:
         return self.encoder, self.decoder.network
 
-    def loss(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+    def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         images = self.prepared(images)
         made = self.slots(self.encoder(images), generator)
         penalties = {name: value / images[0].numel() for name, value in made.penalties.items()}
         reconstruction = self.decoder.likelihood.loss(self.decoder.network(made.slots).image, 2 * images - 1)
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
 
-    def segment(
-        self, images: UInt8[Tensor, "batch height width channels"], generator: torch.Generator | None = None
-    ) -> Int[Tensor, "batch height width"]:
+    def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
         if self.decoder.masked:
             return super().segment(images, generator)
         attention = self.slots(self.encoder(self.checked(images)), generator).attention

@@ -22,28 +22,15 @@ __all__ = []
 
 # %% ../../nbs/psa/12_reported.ipynb #9bdf04eb
 TITLES = {
-    "ae": "AE",
-    "monet": "MONet",
-    "sa": "SA",
-    "sa_noa": "SA-NoA",
-    "psa_noa": "PSA-NoA",
-    "psa": "PSA",
-    "psa_proj": "PSA-Proj",
-    "slate_psa": "SLATE-PSA",
-}
+    "ae": "AE", "monet": "MONet", "sa": "SA", "sa_noa": "SA-NoA", "psa_noa": "PSA-NoA", "psa": "PSA",
+    "psa_proj": "PSA-Proj", "slate_psa": "SLATE-PSA",
+}  # fmt: skip
 ON_PHOTOGRAPHS = {
-    "block_masks": "Block masks",
-    "sa": "SA",
-    "slate": "SLATE",
-    "rotating_features": "Rotating features",
-    "dino_kmeans": "DINO, k-means",
-    "dino_cae": "DINO CAE",
-    "dinosaur_mlp": "DINOSAUR, MLP",
-    "sa_mlp_dino": "SA, MLP on DINO",
-    "sa_mlp_dino_slot_masks": "SA, MLP on DINO, masks of slots",
-    "psa_mlp_dino": "PSA, MLP on DINO",
-    "psa_mlp_dino_slot_masks": "PSA, MLP on DINO, masks of slots",
-}
+    "block_masks": "Block masks", "sa": "SA", "slate": "SLATE", "rotating_features": "Rotating features",
+    "dino_kmeans": "DINO, k-means", "dino_cae": "DINO CAE", "dinosaur_mlp": "DINOSAUR, MLP",
+    "sa_mlp_dino": "SA, MLP on DINO", "sa_mlp_dino_slot_masks": "SA, MLP on DINO, masks of slots",
+    "psa_mlp_dino": "PSA, MLP on DINO", "psa_mlp_dino_slot_masks": "PSA, MLP on DINO, masks of slots",
+}  # fmt: skip
 
 # %% ../../nbs/psa/12_reported.ipynb #59f8138d
 MODELS, WITH_WEIGHTS = tuple(TITLES)[:-1], ("psa_noa", "psa", "psa_proj")
@@ -51,11 +38,9 @@ SCENES = ("clevr6", "objects_room")
 PHOTOGRAPHS = "DINO features, pretrained, and Pascal VOC 2012"
 USED = ("slot_count_mae", "flops_saving_percent_max")
 EVALUATED = {
-    "sis_percent": Score("SIS (%)"),
-    "sis_spread": Score("SIS, spread (%)"),
-    "smcc_percent": Score("SMCC (%)"),
+    "sis_percent": Score("SIS (%)"), "sis_spread": Score("SIS, spread (%)"), "smcc_percent": Score("SMCC (%)"),
     "smcc_spread": Score("SMCC, spread (%)"),
-}
+}  # fmt: skip
 SLATE = (
     "SLATE-PSA: our Transformer decoder predicts all pixels together, SLATE's predicts tokens of a discrete VAE one"
     " after another."
@@ -129,14 +114,11 @@ AGREEMENT = Measurement("agreement", "Agreement", "psa/measure_agreement.ipynb",
 
 # %% ../../nbs/psa/12_reported.ipynb #4aa4436d
 SCORES = EVALUATED | {
-    "rfid": Score("rFID", 1, True),
-    "cfid": Score("cFID", 1, True),
-    "mbo_i": Score("mBO_i"),
-    "mbo_c": Score("mBO_c"),
+    "rfid": Score("rFID", 1, True), "cfid": Score("cFID", 1, True), "mbo_i": Score("mBO_i"), "mbo_c": Score("mBO_c"),
     "aggregate_ratio": Score("aggregates apart", lower_is_better=True),
     "slot_count_mae": Score("error of the count", lower_is_better=True),
     "flops_saving_percent_max": Score("operations saved at most (%)", 0),
-}
+}  # fmt: skip
 
 
 def agreement_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-1
@@ -149,9 +131,8 @@ def agreement_verdict(record: Record, known: Record) -> tuple[str, str, str, str
 
 def distance_verdict(record: Record, known: Record) -> tuple[str, str, str, str]:  # psa-6
     "How far aggregate posteriors of different trainings are apart; no bound decides it."
-    text = (
-        f"those of two trainings are {record['scores']['aggregate_ratio']:.2f} times as far apart as a training's own"
-    )
+    ratio = record["scores"]["aggregate_ratio"]
+    text = f"those of two trainings are {ratio:.2f} times as far apart as a training's own"
     by_construction = known.get("by_construction")
     more = f", {by_construction:.2f} times where the claim holds by construction" if by_construction else ""
     return "undecided", "", "", text + more

@@ -43,19 +43,11 @@ MONET = {
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {
-    "data": "P14",
-    "scoring": "ours",
-    "optimizer": SLOT_ATTENTION,
-    "training": SLOT_ATTENTION,
-    "training.clip": "not printed",
-    "model": SLOT_ATTENTION,
-    "model.n_slots": "objects and background",
-    "scaling": "ours",
-    "scaling.model.chroma": "the study",
-    "scaling.training.schedule": "the study",
-    "scaling.training.warm_up": "the study",
-    "scaling.optimizer.learning_rate": "the study",
-}
+    "data": "P14", "scoring": "ours", "optimizer": SLOT_ATTENTION, "training": SLOT_ATTENTION,
+    "training.clip": "not printed", "model": SLOT_ATTENTION, "model.n_slots": "objects and background",
+    "scaling": "ours", "scaling.model.chroma": "the study", "scaling.training.schedule": "the study",
+    "scaling.training.warm_up": "the study", "scaling.optimizer.learning_rate": "the study",
+}  # fmt: skip
 OF_MONET = {**SOURCES, "optimizer": BURGESS, "optimizer.beta2": "ours", "training.schedule": BURGESS, "model": BURGESS}
 
 # %% ../../nbs/psa/08_settings.ipynb #c41d7a03
@@ -86,8 +78,8 @@ def with_slots(
 ) -> Setting:
     "The setting of a model with slots."
     settings = merged(TRAINING, more or {}, {"model": model})
-    how = {"per_pixel": per_pixel or {}, "image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
-    return Setting(settings, code or {}, letter=letter or {}, **how)
+    options = {"per_pixel": per_pixel or {}, "image_size": IMAGE_SIZES, "revision": revision, "sources": sources}
+    return Setting(settings, code or {}, letter=letter or {}, **options)
 
 
 READING = {"dim": 8, "floor": 0.1, "sampled": False}  # ours

@@ -37,18 +37,12 @@ def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #d17ab1da
 def to_slot_pair(
-    slots_a: Slots,
-    slots_b: Slots,
-    names: tuple[str, str] = ("slots_a", "slots_b"),  # the arguments' names
+    slots_a: Slots, slots_b: Slots, names: tuple[str, str] = ("slots_a", "slots_b")
 ) -> tuple[Float[Tensor, "images slots dims"], Float[Tensor, "images slots dims"]]:
-    """Both on the device of the first; `ValueError` unless images correspond and the first has enough slots.
-
-    Warns (`InputWarning`) of more slots than images."""
+    "Both on the first's device; `ValueError` unless images correspond and slots suffice; warns of slots first."
     a, b = to_slots(names[0], slots_a), to_slots(names[1], slots_b)
     if len(a) != len(b) or len(a) < 4:
-        raise ValueError(
-            f"{names[0]} has {len(a)} images and {names[1]} {len(b)}: needed are the same images, four or more."
-        )
+        raise ValueError(f"{names[0]} has {len(a)} images and {names[1]} {len(b)}: needed are the same, four or more.")
     if a.shape[1] < b.shape[1]:
         raise ValueError(f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match.")
     if a.shape[1] > len(a):
@@ -58,8 +52,7 @@ def to_slot_pair(
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #a157f984
 def reorder(
-    slots: Float[Tensor, "images slots dims"],
-    order: Int[Tensor, "images chosen"],  # positions of slots
+    slots: Float[Tensor, "images slots dims"], order: Int[Tensor, "images chosen"]
 ) -> Float[Tensor, "images chosen dims"]:
     "The slots of each image at the positions of `order`."
     return slots.take_along_dim(order[:, :, None], dim=1)
@@ -82,17 +75,14 @@ def hungarian(cost: Float[Tensor, "images rows columns"]) -> Int[Tensor, "images
     return torch.from_numpy(np.array(chosen)).to(cost.device)
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #4b3d58e8
-def assign(
-    cost: Float[Tensor, "images rows columns"],  # no more rows than columns
-) -> Int[Tensor, "images rows"]:  # a column for each row, none twice in an image
-    "The assignment of least total cost, in each image."
+def assign(cost: Float[Tensor, "images rows columns"]) -> Int[Tensor, "images rows"]:
+    "The assignment of least total cost of a column to each row, no more rows than columns, in each image."
     few = math.perm(cost.shape[2], cost.shape[1]) <= MOST_ORDERS
     return every_order(cost) if few else hungarian(cost)
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #ff79248f
 def squared_distances(
-    a: Float[Tensor, "images columns dims"],
-    b: Float[Tensor, "images rows dims"],
+    a: Float[Tensor, "images columns dims"], b: Float[Tensor, "images rows dims"]
 ) -> Float[Tensor, "images rows columns"]:
     "Squared distance of each slot of `b` from each of `a`, image by image."
     return torch.cdist(b, a).square()
@@ -128,11 +118,8 @@ class AffineMap(NamedTuple):
         return slots @ self.matrix + self.offset
 
 # %% ../../nbs/psa/05_slot_alignment.ipynb #eeb57966
-def fit_affine(
-    inputs: Float[Tensor, "*shape dims"],  # all but the last dimension count as rows
-    outputs: Float[Tensor, "*shape others"],
-) -> AffineMap:
-    "Least squares; directions in which the inputs do not vary are ignored."
+def fit_affine(inputs: Float[Tensor, "*shape dims"], outputs: Float[Tensor, "*shape others"]) -> AffineMap:
+    "Least squares, all but the last dimension as rows; directions in which the inputs do not vary are ignored."
     x, y = inputs.flatten(0, -2), outputs.flatten(0, -2)
     white = whitening(x)
     matrix = white @ (white.T @ ((x - x.mean(0)).T @ (y - y.mean(0)))) / len(x)
@@ -177,10 +164,7 @@ def match_first(
 ) -> tuple[Float[Tensor, "score slots dims"], Float[Tensor, "score slots dims"]]:  # predicted and true slots of b
     "Match the raw slots by distance, then fit the map (psa, section 6)."
     if a.shape[2] != b.shape[2]:
-        raise ValueError(
-            f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: there is no distance between them; matching must"
-            " be 'alternating'."
-        )
+        raise ValueError(f"slots_a has {a.shape[2]} dims but slots_b {b.shape[2]}: matching must be 'alternating'.")
     a = reorder(a, assign(squared_distances(a, b)))
     return fit_affine(a[fit], b[fit])(a[score]), b[score]
 

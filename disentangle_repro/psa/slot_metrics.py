@@ -15,25 +15,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..asymmetry.slot_jacobian import broadcast_derivatives, slot_derivatives
 from ..core.errors import Protocol, check_choice, is_code
-from ..nets.slots import SpatialBroadcastDecoder
-from disentangle_repro.psa.slot_alignment import (
-    Slots,
-    align,
-    assign,
-    correlations,
-    determination,
-    halves,
-    hungarian,
-    match_alternating,
-    match_first,
-    mean_of_defined,
-    reorder,
-    squared_distances,
-    to_slot_pair,
-    to_slots,
-)
+from ..nets.slots import SpatialBroadcastDecoder, broadcast_derivatives, slot_derivatives
+from .slot_alignment import Slots, align, assign, correlations, determination, halves, hungarian
+from .slot_alignment import match_alternating, match_first, mean_of_defined, reorder
+from .slot_alignment import squared_distances, to_slot_pair, to_slots
 
 # %% auto #0
 __all__ = []
@@ -59,9 +45,7 @@ def standardized(slots: Float[Tensor, "images *shape"]) -> Float[Tensor, "images
     return (slots - slots.mean(0)) / spread.where(spread > 0, 1.0)
 
 
-def kernel_agreement(
-    a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]
-) -> SlotAgreement:
+def kernel_agreement(a: Float[Tensor, "images slots dims"], b: Float[Tensor, "images slots dims"]) -> SlotAgreement:
     "SMCC and R² of one kernel regression per slot, as in the released code (P8, P9); errors of `slot_agreement`."
     from sklearn.kernel_ridge import KernelRidge
 
@@ -100,10 +84,7 @@ def slot_agreement(
     a, b = to_slot_pair(slots_a, slots_b)
     if is_code(protocol):
         if pooled or matching != "first" or not held_out:
-            raise ValueError(
-                f"matching is {matching!r}, held_out {held_out} and pooled {pooled}: protocol 'code' needs"
-                " 'first', True and False."
-            )
+            raise ValueError(f"{matching=}, {held_out=}, {pooled=}: protocol 'code' needs 'first', True and False.")
         return kernel_agreement(a, b)
     predicted, target = MATCHINGS[matching](a, b, *halves(len(a), held_out, seed))
     if pooled:
@@ -257,11 +238,9 @@ Decoder = Callable[[Tensor], Tensor]  # slots (batch, slots, dims) to images (ba
 # %% ../../nbs/psa/06_slot_metrics.ipynb #c844d91f
 @torch.no_grad()
 def derivative_norms(
-    decoder: Decoder,  # in evaluation mode
-    slots: Float[Tensor, "batch slots dims"],
-    chunk: int = 16,  # directions at once
+    decoder: Decoder, slots: Float[Tensor, "batch slots dims"], chunk: int = 16
 ) -> Float[Tensor, "batch slots numbers"]:
-    "The norm of the derivative of each output with respect to each slot."
+    "The norm of the derivative of each output with respect to each slot; decoders are in evaluation mode."
     if isinstance(decoder, SpatialBroadcastDecoder):
         return broadcast_derivatives(decoder, torch.square, slots, chunk).sqrt().flatten(2)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
@@ -273,11 +252,8 @@ def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, 
     return (norms[:, first] * norms[:, second]).sum(1)
 
 # %% ../../nbs/psa/06_slot_metrics.ipynb #d388eda8
-def contrast(
-    norms: Float[Tensor, "batch slots numbers"],  # from `derivative_norms`
-    protocol: Protocol = "paper",
-) -> Float[Tensor, " batch"]:
-    "The compositional contrast of each image (Brady et al., 2023)."
+def contrast(norms: Float[Tensor, "batch slots numbers"], protocol: Protocol = "paper") -> Float[Tensor, " batch"]:
+    "The compositional contrast of each image, from `derivative_norms` (Brady et al., 2023)."
     products = pair_products(norms)
     if is_code(protocol):
         mean = norms.mean(1)

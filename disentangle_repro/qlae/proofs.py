@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from ..baselines.autoencoder import parts_with_gradients, straight_through
+from ..baselines.autoencoder import straight_through
+from ..baselines.proofs import parts_with_gradients
 from ..baselines.infogan import InfoGAN
 from ..baselines.proofs import small_networks, trained_parts
 from ..core.device import make_generator, seeded

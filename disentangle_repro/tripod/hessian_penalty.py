@@ -9,9 +9,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
-
-from ..core.device import seeded
+from torch import Tensor
 
 # %% auto #0
 __all__ = []
@@ -34,13 +32,6 @@ def layers(
     "Activations layer by layer, each with the linear map that is still to be applied to them."
     made = [made] if isinstance(made, Tensor) else list(made)
     return list(zip(made, [identity] * (len(made) - 1) + [last or identity], strict=True))
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #61bc6c0e
-def smooth_decoder(n_latents: int, n_activations: int, seed: int = 0, hidden: int = 16) -> nn.Module:
-    "A small random network that can be differentiated any number of times, in float64."
-    with seeded(seed):
-        stack = [nn.Linear(n_latents, hidden), nn.Tanh(), nn.Linear(hidden, n_activations)]
-        return nn.Sequential(*stack).double().requires_grad_(False)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #aa9e1e10
 def both_sides(

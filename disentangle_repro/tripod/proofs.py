@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from ..baselines.autoencoder import Autoencoder, straight_through
 from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
+from ..nets.dense import smooth_decoder
+from ..nets.proofs import random_latents
 from ..nets.style import to_network
 from ..qlae.latent_quantization import look_up, nearest_index
 from .finite_scalar_quantization import FiniteScalarQuantizer, quantize
@@ -31,7 +33,6 @@ from disentangle_repro.tripod.hessian_penalty import (
     curvature_variance,
     identity,
     layers,
-    smooth_decoder,
 )
 from disentangle_repro.tripod.kernel_multiinformation import (
     kernel_multiinformation,
@@ -49,7 +50,7 @@ from disentangle_repro.tripod.normalized_hessian_penalty import (
 from .tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['VALUES_CHECKED', 'full_grid', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations', 'normal_batches', 'mean_penalty', 'descend', 'hessians', 'off_diagonal_sum', 'random_latents', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols', 'symbolic_hessian', 'quadratic_decoder', 'all_draws', 'rescaled', 'squares', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation', 'covariance', 'blocks', 'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable', 'regularized', 'curvature_agreement', 'quantized_by_the_book', 'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book', 'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book']
+__all__ = ['VALUES_CHECKED', 'full_grid', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations', 'normal_batches', 'mean_penalty', 'descend', 'hessians', 'off_diagonal_sum', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols', 'symbolic_hessian', 'quadratic_decoder', 'all_draws', 'rescaled', 'squares', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation', 'covariance', 'blocks', 'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable', 'regularized', 'curvature_agreement', 'quantized_by_the_book', 'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book', 'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book']
 
 # %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #3ec24273
 VALUES_CHECKED = (2, 3, 12, 144)
@@ -332,11 +333,6 @@ def off_diagonal_sum(
     "Squared entries off the diagonal, added up (tripod, equation 15)."
     i, j = np.nonzero(~np.eye(hessian.shape[-1], dtype=bool))
     return (hessian[..., i, j] ** 2).sum(-1)
-
-# %% ../../nbs/tripod/03_hessian_penalty.ipynb #2babc35e
-def random_latents(batch: int, n_latents: int, seed: int = 0) -> Float[Tensor, "batch latents"]:
-    "Standard normal numbers in float64."
-    return torch.randn(batch, n_latents, generator=make_generator(seed), dtype=torch.float64)
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #4db32709
 @proof_check("tripod", "equation 7", "off-diagonal zeros everywhere: the decoder is a sum, one term for each latent")

@@ -3,12 +3,7 @@
 import torch
 from mutations import Chapter, proof_tests
 
-from disentangle_repro.asymmetry.interaction import (
-    cross_terms,
-    generator_of_order,
-    interaction_indices,
-    slot_networks,
-)
+from disentangle_repro.asymmetry.interaction import cross_terms, generator_of_order, interaction_indices, slot_networks
 
 form = Chapter("asymmetry/02_form")
 interaction = Chapter("asymmetry/01_interaction")
@@ -106,7 +101,5 @@ BROKEN_FORM = [
     ("Example C.7", "", "right_arm", both_arms),
 ]
 
-test_a_broken_interaction_is_seen, test_no_interaction_check_is_left_unbroken = proof_tests(
-    interaction, BROKEN_INTERACTION
-)
+test_a_broken_order_is_seen, test_no_check_of_orders_is_left_unbroken = proof_tests(interaction, BROKEN_INTERACTION)
 test_a_broken_form_is_seen, test_no_form_check_is_left_unbroken = proof_tests(form, BROKEN_FORM)

@@ -10,10 +10,6 @@ sj = Chapter("asymmetry/07_slot_jacobian")
 ORIGINAL = sj.names
 
 
-def only_what_it_draws(mask, part, image, part_slope, alpha_slope):
-    return mask * part_slope
-
-
 def two_norm(decoder, slots, *, chunk=16):
     return sj.whole_jacobian(decoder, slots).square().sum((1, 5)).sqrt().movedim(3, 1)
 
@@ -58,9 +54,6 @@ ORIGINAL["fg_ari"] = sj.fg_ari
 BROKEN = [
     ("section 6, J-ARI", "", "fg_ari", background_too),
     ("section 6, J-ARI", "", "fg_ari", lambda *masks: 0.9 * ORIGINAL["fg_ari"](*masks)),
-    ("section 6, spatial broadcast", "", "sheet_slope", only_what_it_draws),
-    ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: mask * (dx + da * part)),
-    ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: dx + da * (part - image)),
     ("section 6, slot Jacobian", "", "slot_jacobian", two_norm),
     ("section 6, slot Jacobian", "", "slot_jacobian", signed),
     ("section 6, JIS", "", "shares", softmax),

@@ -107,9 +107,7 @@ BROKEN_DISENTANGLEMENT = [
     ("Lemma A.18", "", "arm_bent", bent_everywhere),
 ]
 
-test_a_broken_disentanglement_is_seen, test_no_disentanglement_check_is_left_unbroken = proof_tests(
-    disentanglement, BROKEN_DISENTANGLEMENT
-)
+test_a_broken_theorem_is_seen, test_no_theorem_is_left_unbroken = proof_tests(disentanglement, BROKEN_DISENTANGLEMENT)
 
 BROKEN_COMPOSITION = [
     ("Lemma D.3", "", "band", a_wider_band),
@@ -125,6 +123,4 @@ BROKEN_COMPOSITION = [
     ("Theorem E.6", "converse", "nonlinearity_matrix", first_derivatives_only),
 ]
 
-test_a_broken_composition_is_seen, test_no_composition_check_is_left_unbroken = proof_tests(
-    composition, BROKEN_COMPOSITION
-)
+test_a_broken_extension_is_seen, test_no_extension_is_left_unbroken = proof_tests(composition, BROKEN_COMPOSITION)

@@ -35,23 +35,6 @@ def test_loss_is_finite_and_every_parameter_learns(model, images):
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_codes_are_deterministic_and_decoded(model, images):
-    code = model.encode(images)
-    assert code.shape == (8, N_LATENTS) and code.is_floating_point() and code.equal(model.encode(images))
-    reconstructions = model.decode(code)
-    assert reconstructions.shape == images.shape and reconstructions.min() >= 0 and reconstructions.max() <= 1
-    changed = code.clone()
-    changed[:, 2] += 1
-    assert not model.decode(changed).equal(reconstructions)
-
-
-@pytest.mark.parametrize("name", CONSTRUCTORS)
-def test_the_codes_variant_builds(name, images):
-    with seeded(0):
-        model = CONSTRUCTORS[name](N_LATENTS, width=0.1, protocol="code")
-    assert torch.isfinite(model.loss(images, make_generator(0))[0])
-
-
 @pytest.mark.parametrize("layer", [GaussianLatent, TotalCorrelationLatent])
 def test_dice_follow_the_type_of_what_is_said(layer):
     encoded = torch.randn(4, 6, dtype=torch.float64)

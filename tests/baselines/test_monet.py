@@ -39,11 +39,6 @@ def test_terms_are_nats_of_one_image(images):
     torch.testing.assert_close(alone["kl"], torch.distributions.kl_divergence(latents, prior).sum())
 
 
-def test_the_first_slot_has_a_scale_of_its_own():
-    assert new_model().scales.tolist() == pytest.approx([0.09, 0.11, 0.11, 0.11])
-    assert "scales" not in new_model().state_dict()
-
-
 @pytest.mark.parametrize("image_size", [16, 64, 128])
 def test_masks_of_a_pixel_sum_to_one(image_size):
     model = new_model(image_size, width=0.05)

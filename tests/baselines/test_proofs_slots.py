@@ -28,6 +28,9 @@ BROKEN_NETS = [
     ("additive decoder", "a part and its alpha", "mixed_difference", without_both),
     ("additive decoder", "not additive", "composed", even_masks),
     ("additive decoder", "permuting", "composed", first_on_top),
+    ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: mask * dx),
+    ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: mask * (dx + da * part)),
+    ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: dx + da * (part - image)),
 ]
 
 test_a_broken_network_is_seen, test_no_network_check_is_left_unbroken = proof_tests(slots, BROKEN_NETS)

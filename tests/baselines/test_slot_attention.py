@@ -13,7 +13,6 @@ from disentangle_repro.baselines.slot_attention import (
     slot_networks,
 )
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.train import Training, make_optimizer
 
 N_SLOTS, DIM = 4, 8
 KINDS = {
@@ -40,12 +39,6 @@ def squares(n, size, seed=0):
     inside = inside & (side - corners[:, 1]).clamp(-1, size // 2).remainder(size // 2).bool()
     colours = torch.randint(256, (n, 1, 1, 3), generator=generator)
     return torch.where(inside[..., None], colours, 40).to(torch.uint8)
-
-
-def new_training(kind, image_size=16, width=0.1, learning_rate=3e-3):
-    model = new_model(kind, image_size, width)
-    optimizer = make_optimizer(model, learning_rate=learning_rate, beta1=0.9, beta2=0.999, weight_decay=0.0)
-    return Training(model, optimizer, squares(200, image_size), batch_size=8, seed=0)
 
 
 @pytest.fixture(params=KINDS)
@@ -184,14 +177,6 @@ def test_implicit_differentiation_makes_one_round_more():
     with seeded(0):
         unrolled = SlotAttention(3, DIM, iterations=3)
     torch.testing.assert_close(implicit(features).slots, unrolled(features).slots)
-
-
-def test_pooled_features_tell_direct_slots_where_things_are():
-    with seeded(0), torch.no_grad():
-        direct, features = DirectSlots(3, DIM), torch.zeros(2, 64, DIM)
-        features[0, :8], features[1, -8:] = 1, 1
-        top, bottom = direct(features).slots
-    assert not torch.allclose(top, bottom)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 "The slot networks: any number of slots, every weight learns, sizes that cannot be are refused by name."
 
-from copy import deepcopy
-
 import pytest
 import torch
-from torch import nn
 
 from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.nets.slots import (
@@ -16,7 +13,6 @@ from disentangle_repro.nets.slots import (
     composed,
     from_rgb,
     luminance_chroma,
-    position_waves,
     to_rgb,
 )
 from disentangle_repro.nets.style import TransposedConvolution
@@ -48,13 +44,6 @@ def test_positions_are_read_row_by_row():
     assert rows.min() == 0 and rows.max() == 2 + 8 and columns.min() == 13 - 8 and columns.max() == 15
 
 
-def test_every_weight_of_the_encoder_learns():
-    with seeded(0):
-        encoder = SlotEncoder(6, image_size=64, width=0.1)
-        encoder(torch.rand(2, 3, 64, 64)).square().sum().backward()
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in encoder.parameters())
-
-
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("image_size", [16, 64, 128])
 def test_decoders_draw_any_number_of_slots(decoder, image_size):
@@ -66,17 +55,6 @@ def test_decoders_draw_any_number_of_slots(decoder, image_size):
             if drawn.masks is not None:
                 torch.testing.assert_close(drawn.masks.sum(1), torch.ones(2, image_size, image_size))
                 torch.testing.assert_close((drawn.masks[:, :, None] * drawn.parts).sum(1), drawn.image)
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_every_weight_of_a_decoder_learns(decoder):
-    with seeded(0):
-        decode, slots = decoder(6, image_size=16, width=0.1), torch.randn(3, 4, 6, requires_grad=True)
-        target = torch.rand(3, 3, 16, 16)
-    (decode(slots).image - target).square().mean().backward()
-    for name, parameter in decode.named_parameters():
-        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
-    assert (slots.grad.abs().sum(2) > 0).all(), "a slot gets no gradient"
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
@@ -99,12 +77,6 @@ def test_tables_of_positions_follow_the_model_but_are_not_saved():
     assert decoder.double().waves.dtype == torch.float64
     assert not {"waves", "position.grid"} & set(decoder.state_dict())
     assert set(PositionEmbedding(4, (3, 3)).state_dict()) == {"plane.weight", "plane.bias"}
-
-
-@pytest.mark.parametrize("size", [16, 64, 128])
-def test_no_two_pixels_have_the_same_waves(size):
-    waves = position_waves(size).flatten(0, 1)
-    assert len((waves * 1e4).round().unique(dim=0)) == size**2
 
 
 @pytest.mark.parametrize(
@@ -145,22 +117,6 @@ def test_maps_and_weights_lie_channels_last_and_biases_come_after(lowered):
         assert parameter.grad.stride() == parameter.stride()
 
 
-@pytest.mark.parametrize("network", [SlotEncoder, SpatialBroadcastDecoder, ConvolutionalDecoder])
-def test_the_layout_of_maps_changes_no_number(network):
-    with seeded(0):
-        last = network(6, image_size=16, width=0.2)
-        given = torch.rand(2, 3, 16, 16) if network is SlotEncoder else torch.randn(2, 3, 6)
-    first = deepcopy(last).to(memory_format=torch.contiguous_format)
-    assert not all(p.is_contiguous() for p in last.parameters()) and all(p.is_contiguous() for p in first.parameters())
-    found = []
-    for form in (last, first):
-        made = form(given) if network is SlotEncoder else form(given).image
-        gradients = torch.autograd.grad(made.square().sum(), list(form.parameters()))
-        found.append([tensor.detach() for tensor in (made, *gradients)])
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * float(theirs.abs().max()))
-
-
 def in_coordinates(images, s):
     "Luminance and `s` times two orthonormal coordinates of chroma, written from the definition."
     red, green, blue = images.unbind(-3)
@@ -192,23 +148,6 @@ def test_chroma_changes_neither_weights_nor_what_is_saved(network):
     assert list(rgb.state_dict()) and not {"coordinates.matrix", "rgb.matrix"} & set(inside.state_dict())
 
 
-def test_without_chroma_networks_compute_what_their_layers_do():
-    with seeded(0), torch.no_grad():
-        images, slots = torch.rand(2, 3, 16, 16), torch.randn(2, 3, 6)
-        encoder, decoders = SlotEncoder(6, image_size=16, width=0.1), [d(6, image_size=16, width=0.1) for d in DECODERS]
-        features = encoder.position(encoder.convolutions(images))
-        assert torch.equal(encoder(images), encoder.head(features.flatten(2).mT))
-        broadcast, convolutional, transformer = decoders
-        drawn = broadcast.layers(broadcast.position(slots.reshape(6, 6, 1, 1))).unflatten(0, (2, 3))
-        assert torch.equal(broadcast(slots).image, composed(drawn[:, :, :3], drawn[:, :, 3]).image)
-        placed = convolutional.position(slots.reshape(6, 6, 1, 1)).unflatten(0, (2, 3))
-        mixed = convolutional.slot_mlp(placed.movedim(2, -1)).sum(1)
-        assert torch.equal(convolutional(slots).image, convolutional.layers(mixed.movedim(-1, 1)))
-        pixels, _ = transformer.transformer.weighed(transformer.query(transformer.waves)[None], transformer.lift(slots))
-        colours = nn.Sequential(*(layer for layer in transformer.colour if not isinstance(layer, nn.Identity)))
-        assert torch.equal(transformer(slots).image, colours(pixels).mT.unflatten(2, (16, 16)))
-
-
 def test_with_chroma_the_encoder_sees_luminance_and_scaled_chroma():
     inside, rgb = with_and_without(SlotEncoder)
     images = torch.rand(2, 3, 16, 16, generator=make_generator(0)).double()
@@ -225,34 +164,6 @@ def test_with_chroma_what_is_drawn_is_mapped_back_and_masks_are_not(decoder):
     if plain.masks is not None:
         assert torch.equal(ours.masks, plain.masks)
         torch.testing.assert_close(ours.parts, in_rgb(plain.parts, 6.0), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("chroma", [0.5, 1.0, 6.0])
-def test_an_exact_decoder_after_an_exact_encoder_returns_the_image(chroma):
-    "With y = S^-1 Q x: the transpose of Q, S, S^-1 and Q are the identity together."
-    images = torch.rand(2, 4, 3, 5, 7, generator=make_generator(0))
-    torch.testing.assert_close(to_rgb(chroma)(from_rgb(1 / chroma)(images)), images, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(from_rgb(chroma)(to_rgb(1 / chroma)(images)), images, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("chroma", [0.5, 6.0])
-def test_a_gradient_step_moves_chroma_by_its_square(chroma):
-    "The last layer's bias is the output that is moved: luminance as in RGB, chroma `chroma` squared times as far."
-    inside, rgb = with_and_without(ConvolutionalDecoder, chroma)
-    slots = torch.randn(1, 3, 6, generator=make_generator(0)).double()
-    wanted = torch.rand(3, generator=make_generator(1)).double()  # the gradient of the loss, of each pixel
-
-    def moved(decoder):
-        image, bias = decoder(slots).image, decoder.layers[-1].bias
-        (gradient,) = torch.autograd.grad((image.mean((0, 2, 3)) * wanted).sum(), bias)
-        bias.data -= gradient
-        return (decoder(slots).image - image).mean((0, 2, 3))
-
-    with_chroma, without = moved(inside), moved(rgb)
-    torch.testing.assert_close(without, -wanted)
-    torch.testing.assert_close(with_chroma.mean(), without.mean(), rtol=1e-5, atol=1e-6)
-    of_chroma = without - without.mean()
-    torch.testing.assert_close(with_chroma - with_chroma.mean(), chroma**2 * of_chroma, rtol=1e-5, atol=1e-5)
 
 
 def test_in_bf16_the_map_of_colours_is_in_float32():

@@ -2,12 +2,11 @@
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.nets.style import ImageEncoder, StyleDecoder, TransposedConvolution
+from disentangle_repro.nets.style import ImageEncoder, StyleDecoder
 
 SLOPE, EPSILON = {"paper": 0.3, "code": 0.2}, {"paper": 1e-5, "code": 1e-6}
 
@@ -121,21 +120,3 @@ def test_no_transposed_convolution_of_the_decoder_is_given_a_bias():
         with torch.autocast("cpu", torch.bfloat16, enabled=lowered), TransposedWithBias() as noted:
             decoder(latents)
         assert noted.seen == 12 * [False]
-
-
-@pytest.mark.parametrize("sizes", [(3, 5, 3, 1, 1), (3, 5, 4, 2, 1), (3, 5, 5, 2, 2, 1)])
-@pytest.mark.parametrize("bias", [True, False])
-def test_a_bias_that_is_added_afterwards_changes_nothing(sizes, bias):
-    with seeded(0):
-        theirs = nn.ConvTranspose2d(*sizes, bias=bias).double()
-        ours = TransposedConvolution(*sizes, bias=bias).double()
-        features = torch.randn(2, 3, 6, 6, dtype=torch.float64, requires_grad=True)
-    ours.load_state_dict(theirs.state_dict())
-    found, right = ours(features), theirs(features)
-    torch.testing.assert_close(found, right, rtol=1e-12, atol=1e-12)
-    weights = torch.randn(right.shape, generator=make_generator(1), dtype=torch.float64)
-    gradients = [
-        torch.autograd.grad((weights * maps.square()).sum(), [features, *module.parameters()])
-        for module, maps in ((ours, found), (theirs, right))
-    ]
-    torch.testing.assert_close(*gradients, rtol=1e-12, atol=1e-12)

@@ -12,16 +12,7 @@ from importlib import import_module
 
 import stand_ins
 import torch
-from parity_object_centric import (
-    LEARNING_STEPS,
-    MONET,
-    SIZE,
-    SLOT_ATTENTION,
-    SLOTS,
-    images_of,
-    masks_of,
-    pieces,
-)
+from parity_object_centric import LEARNING_STEPS, MONET, SIZE, SLOT_ATTENTION, SLOTS, images_of, masks_of, pieces
 from parity_torch import (
     changes,
     double_precision,

@@ -13,16 +13,7 @@ JACOBIAN = {"size": 64, "dim": 2}  # of decoders small enough for all their deri
 ITERATIONS = (1, 2, 1000, 2500, 9_999, 10_000, 10_001, 24_999, 25_001, 29_999)
 ITERATIONS += (30_001, 30_002, 100_000, 400_000, 500_000)
 SPRITES = {"slots": 5, "dim": 32, "filters": 32, "lifted": 516, "queried": 180}  # of the released models for Sprites
-AT_A_QUARTER = {
-    "size": 32,
-    "slots": 5,
-    "dim": 32,
-    "filters": 8,
-    "hidden": 32,
-    "lifted": 129,
-    "queried": 45,
-    "inner": 516,
-}
+AT_A_QUARTER = SPRITES | {"size": 32, "filters": 8, "hidden": 32, "lifted": 129, "queried": 45, "inner": 516}
 INITIALISED = 8  # models whose initial weights are pooled
 
 

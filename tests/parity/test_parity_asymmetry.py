@@ -79,46 +79,44 @@ def model_names() -> dict[str, str]:
 NAMES = model_names()
 
 
+QUERIES = ("encoder.queries", "encoder.slot_attention.query_pos")
+
+
+def ours_of(name: str, names: dict[str, str]) -> list[str]:
+    "Our names of a released parameter: two for queries, keys and values in one, none for what nothing reads."
+    module, _, kind = name.rpartition(".")
+    if "slots_mu" in name or "slots_log_sigma" in name:
+        return []
+    if name in QUERIES:
+        return ["latent.slots.start.queries"]
+    if module.endswith("embedding"):
+        return [f"encoder.position.plane.{kind}"]
+    if module.endswith("to_qkv"):
+        own = names[module.replace("to_qkv", "fin_proj")].replace("out", "{}") + "." + kind
+        return [own.format("query"), own.format("key_and_value")]
+    return [f"latent.slots.recurrent.{kind}" if module.endswith("gru") else f"{names[module]}.{kind}"]
+
+
+def turned(name: str, value: Tensor) -> Tensor:
+    "The weights of position embeddings with the borders in the other order, which is its own inverse."
+    return value[:, ORDER] if name.endswith("embedding.weight") else value
+
+
 def to_ours(released: dict[str, Tensor], names: dict[str, str] = NAMES) -> dict[str, Tensor]:
     ours = {}
     for name, value in released.items():
-        module, _, kind = name.rpartition(".")
-        if name in ("encoder.queries", "encoder.slot_attention.query_pos"):
-            ours["latent.slots.start.queries"] = value[0]
-        elif name.endswith("embedding.weight"):
-            ours["encoder.position.plane.weight"] = value[:, ORDER]
-        elif name.endswith("embedding.bias"):
-            ours["encoder.position.plane.bias"] = value
-        elif module.endswith("to_qkv"):
-            own = names[module.replace("to_qkv", "fin_proj")].replace("out", "{}") + "." + kind
-            ours[own.format("query")], ours[own.format("key_and_value")] = value.tensor_split([len(value) // 3])
-        elif module.endswith("gru"):
-            ours[f"latent.slots.recurrent.{kind}"] = value
-        elif "slots_mu" not in name and "slots_log_sigma" not in name:  # parameters that nothing reads
-            ours[f"{names[module]}.{kind}"] = value
+        own, value = ours_of(name, names), value[0] if name in QUERIES else turned(name, value)
+        ours |= zip(own, value.tensor_split([len(value) // 3]) if len(own) == 2 else [value], strict=False)
     return ours
 
 
-def as_released(values: dict[str, Tensor], kept: dict[str, dict], names: dict[str, str] = NAMES) -> dict[str, Tensor]:
+def as_released(values: dict[str, Tensor], kept: dict[str, dict]) -> dict[str, Tensor]:
     "Our gradients or changes under the released names."
     found = {}
     for name in kept:
-        module, _, kind = name.rpartition(".")
-        if name in ("encoder.queries", "encoder.slot_attention.query_pos"):
-            found[name] = values["latent.slots.start.queries"][None]
-        elif name.endswith("embedding.weight"):
-            found[name] = values["encoder.position.plane.weight"][:, ORDER]
-        elif name.endswith("embedding.bias"):
-            found[name] = values["encoder.position.plane.bias"]
-        elif module.endswith("to_qkv"):
-            own = names[module.replace("to_qkv", "fin_proj")].replace("out", "{}") + "." + kind
-            found[name] = torch.cat([values[own.format("query")], values[own.format("key_and_value")]])
-        elif module.endswith("gru"):
-            found[name] = values[f"latent.slots.recurrent.{kind}"]
-        elif "slots_mu" in name or "slots_log_sigma" in name:
-            found[name] = torch.zeros(1, 1, 2 * DIM)
-        else:
-            found[name] = values[f"{names[module]}.{kind}"]
+        parts = [values[own] for own in ours_of(name, NAMES)] or [torch.zeros(1, 1, 2 * DIM)]
+        value = turned(name, torch.cat(parts))
+        found[name] = value[None] if name in QUERIES else value
     return found
 
 
@@ -202,8 +200,7 @@ def test_initial_weights(kind):
 def comparable(kept: dict) -> dict:
     "The parameters that both have and that start alike."
     maps = [f"encoder.slot_attention.to_{part}.bias" for part in "qkv"]
-    other = ["encoder.queries", "encoder.slot_attention.query_pos", *maps]
-    return {name: of for name, of in kept.items() if name not in other and "slots_" not in name}
+    return {name: of for name, of in kept.items() if name not in (*QUERIES, *maps) and "slots_" not in name}
 
 
 class ReleasedSlotAttention(SlotAttention):

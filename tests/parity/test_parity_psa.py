@@ -6,16 +6,7 @@ The same weights, images and noise go through both, in float64; `make_psa.py` wr
 import pytest
 import torch
 from parity_psa import CASES, DIM, KINDS, LEARNING_RATE, SIZES, SLOTS, bytes_of, slots_of
-from parity_torch import (
-    changes,
-    check,
-    double_precision,
-    draw_weights,
-    gradients,
-    read,
-    same_noise,
-    values_of,
-)
+from parity_torch import changes, check, double_precision, draw_weights, gradients, read, same_noise, values_of
 from torch import Tensor, nn
 
 from disentangle_repro.models import create_model

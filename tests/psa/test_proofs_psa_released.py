@@ -1,9 +1,11 @@
-"Each proof check of the released models of psa goes red when the formula it stands for is broken."
+"Each proof check of psa's experiment, released models and differences goes red when what it stands on is broken."
 
 from mutations import Chapter, proof_tests
 from torch import nn
 
+experiment = Chapter("psa/07_mixture_experiment")
 released = Chapter("psa/09_released_models")
+against = Chapter("psa/10_paper_against_code")
 SQUARES = released.squares_about
 
 
@@ -25,3 +27,14 @@ BROKEN = [
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(released, BROKEN)
+
+
+def not_turned(a, b):
+    return (a - b).square().mean().sqrt().item()
+
+
+FIGURE = [("figure 4, aggregate posterior", "", "apart", not_turned)]
+DIFFERENCE = [("released code, P15", "", "ReleasedMixture", against.ProbabilisticSlotAttention)]
+
+test_a_broken_distance_is_seen, test_no_check_of_distances_is_left_unbroken = proof_tests(experiment, FIGURE)
+test_a_broken_layer_is_seen, test_no_check_of_layers_is_left_unbroken = proof_tests(against, DIFFERENCE)

@@ -19,7 +19,6 @@ from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.experiment.paper import Table
 from disentangle_repro.lab.tables.layout import reported_cell
 from disentangle_repro.models import create_model
-from disentangle_repro.train.loop import Training, load, save
 from disentangle_repro.train.optimizer import SCHEDULES, make_optimizer, warmed_up
 
 
@@ -136,24 +135,3 @@ def test_which_printed_data_set_a_rendered_one_stands_for_is_the_papers_own_data
                            columns=["table", "model", "dataset", "metric", "value", "ci95"])  # fmt: skip
     assert reported_cell(printed, replace(table, paper="psa"), "sa", "clevr6", "fg_ari") == (0.5, 0.1)
     assert math.isnan(reported_cell(printed, table, "sa", "clevr6", "fg_ari")[0]), "another paper's data set"
-
-
-def test_a_training_by_rmsprop_goes_on_where_it_was_saved(tmp_path):
-    images = torch.randint(256, (8, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
-    settings = {"learning_rate": 1e-3, "beta1": 0.0, "beta2": 0.99, "weight_decay": 0.0, "algorithm": "rmsprop"}
-
-    def new():
-        model = monet()
-        return Training(model, make_optimizer(model, **settings), images, batch_size=4, seed=0)
-
-    whole, first, second = new(), new(), new()
-    for _ in range(4):
-        whole.update()
-    for _ in range(2):
-        first.update()
-    save(first, tmp_path / "checkpoint.pt")
-    load(second, tmp_path / "checkpoint.pt")
-    for _ in range(2):
-        second.update()
-    for ours, theirs in zip(second.model.parameters(), whole.model.parameters(), strict=True):
-        assert ours.equal(theirs)

@@ -10,16 +10,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from torch import nn
 
+from disentangle_repro.core.device import make_generator
 from disentangle_repro.metrics import compositional_contrast, sis, slot_r2, smcc
 from disentangle_repro.psa import slot_alignment
 from disentangle_repro.psa.proofs import normal_slots, random_matrix, shuffled, smcc_by_chance
-from disentangle_repro.psa.slot_alignment import align, assign, every_order, fit_affine, halves, hungarian, whitening
+from disentangle_repro.psa.slot_alignment import assign, every_order, fit_affine, halves, hungarian, whitening
 from disentangle_repro.psa.slot_metrics import MATCHINGS, derivative_norms, explained, slot_agreement
 from disentangle_repro.scores.inputs import InputWarning
-
-
-def make_generator(seed):
-    return torch.Generator().manual_seed(seed)
 
 
 def related(seed, n=200, k=4, d=5, noise=0.5):
@@ -38,21 +35,6 @@ def test_assignments_agree_and_are_cheapest(rows, columns):
     cost = torch.rand(300, rows, columns, generator=make_generator(rows * columns))
     orders = [linear_sum_assignment(c)[1].tolist() for c in cost.numpy()]
     assert every_order(cost).tolist() == hungarian(cost).tolist() == assign(cost).tolist() == orders
-
-
-def test_tied_costs_cost_the_same():
-    cost = torch.randint(3, (300, 4, 4), generator=make_generator(0)).double()
-    total = [cost.gather(2, way(cost)[:, :, None]).sum((1, 2)) for way in (every_order, hungarian)]
-    assert torch.equal(*total)
-
-
-def test_the_best_of_few_and_of_many_slots_meet(monkeypatch):
-    a, b = related(0, k=5)
-    for matching in MATCHINGS:
-        before = smcc(a, b, matching=matching)
-        with monkeypatch.context() as patched:
-            patched.setattr(slot_alignment, "MOST_ORDERS", 1)
-            assert smcc(a, b, matching=matching) == pytest.approx(before, abs=1e-12)
 
 
 # the affine map
@@ -274,17 +256,6 @@ def test_sis_of_few_images_is_a_number(images):
     assert -1 <= sis(latents, latents) <= 1
 
 
-def test_sis_punishes_what_slots_know_of_others():
-    generator = make_generator(0)
-    latents = torch.rand(500, 3, 2, generator=generator, dtype=torch.float64)
-    scores = [
-        sis(shuffled(torch.cat([latents, leak * latents.roll(1, 1)], 2), generator), latents, predictor="kernel")
-        for leak in (0.0, 1.0)
-    ]
-    noisy = latents + 0.2 * normal_slots(500, 3, 2, generator=generator)
-    assert scores[0] > 0.9 > sis(noisy, latents, predictor="kernel") > 0.1 > scores[1] - 0.05
-
-
 @pytest.mark.parametrize(("objects", "stated"), [(2, 0.0), (3, 0.1), (5, 0.3), (8, 0.4)])
 @pytest.mark.parametrize("images", [400, 1000])
 def test_sis_of_noise_is_what_is_stated(objects, stated, images):
@@ -293,11 +264,6 @@ def test_sis_of_noise_is_what_is_stated(objects, stated, images):
     slots, latents = (normal_slots(images, objects, size, generator=generator) for size in (4, 2))
     assert sis(slots, latents, predictor="kernel") == pytest.approx(stated, abs=0.1)
     assert "about 0 by chance" not in sis.__doc__ and f"{stated:g} with" in " ".join(sis.__doc__.split())
-
-
-def test_sis_of_one_object_is_its_determination():
-    latents = torch.rand(300, 1, 2, generator=make_generator(0), dtype=torch.float64)
-    assert sis(latents.exp(), latents, predictor="kernel") > 0.95
 
 
 def test_explained_is_scikit_learns():
@@ -338,27 +304,12 @@ class AttentionDecoder(nn.Module):
         return self.out(self.attention(self.query.expand(len(slots), -1, -1), slots, slots, need_weights=False)[0])
 
 
-class BroadcastDecoder(nn.Module):
-    def __init__(self, dim=8):
-        super().__init__()
-        self.net = nn.Sequential(nn.ConvTranspose2d(dim, 6, 4, 2, 1), nn.LeakyReLU(), nn.ConvTranspose2d(6, 4, 4, 2, 1))
-
-    def forward(self, slots):
-        k = slots.shape[1]
-        grid = slots.flatten(0, 1)[:, :, None, None].expand(-1, -1, 2, 2)
-        parts, masks = self.net(grid).unflatten(0, (-1, k)).split([3, 1], dim=2)
-        return (parts * masks.softmax(1)).sum(1)
-
-
-@pytest.mark.parametrize("decoder", [AttentionDecoder, BroadcastDecoder])
-def test_norms_are_those_of_the_jacobian(decoder):
+def test_norms_are_those_of_the_jacobian():
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        decoder, slots = decoder(), torch.randn(5, 3, 8)
-    jacobian = torch.stack(
-        [torch.autograd.functional.jacobian(lambda z: decoder(z[None])[0].flatten(), s) for s in slots]
-    )
-    wanted = jacobian.norm(dim=3).transpose(1, 2)
+        decoder, slots = AttentionDecoder(), torch.randn(5, 3, 8)
+    jacobians = [torch.autograd.functional.jacobian(lambda z: decoder(z[None])[0].flatten(), s) for s in slots]
+    wanted = torch.stack(jacobians).norm(dim=3).transpose(1, 2)
     for chunk in (1, 5, 100):
         torch.testing.assert_close(derivative_norms(decoder, slots, chunk), wanted, rtol=1e-4, atol=1e-6)
     first, second = torch.combinations(torch.arange(3)).T
@@ -388,17 +339,6 @@ def test_contrast_of_decoders_made_by_hand():
     assert compositional_contrast(sums, slots.numpy()) == pytest.approx(7 * 6 * 3)
 
 
-def test_contrast_is_a_mean_over_images():
-    def squares(slots):
-        return slots.square().sum((1, 2))[:, None]
-
-    slots = torch.randn(5, 2, 3, generator=make_generator(1))
-    alone = [compositional_contrast(squares, s[None]) for s in slots]
-    assert compositional_contrast(squares, slots) == pytest.approx(np.mean(alone), rel=1e-5)
-    norms = (2 * slots).norm(dim=2).prod(1)
-    assert compositional_contrast(squares, slots) == pytest.approx(norms.mean().item(), rel=1e-5)
-
-
 def test_contrast_refusals():
     with pytest.raises(ValueError, match=r"slots has shape \(4, 3\)"):
         compositional_contrast(lambda z: z, torch.ones(4, 3))
@@ -406,17 +346,6 @@ def test_contrast_refusals():
         compositional_contrast(lambda z: z, torch.full((1, 2, 3), math.nan))
     with pytest.raises(ValueError, match="protocol is 'mean' but must be"):
         compositional_contrast(lambda z: z, torch.ones(2, 4, 3), protocol="mean")
-
-
-def test_alignment_ends_below_every_start():
-    a, b = related(9, noise=1.0)
-    affine, metric = align(a, b)
-    order = assign(slot_alignment.squared_distances(affine(a) @ metric, b @ metric))
-    best = ((slot_alignment.reorder(affine(a), order) - b) @ metric).square().sum(2).mean().item()
-    for start in (slot_alignment.from_means(a, b), slot_alignment.from_weighted_means(a, b)):
-        assert math.isfinite(best)
-        cost = slot_alignment.squared_distances(start(a) @ metric, b @ metric)
-        assert best < cost.gather(2, assign(cost)[:, :, None]).mean().item()
 
 
 def test_the_released_scores_of_slots_with_constant_dimensions():

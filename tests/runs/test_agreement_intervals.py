@@ -1,13 +1,15 @@
 "Agreement has intervals over trainings: identical models are called different at most about once in 20 times."
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 
 from disentangle_repro.lab.tables.layout import mean_interval
-from disentangle_repro.psa.agreement import agreements, pair_records
+from disentangle_repro.psa.agreement import pair_records
+from disentangle_repro.psa.mixture_experiment import agreement
 
 MODELS, TRAININGS, IMAGES = 160, 3, 24
 
@@ -20,7 +22,7 @@ def trained(generator, truth):
 
 def record_of(slots):
     spec = {"model": "agreement", "dataset": "clevr6", "hyperparameters": {"of": "psa", "measurement": {"of": "psa"}}}
-    return {"spec": spec, "pairs": agreements(slots), "environment": {}}
+    return {"spec": spec, "pairs": agreement(slots, pairs=permutations).to_dict("list"), "environment": {}}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from disentangle_repro.core.device import fixed_threads, make_generator, seeded
-from disentangle_repro.psa.mixture_experiment import run_experiment, weight_difference
+from disentangle_repro.psa.mixture_experiment import run_experiment
 from disentangle_repro.psa.probabilistic_slot_attention import psa_autoencoder
 
 
@@ -19,6 +19,11 @@ def trained(threads, steps):
             model.loss(images, generator)[0].backward()
             optimizer.step()
     return model
+
+
+def weight_difference(one, other):
+    a, b = (torch.cat([p.detach().flatten() for p in network.parameters()]) for network in (one, other))
+    return ((a - b).abs().max() / a.abs().max()).item()
 
 
 @pytest.mark.parametrize(("steps", "most"), [(1, 1e-5), (8, 1e-2)])

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from rooms import ROOMS, block, figure, imported_rooms, room
+from rooms import PAPERS, ROOMS, block, figure, imported_rooms, room
 
 PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem in ROOMS]
@@ -20,6 +20,13 @@ def downward(path):
 def test_imports_point_upwards():
     found = {str(path.relative_to(PACKAGE)): downward(path) for path in MODULES}
     assert len(found) > 150 and {path: below for path, below in found.items() if below} == {}
+
+
+def test_papers_are_siblings():
+    "Two papers take their baseline, QLAE, from its folder; else no paper's module but proofs imports another paper's."
+    between = {(room(path), other) for path in MODULES if path.stem != "proofs" for other in imported_rooms(path)}
+    crossing = {(paper, other) for paper, other in between if {paper, other} <= set(PAPERS) and paper != other}
+    assert crossing == {("tripod", "qlae"), ("factorqvae", "qlae")}
 
 
 def test_the_library_imports_nothing_of_the_lab():
