@@ -18,8 +18,7 @@ from torch.func import jacfwd, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
-from ..data.interaction import Draw, block
-from ..data.scenes import ObjectScene, mosaic, to_bytes
+from ..data.scenes import Draw, ObjectScene, block, mosaic, to_bytes
 from ..nets.attention import split_heads
 from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, composed
 from ..scores.segmentation import Masks, fg_ari, to_mask

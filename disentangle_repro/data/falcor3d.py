@@ -152,11 +152,8 @@ def first_piece(lines: Lines) -> tuple[Float[Tensor, "scenes lines"], Int[Tensor
     return distance, which.long()
 
 # %% ../../nbs/data/06_falcor3d.ipynb #319a9411
-def facing(
-    shape: str,  # a key of `STAYS`
-    q: Float[Tensor, "3 scenes rays"],  # points of the surface on the piece's own scale
-) -> Float[Tensor, "3 scenes rays"]:  # on the same scale, of any length
-    "Outward directions of a shape."
+def facing(shape: str, q: Float[Tensor, "3 scenes rays"]) -> Float[Tensor, "3 scenes rays"]:
+    "Outward directions, of any length, of a shape of `STAYS` at points of its surface, on the piece's own scale."
     if shape == "box":
         return q.sign() * (q.abs() == q.abs().amax(0))
     if shape == "ball":
@@ -172,10 +169,9 @@ def of_pieces(name: str, which: Int[Tensor, "scenes rays"], like: Tensor) -> Flo
 
 
 def normals(
-    points: Float[Tensor, "3 scenes rays"],
-    which: Int[Tensor, "scenes rays"],  # on the surface of which piece they lie
+    points: Float[Tensor, "3 scenes rays"], which: Int[Tensor, "scenes rays"]
 ) -> Float[Tensor, "3 scenes rays"]:
-    "The directions, of length one, in which the surface faces."
+    "Directions, of length one, in which the surface of the piece that each point lies on faces."
     half = of_pieces("half", which, points)
     q = (points - of_pieces("centre", which, points)) / half
     shapes = torch.tensor([list(STAYS).index(piece.shape) for piece in PIECES.values()], device=which.device)[which]
@@ -190,10 +186,9 @@ SHADES = [piece for piece in PIECES.values() if piece.shades]
 
 
 def clear(
-    points: Float[Tensor, "3 #scenes rays"],
-    to_light: Float[Tensor, "3 #scenes"],  # unit vectors
+    points: Float[Tensor, "3 #scenes rays"], to_light: Float[Tensor, "3 #scenes"]
 ) -> Float[Tensor, "scenes rays"]:
-    "The share of a far lamp's light that arrives at points, from 0 to 1."
+    "The share of a far lamp's light that arrives at points, from 0 to 1; `to_light`: unit vectors."
     lines = prepared(Rays(points, to_light[..., None]))
     stays = (STAYS[piece.shape](lines, piece) for piece in SHADES)
     inside = sum((leave - enter.clamp(min=0)).clamp(min=0) for enter, leave in stays)
@@ -205,8 +200,7 @@ AROUND = [(math.cos(angle), math.sin(angle), math.tan(math.pi / 6)) for angle in
 
 
 def light_from_around(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
+    points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"]
 ) -> Float[Tensor, "scenes rays"]:
     "Light of lamps all around, from 0.45 to 1."
     lamps = [unit(torch.tensor(lamp).to(points))[:, None] for lamp in AROUND]
@@ -218,8 +212,7 @@ WARM = (0.26, 0.17, 0.07)
 
 
 def lamp_light(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
+    points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"]
 ) -> Float[Tensor, "3 scenes rays"]:
     "Red, green and blue light from the lamp beside the sofa."
     lamp = torch.tensor(PIECES["lamp's shade"].centre).to(points)[:, None]
@@ -256,13 +249,9 @@ def view_from(eye: Float[Tensor, "3 scenes"], image_size: int, samples: int) -> 
 
 # %% ../../nbs/data/06_falcor3d.ipynb #479a8654
 def in_light(
-    view: View,
-    strength: Float[Tensor, "scenes"],
-    to_light: Float[Tensor, "3 scenes"],  # unit vectors
-    image_size: int,
-    samples: int,
+    view: View, strength: Float[Tensor, "scenes"], to_light: Float[Tensor, "3 scenes"], image_size: int, samples: int
 ) -> Float[Tensor, "scenes height width 3"]:
-    "Images of a view in as many kinds of light, or of as many views in one kind each."
+    "Images of a view in as many kinds of light, or of as many views in one kind each; `to_light`: unit vectors."
     direct = clear(view.points, to_light) * lambert(view.normal, to_light[..., None])
     light = strength[:, None] * (0.45 * view.around + 0.55 * direct)
     return (shrunk(view.colour * light, image_size, samples) + view.glow).permute(1, 2, 3, 0)
@@ -274,8 +263,7 @@ EYE = ((0.0, -2.5, 0.95), (1.4, -1.5, 2.0))  # metres
 
 
 def between(
-    ends: tuple[tuple[float, ...], tuple[float, ...]],
-    labels: Float[Tensor, "n components"],
+    ends: tuple[tuple[float, ...], tuple[float, ...]], labels: Float[Tensor, "n components"]
 ) -> Float[Tensor, "components n"]:
     "What labels from 0 to 1 stand for between two ends."
     first, last = torch.tensor(ends).to(labels)
@@ -283,12 +271,12 @@ def between(
 
 # %% ../../nbs/data/06_falcor3d.ipynb #38124260
 def draw_falcor3d(
-    values: Float[Tensor, "n 7"],  # strength, x, y, z of the light, x, y, z of the camera; each from 0 to 1
-    image_size: int,
-    samples: int,
-    repeats: bool,  # make the view of rows that share a camera once
+    values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool
 ) -> Float[Tensor, "n height width 3"]:
-    "Images of the falcor3d scene."
+    """Images of the falcor3d scene.
+
+    `values`: strength, x, y, z of the light and x, y, z of the camera, from 0 to 1. With `repeats` a view is made once.
+    """
     strength, to_light = between(STRENGTH, values[:, :1])[0], unit(between(TO_LIGHT, values[:, 1:4]))
     groups = torch.arange(len(values), device=values.device) // 4
     if repeats:
@@ -308,8 +296,5 @@ FALCOR3D = Scene(
         ("lighting intensity", "lighting x", "lighting y", "lighting z", "camera x", "camera y", "camera z"),
         (5, 6, 6, 6, 6, 6, 6),
     ),
-    ranges=((0, 1),) * 7,
-    image_size=64,
-    version=1,
-    draw=draw_falcor3d,
-)
+    ranges=((0, 1),) * 7, image_size=64, version=1, draw=draw_falcor3d,
+)  # fmt: skip

@@ -149,12 +149,6 @@ def joint_of(correlation: Any, held_out: Any, domains: Domains) -> Joint | None:
     )
 
 # %% ../../nbs/data/21_joint.ipynb #5f2ac435
-def normalised(values: Tensor, domain: range | tuple[float, float]) -> Tensor:
-    "Values from 0, the lowest, to 1, the highest."
-    low, high = (domain[0], domain[-1])
-    return (values - low) / (high - low)
-
-
 def allowed(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Bool[Tensor, "*shape"]:
     "Whether combinations are on the side of the rectangle that is meant."
     pair = joint.held_out.sources
@@ -167,7 +161,8 @@ def weights(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Flo
     "The unnormalised probability of combinations, at most one."
     weight = torch.ones_like(values[joint.names[0]], dtype=torch.float64)
     if joint.correlation is not None:
-        a, b = (normalised(values[name].double(), domains[name]) for name in joint.correlation.sources)
+        lowest = {name: domains[name][0] for name in joint.correlation.sources}
+        a, b = ((values[name].double() - low) / (domains[name][-1] - low) for name, low in lowest.items())
         weight = joint.correlation.weight(a, b)
     return weight if joint.held_out is None else weight * allowed(joint, values, domains)
 

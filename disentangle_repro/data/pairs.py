@@ -15,10 +15,7 @@ from .hdf5 import OnDisk
 __all__ = []
 
 # %% ../../nbs/data/23_pairs.ipynb #ae7e827b
-def set_tables(
-    counts: Int[Tensor, " sources"],  # values of each source
-    differing: int,
-) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
+def set_tables(counts: Int[Tensor, " sources"], differing: int) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
     "Of each set of sources, by its bits: a candidate's weight, and how far the set's size is from `differing`."
     n = len(counts)
     inside = (torch.arange(2**n)[:, None] >> torch.arange(n)) & 1 == 1
@@ -82,10 +79,8 @@ class ImagePairs:
         "A row for each row, whose sources differ in few."
         return sample_columns(partner_weights(rows, self.columns, self.weights, self.distances), generator)
 
-    def draw(
-        self, batch_size: int, generator: torch.Generator
-    ) -> UInt8[Tensor, "batch height width channels"]:  # first members, then partners
-        "Pairs whose first members are independent and uniform; `ValueError` for a batch without a pair."
+    def draw(self, batch_size: int, generator: torch.Generator) -> UInt8[Tensor, "batch height width channels"]:
+        "First members, independent and uniform, then their partners; `ValueError` for a batch without a pair."
         if batch_size < 2:
             raise ValueError(f"batch_size is {batch_size} but must be at least 2: images are drawn in pairs.")
         first = torch.randint(len(self), (batch_size // 2,), generator=generator, device=self.device)

@@ -23,21 +23,14 @@ CYLINDER = (1.0, 1.0, 0.0)  # scale, number of the shape, degrees
 
 
 def draw_three_hues(
-    values: Float[Tensor, "n 3"],  # hue of floor, walls, object
-    image_size: int,  # pixels
-    samples: int,  # rays per pixel along each side
-    **how: Any,  # as `draw_shapes3d` takes it
+    values: Float[Tensor, "n 3"], image_size: int, samples: int, **options: Any
 ) -> Float[Tensor, "n height width 3"]:
     "Images of the same cylinder in rooms of different hues."
     rest = values.new_tensor(CYLINDER).expand(len(values), -1)
-    return draw_shapes3d(torch.cat([values, rest], 1), image_size, samples, **how)
+    return draw_shapes3d(torch.cat([values, rest], 1), image_size, samples, **options)
 
 
 THREE_HUES = Scene(
-    name="three_hues",
-    sources=Sources(SHAPES3D.sources.names[:3], SHAPES3D.sources.value_counts[:3]),
-    ranges=SHAPES3D.ranges[:3],
-    image_size=16,
-    version=1,
-    draw=draw_three_hues,
-)
+    name="three_hues", sources=Sources(SHAPES3D.sources.names[:3], SHAPES3D.sources.value_counts[:3]),
+    ranges=SHAPES3D.ranges[:3], image_size=16, version=1, draw=draw_three_hues,
+)  # fmt: skip
