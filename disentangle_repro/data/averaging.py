@@ -52,7 +52,7 @@ def in_memory(
     shrink: Callable[[Tensor, int], Tensor] = averaged,  # or `majority`
     chunk: int = 2_048,  # images that are held in full size at a time
 ) -> UInt8[Tensor, "n size size ..."]:
-    "All rows, in the order in which they lie in their file; `ValueError` where `image_size` does not divide their size."
+    "All rows, read in the order of their file; `ValueError` where `image_size` does not divide their size."
     n, *size, channels = (*images.shape[:3], images.shape[3:])
     if image_size is not None:
         in_blocks(images[:0], image_size)  # refused before anything is read

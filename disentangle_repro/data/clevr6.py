@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from .raycast import Bodies, Hit, Rays, box, camera_rays, cylinder, first_met, floor, highlight
-from .raycast import lambert, mirrored, openness, shrunk, sphere, unit
-from .scenes import ObjectScene
+from .raycast import Bodies, Hit, Numbers, Rays, Vectors, box, camera_rays, cylinder, first_met
+from .raycast import floor, highlight, lambert, mirrored, openness, shrunk, sphere, unit
+from .scenes import Images, ObjectScene
 
 # %% auto #0
 __all__ = []
@@ -170,13 +170,7 @@ def lamp_points(image_size: int, samples: int) -> Float[Tensor, "3 1 rays"]:
     return torch.stack([x, y, torch.zeros_like(x)])[:, None] + torch.tensor(STUDIO.lamp).view(3, 1, 1)
 
 # %% ../../nbs/data/08_clevr6.ipynb #9a0aef8e
-def light_of_lamp(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
-    to_lamp: Float[Tensor, "3 scenes rays"],
-    bodies: Bodies,
-    shadows: bool,
-) -> Float[Tensor, "scenes rays"]:
+def light_of_lamp(points: Vectors, normal: Vectors, to_lamp: Vectors, bodies: Bodies, shadows: bool) -> Numbers:
     "Light from the lamp on a surface, from 0 to 1."
     light = lambert(normal, to_lamp)
     if not shadows:
@@ -186,9 +180,7 @@ def light_of_lamp(
     return torch.where(on_the_way.distance.isfinite(), 0, light)
 
 # %% ../../nbs/data/08_clevr6.ipynb #39af3f01
-def light_around(
-    points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"], bodies: Bodies, shadows: bool
-) -> Float[Tensor, "scenes rays"]:
+def light_around(points: Vectors, normal: Vectors, bodies: Bodies, shadows: bool) -> Numbers:
     "Light from all around on a surface, from 0 to 1."
     light = 0.7 + 0.3 * normal[2]
     for body in range(bodies.shape.shape[1] if shadows else 0):
@@ -197,9 +189,7 @@ def light_around(
     return light
 
 # %% ../../nbs/data/08_clevr6.ipynb #b64f3dea
-def seen(
-    rays: Rays, life: StillLife, lamp: Float[Tensor, "3 #scenes rays"], shadows: bool, mirrors: bool
-) -> Float[Tensor, "3 scenes rays"]:
+def seen(rays: Rays, life: StillLife, lamp: Float[Tensor, "3 #scenes rays"], shadows: bool, mirrors: bool) -> Vectors:
     "Red, green and blue light that comes back along rays; `lamp`: the point of it that lights what each ray meets."
     hit, which = first_met(rays, life.bodies, floor(rays))
     points = rays.at(hit.distance)
@@ -250,7 +240,7 @@ def camera(rays_a_side: int, like: Tensor) -> Rays:
 # %% ../../nbs/data/08_clevr6.ipynb #45b3bfc8
 def draw_clevr6(
     sources: Float[Tensor, "n sources"], image_size: int, samples: int, *, shadows: bool = True, mirrors: bool = True
-) -> Float[Tensor, "n height width 3"]:
+) -> Images:
     "Images of the clevr6 scene; without `shadows` and `mirrors` no object changes how another looks."
     rays, lamp = camera(samples * image_size, sources), lamp_points(image_size, samples).to(sources)
     images = sources.new_empty(len(sources), image_size, image_size, 3)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .scenes import Scene, by_kind
+from .scenes import Images, Scene, by_kind
 from .sources import Sources
 
 # %% auto #0
@@ -72,9 +72,7 @@ def cover_any(
     )
 
 # %% ../../nbs/data/11_dsprites.ipynb #c342cff2
-def draw_dsprites(
-    values: Float[Tensor, "n 5"], image_size: int, samples: int = 1, repeats: bool = False
-) -> Float[Tensor, "n height width 3"]:
+def draw_dsprites(values: Float[Tensor, "n 5"], image_size: int, samples: int = 1, repeats: bool = False) -> Images:
     """Images of a white sprite on black, which moves in the middle half of the image.
 
     `values`: number of the shape from 1; scale; radians; x and y from 0 to 1. Pixels are shares, whatever `samples` is.

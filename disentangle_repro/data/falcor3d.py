@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .raycast import Rays, between_roots, camera_rays, dot, lambert, off_zero, shrunk, towards
-from .raycast import unit
-from .scenes import Scene
+from .raycast import Numbers, Rays, Vectors, between_roots, camera_rays, dot, lambert, off_zero
+from .raycast import shrunk, towards, unit
+from .scenes import Images, Scene
 from .sources import Sources
 
 # %% auto #0
@@ -152,7 +152,7 @@ def first_piece(lines: Lines) -> tuple[Float[Tensor, "scenes lines"], Int[Tensor
     return distance, which.long()
 
 # %% ../../nbs/data/06_falcor3d.ipynb #319a9411
-def facing(shape: str, q: Float[Tensor, "3 scenes rays"]) -> Float[Tensor, "3 scenes rays"]:
+def facing(shape: str, q: Vectors) -> Vectors:
     "Outward directions, of any length, of a shape of `STAYS` at points of its surface, on the piece's own scale."
     if shape == "box":
         return q.sign() * (q.abs() == q.abs().amax(0))
@@ -168,9 +168,7 @@ def of_pieces(name: str, which: Int[Tensor, "scenes rays"], like: Tensor) -> Flo
     return table.view(len(PIECES), -1).T[:, which]
 
 
-def normals(
-    points: Float[Tensor, "3 scenes rays"], which: Int[Tensor, "scenes rays"]
-) -> Float[Tensor, "3 scenes rays"]:
+def normals(points: Vectors, which: Int[Tensor, "scenes rays"]) -> Vectors:
     "Directions, of length one, in which the surface of the piece that each point lies on faces."
     half = of_pieces("half", which, points)
     q = (points - of_pieces("centre", which, points)) / half
@@ -185,9 +183,7 @@ SOFTNESS = 0.12  # metres of a piece that stop all light
 SHADES = [piece for piece in PIECES.values() if piece.shades]
 
 
-def clear(
-    points: Float[Tensor, "3 #scenes rays"], to_light: Float[Tensor, "3 #scenes"]
-) -> Float[Tensor, "scenes rays"]:
+def clear(points: Float[Tensor, "3 #scenes rays"], to_light: Float[Tensor, "3 #scenes"]) -> Numbers:
     "The share of a far lamp's light that arrives at points, from 0 to 1; `to_light`: unit vectors."
     lines = prepared(Rays(points, to_light[..., None]))
     stays = (STAYS[piece.shape](lines, piece) for piece in SHADES)
@@ -199,9 +195,7 @@ COMPASS = [0.3 + quarter * math.pi / 2 for quarter in range(4)]  # radians
 AROUND = [(math.cos(angle), math.sin(angle), math.tan(math.pi / 6)) for angle in COMPASS]
 
 
-def light_from_around(
-    points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"]
-) -> Float[Tensor, "scenes rays"]:
+def light_from_around(points: Vectors, normal: Vectors) -> Numbers:
     "Light of lamps all around, from 0.45 to 1."
     lamps = [unit(torch.tensor(lamp).to(points))[:, None] for lamp in AROUND]
     arriving = sum(lambert(normal, lamp[..., None]) * clear(points, lamp) for lamp in lamps)
@@ -211,9 +205,7 @@ def light_from_around(
 WARM = (0.26, 0.17, 0.07)
 
 
-def lamp_light(
-    points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"]
-) -> Float[Tensor, "3 scenes rays"]:
+def lamp_light(points: Vectors, normal: Vectors) -> Vectors:
     "Red, green and blue light from the lamp beside the sofa."
     lamp = torch.tensor(PIECES["lamp's shade"].centre).to(points)[:, None]
     away = lamp[..., None] - points
@@ -229,10 +221,10 @@ LOOK_AT = (-0.25, 1.2, 0.9)
 class View:
     "What cameras see, whatever the light does."
 
-    points: Float[Tensor, "3 scenes rays"]
-    normal: Float[Tensor, "3 scenes rays"]
-    colour: Float[Tensor, "3 scenes rays"]  # share of the light that is returned
-    around: Float[Tensor, "scenes rays"]  # light from all around
+    points: Vectors
+    normal: Vectors
+    colour: Vectors  # share of the light that is returned
+    around: Numbers  # light from all around
     glow: Float[Tensor, "3 scenes height width"]  # emitted light, per pixel
 
 
@@ -270,9 +262,7 @@ def between(
     return (first + (last - first) * labels).T
 
 # %% ../../nbs/data/06_falcor3d.ipynb #38124260
-def draw_falcor3d(
-    values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool
-) -> Float[Tensor, "n height width 3"]:
+def draw_falcor3d(values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool) -> Images:
     """Images of the falcor3d scene.
 
     `values`: strength, x, y, z of the light and x, y, z of the camera, from 0 to 1. With `repeats` a view is made once.

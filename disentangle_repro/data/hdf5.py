@@ -67,11 +67,9 @@ def sources_from_labels(
     most = np.array(scene.sources.value_counts) - 1
     steps = (labels - first) / np.where(last > first, last - first, 1) * most
     for row, column in np.argwhere(~(np.abs(steps - steps.round().clip(0, most)) < 1e-4))[:1]:
-        raise DataError(
-            path,
-            f"column {column} of 'labels' ({scene.sources.names[column]}) is {labels[row, column]:g} in row {row}, "
-            f"which is none of the {most[column] + 1} values from {first[column]:g} to {last[column]:g}",
-        )
+        wrong = f"column {column} of 'labels' ({scene.sources.names[column]}) is {labels[row, column]:g} in row {row}"
+        values = f"{most[column] + 1} values from {first[column]:g} to {last[column]:g}"
+        raise DataError(path, f"{wrong}, which is none of the {values}")
     return torch.from_numpy(steps.round().astype(np.int64))
 
 # %% ../../nbs/data/16_hdf5.ipynb #e03f2c7d
@@ -79,15 +77,12 @@ def check_rows(path: Path | str, file: h5py.File, sources: Int[Tensor, "n source
     "`DataError` unless the sources are those of the grid's rows that the file ought to hold, in that order."
     expected = np.asarray(file["rows"]) if "rows" in file else np.arange(scene.sources.size)
     if len(expected) != len(sources):
-        which = "'rows' names" if "rows" in file else "there is no data set 'rows', and the whole grid has"
-        raise DataError(path, f"has {len(sources)} images but {which} {len(expected)}")
+        other = "'rows' names" if "rows" in file else "there is no data set 'rows', and the whole grid has"
+        raise DataError(path, f"has {len(sources)} images but {other} {len(expected)}")
     labelled = scene.sources.index(sources).numpy()
     for row in np.flatnonzero(labelled != expected)[:1]:
-        raise DataError(
-            path,
-            f"row {row} of 'labels' is row {labelled[row]} of the grid but must be row {expected[row]}: "
-            "rows are out of order, or columns are swapped",
-        )
+        wrong = f"row {row} of 'labels' is row {labelled[row]} of the grid but must be row {expected[row]}"
+        raise DataError(path, f"{wrong}: rows are out of order, or columns are swapped")
 
 # %% ../../nbs/data/16_hdf5.ipynb #8e3c33d3
 def check_objects(path: Path | str, labels: Float[np.ndarray, "n sources"], scene: ObjectScene | None) -> None:

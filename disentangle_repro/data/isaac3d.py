@@ -16,7 +16,7 @@ from torch import Tensor
 from .mpi3d import Arm, View, between, hand_frame, in_tiles, joints, matt, part, picked, with_arm
 from .raycast import Hit, Rays, box, camera_rays, cylinder, floor, nearest, sphere, towards
 from .raycast import walls
-from .scenes import Scene, by_kind, coloured, distinct
+from .scenes import Images, Scene, by_kind, coloured, distinct
 from .sources import Sources
 
 # %% auto #0
@@ -123,9 +123,7 @@ def isaac3d_layers(
     return by_kind(geometry[:, 0] * (len(SHAPES) - 1), SHAPES.values(), 16, draw)
 
 # %% ../../nbs/data/07_isaac3d.ipynb #a380c6e6
-def draw_isaac3d(
-    values: Float[Tensor, "n 9"], image_size: int, samples: int, repeats: bool
-) -> Float[Tensor, "n height width 3"]:
+def draw_isaac3d(values: Float[Tensor, "n 9"], image_size: int, samples: int, repeats: bool) -> Images:
     "Images of the isaac3d scene from labels from 0 to 1; of rows with equal geometry the light is computed once."
     objects, wall = picked(OBJECT_COLOURS, 3 * values[:, 7]), picked(WALL_COLOURS, 3 * values[:, 8])
     geometry, rows = distinct(values[:, [0, 3, 6, 1, 2, 4]], repeats)

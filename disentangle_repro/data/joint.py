@@ -81,15 +81,14 @@ class Joint:
 Domains = Mapping[str, range | tuple[float, float]]  # by source: value indices, or lowest and highest value
 
 
-def check_keys(argument: str, given: Any, needed: set[str], optional: set[str]) -> None:
-    "`ValueError` unless `given` is a dictionary with these keys."
+def checked_pair(
+    argument: str, given: Any, needed: set[str], optional: set[str], domains: Domains
+) -> tuple[str, str]:
+    "The sources of a dictionary; `ValueError` unless it has these keys, and names two different sources that vary."
     if not isinstance(given, Mapping) or not needed <= set(given) <= needed | optional:
         extra = f" and may have {', '.join(map(repr, sorted(optional)))}"
         raise ValueError(f"{argument} is {given!r} but must have {', '.join(map(repr, sorted(needed)))}{extra}.")
-
-
-def check_pair(argument: str, names: Any, domains: Domains) -> tuple[str, str]:
-    "`ValueError` unless `names` are two different sources that vary."
+    names = given["sources"]
     if isinstance(names, str) or len(names) != 2 or len(set(names)) != 2:
         raise ValueError(f"{argument}: sources is {names!r} but must be two different ones of {', '.join(domains)}.")
     for name in names:
@@ -101,8 +100,7 @@ def check_pair(argument: str, names: Any, domains: Domains) -> tuple[str, str]:
 # %% ../../nbs/data/21_joint.ipynb #f4b15fb7
 def correlation_of(given: Any, domains: Domains) -> Correlation:
     "A correlation from a dictionary; `ValueError` for unknown keys or sources, or numbers that cannot be."
-    check_keys("correlation", given, {"sources", "sigma"}, {"alpha"})
-    pair = check_pair("correlation", given["sources"], domains)
+    pair = checked_pair("correlation", given, {"sources", "sigma"}, {"alpha"}, domains)
     numbers = {"sigma": given["sigma"], "alpha": given.get("alpha", 1.0)}
     for name, (low, high) in {"sigma": (0.01, 100), "alpha": (-100, 100)}.items():
         value = numbers[name]
@@ -114,8 +112,7 @@ def correlation_of(given: Any, domains: Domains) -> Correlation:
 
 def held_out_of(given: Any, domains: Domains) -> HeldOut:
     "A rectangle from a dictionary; `ValueError` for unknown keys or sources, or values that there are not."
-    check_keys("held_out", given, {"sources", "values"}, {"part"})
-    pair = check_pair("held_out", given["sources"], domains)
+    pair = checked_pair("held_out", given, {"sources", "values"}, {"part"}, domains)
     part = check_choice("held_out: part", given.get("part", "train"), ("train", "test"))
     if isinstance(given["values"], str) or len(given["values"]) != 2:
         raise ValueError(f"held_out: values is {given['values']!r} but must be two lists, one for each of its sources.")
@@ -134,8 +131,8 @@ def checked_values(name: str, values: Any, domain: range | tuple[float, float]) 
             raise ValueError(f"held_out: values of {name} are {values!r} but must be among 0 to {domain[-1]}.")
         return tuple(sorted({int(value) for value in values}))
     if not numbers or len(values) != 2 or not domain[0] <= values[0] < values[1] <= domain[1]:
-        needed = f"[lowest, highest] within {list(domain)}"
-        raise ValueError(f"held_out: values of {name} are {values!r} but must be {needed}.")
+        needed = f"must be [lowest, highest] within {list(domain)}"
+        raise ValueError(f"held_out: values of {name} are {values!r} but {needed}.")
     return tuple(map(float, values))
 
 

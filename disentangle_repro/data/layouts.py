@@ -31,7 +31,7 @@ __all__ = []
 # %% ../../nbs/data/17_layouts.ipynb #026d5a9b
 @contextmanager
 def members_of(path: Path) -> Iterator[Callable[[str], BinaryIO]]:
-    "Opens members, by name, of an archive or a folder unpacked from one; `DataError` where one is missing or encrypted."
+    "Opens members, by name, of an archive or a folder unpacked from one; `DataError` for one that cannot be read."
     if not path.exists():
         raise DataError(path, "does not exist")
     with faults_of(path):
@@ -117,7 +117,7 @@ def steps(n: int) -> Iterator[range]:
 # %% ../../nbs/data/17_layouts.ipynb #fee1327c
 def labels_in_order(scene: Scene) -> Float[np.ndarray, "n sources"]:
     "Labels of a whole grid."
-    return scene.values(scene.sources.factors(torch.arange(scene.sources.size))).numpy()
+    return scene.values(scene.scenes(None, 0)).numpy()
 
 # %% ../../nbs/data/17_layouts.ipynb #90d62b95
 @contextmanager
@@ -129,14 +129,6 @@ def read_npz_grid(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
         batches = ({"images": images.rows(len(step))} for step in steps(n))
         yield Reading(labels_in_order(scene), scene.sources.names, batches)
 
-# %% ../../nbs/data/17_layouts.ipynb #a7c01b8b
-def black_and_white(images: ArrayStream, step: range) -> dict[str, np.ndarray]:
-    "The next images of 0 and 1 as bytes of red, green and blue."
-    some = images.rows(len(step))
-    if some.max() > 1:
-        raise DataError(images.path, f"'imgs' holds {some.max()} among rows {step[0]} to {step[-1]}: must be 0 or 1")
-    return {"images": np.repeat(some[..., None] * np.uint8(255), 3, axis=-1)}
-
 # %% ../../nbs/data/17_layouts.ipynb #2ad2f68b
 @contextmanager
 def read_dsprites(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
@@ -145,20 +137,23 @@ def read_dsprites(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
         counts, size = (1, *scene.sources.value_counts), scene.image_size
         classes = ArrayStream(path, member, "latents_classes.npy", "int64 int32", (n, len(counts))).all()
         for row, column in np.argwhere((classes < 0) | (classes >= np.array(counts)))[:1]:
-            raise DataError(
-                path,
-                f"column {column} of 'latents_classes' is {classes[row, column]} in row {row} "
-                f"but must be from 0 to {counts[column] - 1}",
-            )
+            where = f"column {column} of 'latents_classes' is {classes[row, column]} in row {row}"
+            raise DataError(path, f"{where} but must be from 0 to {counts[column] - 1}")
         check_rows(path, {}, torch.from_numpy(classes[:, 1:].astype(np.int64)), scene)
         images = ArrayStream(path, member, "imgs.npy", "uint8", (n, size, size))
-        batches = (black_and_white(images, step) for step in steps(n))
-        yield Reading(labels_in_order(scene), scene.sources.names, batches)
+
+        def batch(step: range) -> dict[str, np.ndarray]:
+            some = images.rows(len(step))
+            if some.max() > 1:
+                raise DataError(path, f"'imgs' holds {some.max()} among rows {step[0]} to {step[-1]}: must be 0 or 1")
+            return {"images": np.repeat(some[..., None] * np.uint8(255), 3, axis=-1)}
+
+        yield Reading(labels_in_order(scene), scene.sources.names, map(batch, steps(n)))
 
 # %% ../../nbs/data/17_layouts.ipynb #1fdfda9b
 def not_drawn(*_, **__) -> Tensor:
     "In place of a generator, where there is none."
-    raise ValueError("There is no generator of this data set, only a file (source='official') or a folder of its images.")
+    raise ValueError("There is no generator of this data set, only a file (source='official') or a folder of images.")
 
 # %% ../../nbs/data/17_layouts.ipynb #5c90bb63
 def ranks(path: Path, labels: Float[np.ndarray, "n sources"], scene: Scene) -> Int[Tensor, "n sources"]:

@@ -62,11 +62,6 @@ RENDERED = [*SCENES, "gmm2d"]
 NAMES = list(dict.fromkeys((*RENDERED, *PUBLISHED)))
 SETS = 1_000  # of gmm2d, where no number is given (psa, section 6)
 
-# %% ../../nbs/data/19_load.ipynb #9792df84
-def places(name: str) -> tuple[Path, ...]:
-    "Where a published data set may lie: as it was published, or imported."
-    return data_folder() / PUBLISHED[name].file, data_folder() / "official" / f"{name}.h5"
-
 # %% ../../nbs/data/19_load.ipynb #0429c611
 def contents(name: str) -> tuple[str, int, int | str]:
     "Sources, number of images and pixels per side of a data set."
@@ -88,6 +83,7 @@ def contents(name: str) -> tuple[str, int, int | str]:
 def describe(name: str) -> dict[str, object]:
     "A row of the table of data sets."
     published, (sources, size, pixels) = PUBLISHED.get(name), contents(name)
+    files = [] if published is None else [published.file, f"official/{name}.h5"]  # as it was published, or imported
     return {
         "sources": sources,
         "size": size,
@@ -95,7 +91,7 @@ def describe(name: str) -> dict[str, object]:
         "rendered": name in RENDERED,
         "published file": published.file if published else "",
         "is there": isinstance(SCENES.get(name) or GRIDS.get(name), OwnImages)
-        or (published is not None and any(path.exists() for path in places(name))),
+        or any((data_folder() / file).exists() for file in files),
     }
 
 # %% ../../nbs/data/19_load.ipynb #0dcbf2b5
@@ -246,9 +242,7 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
 # %% ../../nbs/data/19_load.ipynb #933066a7
-def placed(
-    images: list[OnDisk], device: torch.device | str, image_size: int | None = None
-) -> list[Tensor | OnDisk]:
+def placed(images: list[OnDisk], device: torch.device | str, image_size: int | None = None) -> list[Tensor | OnDisk]:
     """Images, and masks if there are some, in a device's memory, if they fit into half of what is free.
 
     Else they are in main memory, by the same rule, or on disk. With an `image_size` they are averaged and in memory;

@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .raycast import Hit, Rays, camera_rays, cylinder, floor, held, highlight, lambert, limb
-from .raycast import nearest, openness, placed, shrunk, sphere, towards, unit, walls
-from .scenes import Scene, by_kind, coloured, distinct
+from .raycast import Hit, Numbers, Rays, Vectors, camera_rays, cylinder, floor, held, highlight
+from .raycast import lambert, limb, nearest, openness, placed, shrunk, sphere, towards, unit
+from .raycast import walls
+from .scenes import Images, Scene, by_kind, coloured, distinct
 from .sources import Sources
 
 # %% auto #0
@@ -210,7 +211,7 @@ def busy(view: View, numbers: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "
 # %% ../../nbs/data/05_mpi3d.ipynb #a7aef37b
 def arm_light(
     rays: Rays, lamp: Float[Tensor, "3 scenes"], arm: Arm, body: Callable[[Rays], Hit], grey: float
-) -> tuple[Float[Tensor, "scenes rays"], Float[Tensor, "scenes rays"], Bool[Tensor, "scenes rays"]]:
+) -> tuple[Numbers, Numbers, Bool[Tensor, "scenes rays"]]:
     "Grey light of limbs, light from the object, and which rays pass by the arm."
     limbs = [limb(rays, start, end, radius) for (start, end), radius in zip(arm.ends, arm.radii[:, None], strict=True)]
     hit, which = nearest([*limbs, held(body, rays, arm.centre, arm.rotation, arm.size)])
@@ -220,7 +221,7 @@ def arm_light(
     return torch.where(by, 0, torch.where(of_object, glossy, grey * light)), light * of_object, by
 
 # %% ../../nbs/data/05_mpi3d.ipynb #d6e7907e
-def arm_shade(points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"], arm: Arm) -> Tensor:
+def arm_shade(points: Vectors, normal: Vectors, arm: Arm) -> Tensor:
     "The share of light that the arm lets through to points of the room."
     shade = openness(points, normal, arm.centre, arm.size)
     for (start, end), radius in zip(arm.ends, arm.radii, strict=True):
@@ -289,9 +290,7 @@ def picked(colours: Sequence[tuple[float, float, float]], index: Float[Tensor, "
     return torch.tensor(colours).to(index)[index.round().long().clamp(0, len(colours) - 1)]
 
 # %% ../../nbs/data/05_mpi3d.ipynb #b7c5d0b5
-def draw_mpi3d(
-    values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool
-) -> Float[Tensor, "n height width 3"]:
+def draw_mpi3d(values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool) -> Images:
     "Images of the mpi3d scene from value indices; of rows that differ in colours only, the light is computed once."
     objects, background = picked(OBJECT_COLOURS, values[:, 0]), picked(BACKGROUND_COLOURS, values[:, 4])
     geometry, rows = distinct(values[:, [1, 3, 2, 5, 6]], repeats)

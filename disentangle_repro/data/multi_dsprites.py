@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.device import make_generator
 from .dsprites import DISTANCES, cover_any
-from .scenes import ObjectScene, to_bytes
+from .scenes import Images, ObjectScene, to_bytes
 from .sprites import FEATURES, laid_over, sprite_colours
 
 # %% auto #0
@@ -45,17 +45,13 @@ def shares_of(sources: Float[Tensor, "n sources"], image_size: int) -> Float[Ten
     return (covered * present[:, None, None]).unflatten(0, (-1, MOST))
 
 
-def compose(
-    sources: Float[Tensor, "n sources"], shares: Float[Tensor, "n sprites height width"]
-) -> Float[Tensor, "n height width 3"]:
+def compose(sources: Float[Tensor, "n sources"], shares: Float[Tensor, "n sprites height width"]) -> Images:
     "Sprites on their grey ground."
     ground = sources[:, :1, None, None].expand(-1, *shares.shape[2:], 3)
     return laid_over(ground, shares, sprite_colours(sources[:, 1:].unflatten(1, (MOST, len(FEATURES)))))
 
 
-def draw_multi_dsprites(
-    sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1
-) -> Float[Tensor, "n height width 3"]:
+def draw_multi_dsprites(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
     "Images as a function of their sources: linear in presence, differentiable in all else but shape."
     return compose(sources, shares_of(sources, image_size))
 

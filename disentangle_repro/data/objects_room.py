@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from .clevr6 import groups, in_blocks, redrawn, smallest_gap
-from .raycast import Bodies, Hit, Rays, first_met, floor, highlight, lambert, nearest, openness
-from .raycast import shrunk, towards, walls
-from .scenes import ObjectScene, pure_colour
+from .raycast import Bodies, Hit, Numbers, Rays, first_met, floor, highlight, lambert, nearest
+from .raycast import openness, shrunk, towards, walls
+from .scenes import Images, ObjectScene, pure_colour
 from .shapes3d import ROOM, SHAPES, orbit
 
 # %% auto #0
@@ -101,7 +101,7 @@ def light_on(
     is_object: Bool[Tensor, "scenes rays"],
     bodies: Bodies,
     shadows: bool,
-) -> tuple[Float[Tensor, "scenes rays"], Float[Tensor, "scenes rays"]]:
+) -> tuple[Numbers, Numbers]:
     "Light that takes on the colour of what it falls on, and the white of highlights."
     points = rays.at(hit.distance)
     to_lamp = towards(points, torch.tensor(ROOM.lamp).to(points)[:, None])
@@ -132,7 +132,7 @@ def in_groups(sources: Float[Tensor, "n sources"], rays: int) -> Iterator[tuple[
 
 def draw_objects_room(
     sources: Float[Tensor, "n sources"], image_size: int, samples: int, *, shadows: bool = True
-) -> Float[Tensor, "n height width 3"]:
+) -> Images:
     "Images of the objects_room scene; without `shadows` no object changes how another looks."
     images = sources.new_empty(len(sources), image_size, image_size, 3)
     for rows, _, backdrop, features in in_groups(sources, (samples * image_size) ** 2):

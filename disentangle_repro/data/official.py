@@ -120,18 +120,13 @@ PUBLISHED = {
     )
 }  # fmt: skip
 
-# %% ../../nbs/data/18_official.ipynb #ac04acc5
-def mpi3d_grid(name: str) -> Scene:
-    "The grid of the variants of MPI3D."
-    counts = (6, 6, 2, 3, 3, 40, 40)
-    ranges = tuple((0, count - 1) for count in counts)
-    return replace(MPI3D, name=name, sources=Sources(MPI3D.sources.names, counts), ranges=ranges, draw=not_drawn)
-
 # %% ../../nbs/data/18_official.ipynb #5ba59afd
-ONLY_PUBLISHED = {
-    **{name: mpi3d_grid(name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")},
-    **{scene.name: scene for scene in (CARS3D, SMALL_NORB)},
-}
+COUNTS = (6, 6, 2, 3, 3, 40, 40)
+MPI3D_GRID = replace(
+    MPI3D, sources=Sources(MPI3D.sources.names, COUNTS), ranges=tuple((0, n - 1) for n in COUNTS), draw=not_drawn
+)
+VARIANTS = [replace(MPI3D_GRID, name=name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")]
+ONLY_PUBLISHED: dict[str, Scene] = {scene.name: scene for scene in (*VARIANTS, CARS3D, SMALL_NORB)}
 
 # %% ../../nbs/data/18_official.ipynb #fe2cd1e5
 def official_file(name: str) -> Path:
@@ -150,11 +145,8 @@ def official_file(name: str) -> Path:
         http = pooch.HTTPDownloader(progressbar=True, timeout=(3, 30))
         pooch.retrieve(published.address, published.checksum, fname=path.name, path=path.parent, downloader=http)
     except (OSError, ValueError) as error:
-        raise DataError(
-            path,
-            f"is not there and could not be downloaded ({error}). "
-            f"Please fetch {published.address} ({published.checksum}) by other means and put it there",
-        ) from error
+        please = f"Please fetch {published.address} ({published.checksum}) by other means and put it there"
+        raise DataError(path, f"is not there and could not be downloaded ({error}). {please}") from error
     return path
 
 # %% ../../nbs/data/18_official.ipynb #66cc924f

@@ -18,6 +18,10 @@ from torch.nn.functional import avg_pool2d
 __all__ = []
 
 # %% ../../nbs/data/02_raycast.ipynb #3ba11a3a
+Vectors = Float[Tensor, "3 scenes rays"]
+Numbers = Float[Tensor, "scenes rays"]
+
+
 def dot(a: Float[Tensor, "3 *shape"], b: Float[Tensor, "3 *shape"]) -> Float[Tensor, "*shape"]:
     "Inner products of vectors whose components come first."
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -33,9 +37,9 @@ class Rays:
     "Half-lines `origin + t * direction` with t > 0, of many scenes; one origin per scene may serve all rays."
 
     origin: Float[Tensor, "3 scenes #rays"]
-    direction: Float[Tensor, "3 scenes rays"]
+    direction: Vectors
 
-    def at(self, distance: Float[Tensor, "scenes rays"]) -> Float[Tensor, "3 scenes rays"]:
+    def at(self, distance: Numbers) -> Vectors:
         "The points at t = `distance`; the origin where that is infinite."
         return self.origin + torch.where(distance.isfinite(), distance, 0) * self.direction
 
@@ -61,11 +65,11 @@ def camera_rays(
 class Hit:
     "Where rays first meet a surface from outside."
 
-    distance: Float[Tensor, "scenes rays"]  # the ray's t; infinite where it misses
-    normal: Float[Tensor, "3 scenes rays"]  # outward, of length one; meaningless but finite where the ray misses
+    distance: Numbers  # the ray's t; infinite where it misses
+    normal: Vectors  # outward, of length one; meaningless but finite where the ray misses
 
 # %% ../../nbs/data/02_raycast.ipynb #2d74b53f
-def miss_unless(met: Tensor, distance: Float[Tensor, "scenes rays"]) -> Float[Tensor, "scenes rays"]:
+def miss_unless(met: Tensor, distance: Numbers) -> Numbers:
     "`distance` where the surface is met in front of the ray's origin, infinity elsewhere."
     return torch.where(met & (distance > 0), distance, math.inf)
 
@@ -151,7 +155,7 @@ def capsule(rays: Rays, half_length: float = 1.0) -> Hit:
     return Hit(miss_unless((side_enter < side_leave) & (side | (end_enter < end_leave)), enter), normal)
 
 # %% ../../nbs/data/02_raycast.ipynb #80592bcd
-def turned(a: Float[Tensor, "3 scenes rays"], angle: Float[Tensor, "scenes"]) -> Float[Tensor, "3 scenes rays"]:
+def turned(a: Vectors, angle: Float[Tensor, "scenes"]) -> Vectors:
     "Vectors turned about the vertical, anticlockwise seen from above; `angle` in radians."
     x, y, z = a
     cos, sin = angle.cos()[:, None], angle.sin()[:, None]
@@ -189,7 +193,7 @@ def limb(
     return Hit(miss_unless((side_enter < side_leave) & (on_side | (end_enter < end_leave)), enter), normal)
 
 # %% ../../nbs/data/02_raycast.ipynb #5bfba125
-def rotated(a: Float[Tensor, "3 scenes rays"], rotation: Float[Tensor, "3 3 scenes"]) -> Float[Tensor, "3 scenes rays"]:
+def rotated(a: Vectors, rotation: Float[Tensor, "3 3 scenes"]) -> Vectors:
     "Vectors multiplied by a matrix."
     return torch.stack([dot(row[..., None], a) for row in rotation])
 
@@ -271,9 +275,7 @@ def first_met(rays: Rays, bodies: Bodies, backdrop: Hit) -> tuple[Hit, Int[Tenso
     return Hit(distance, normal), which
 
 # %% ../../nbs/data/02_raycast.ipynb #f1353ae0
-def towards(
-    points: Float[Tensor, "3 scenes rays"], light: Float[Tensor, "3 #scenes"]
-) -> Float[Tensor, "3 scenes rays"]:
+def towards(points: Vectors, light: Float[Tensor, "3 #scenes"]) -> Vectors:
     "Unit vectors from the points to a lamp."
     return unit(light[..., None] - points)
 
@@ -283,13 +285,8 @@ def lambert(normal: Float[Tensor, "3 *shape"], to_light: Float[Tensor, "3 *shape
     return dot(normal, to_light).clamp(min=0)
 
 # %% ../../nbs/data/02_raycast.ipynb #10df4cea
-def highlight(
-    normal: Float[Tensor, "3 scenes rays"],
-    to_light: Float[Tensor, "3 scenes rays"],
-    direction: Float[Tensor, "3 scenes rays"],  # of the ray that meets the surface, length one
-    squarings: int = 4,  # the exponent is two to this power
-) -> Float[Tensor, "scenes rays"]:
-    "Brightness, at most one, of a lamp's reflection in a glossy surface (Blinn, 1977)."
+def highlight(normal: Vectors, to_light: Vectors, direction: Vectors, squarings: int = 4) -> Numbers:
+    "Brightness, at most 1, of a lamp's reflection in a glossy surface, to the power 2 ** `squarings` (Blinn, 1977)."
     brightness = lambert(normal, unit(to_light - direction))
     for _ in range(squarings):
         brightness = brightness**2
@@ -297,21 +294,16 @@ def highlight(
 
 # %% ../../nbs/data/02_raycast.ipynb #c83d5ba0
 def openness(
-    points: Float[Tensor, "3 scenes rays"],  # of a surface outside the ball
-    normal: Float[Tensor, "3 scenes rays"],
-    centre: Float[Tensor, "3 scenes"],  # of the ball
-    radius: Float[Tensor, "scenes"],
-) -> Float[Tensor, "scenes rays"]:
-    "The share, from 0 to 1, of the light from all around that a ball lets through to points of a surface."
+    points: Vectors, normal: Vectors, centre: Float[Tensor, "3 scenes"], radius: Float[Tensor, "scenes"]
+) -> Numbers:
+    "Share, 0 to 1, of the light from all around that a ball lets through to points of a surface outside of it."
     to_ball = centre[..., None] - points
     squared_distance = dot(to_ball, to_ball)
     taken = lambert(normal, to_ball) / squared_distance.sqrt() * radius[:, None] ** 2 / squared_distance
     return 1 - taken.clamp(max=1)
 
 # %% ../../nbs/data/02_raycast.ipynb #d90b91bf
-def mirrored(
-    direction: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"]
-) -> Float[Tensor, "3 scenes rays"]:
+def mirrored(direction: Vectors, normal: Vectors) -> Vectors:
     "Directions of rays, of the same length, after a mirror."
     return direction - 2 * dot(direction, normal) * normal
 

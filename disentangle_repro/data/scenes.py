@@ -26,7 +26,10 @@ if TYPE_CHECKING:  # slow to import, and only figures and tables need them
 __all__ = []
 
 # %% ../../nbs/data/03_scenes.ipynb #4f3ba459
-def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Float[Tensor, "n height width 3"]:
+Images = Float[Tensor, "n height width 3"]  # red, green, blue from 0 to 1
+
+
+def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Images:
     "What a scene drew; `ValueError` unless it is images with channels last, of numbers from 0 to 1."
     size = scene.image_size
     if drawn.ndim != 4 or drawn.shape[1:] != (size, size, 3):
@@ -47,7 +50,7 @@ class Scene:
     ranges: tuple[tuple[float, float], ...]  # first and last value of each source, as published labels give them
     image_size: int  # height and width, pixels
     version: int  # to be raised whenever its images change
-    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from values, `image_size`, `samples`, `repeats`; see below
+    draw: Callable[..., Images]  # from values, `image_size`, `samples`, `repeats`; see below
     binary: bool = False  # do files hold black and white?
     joint: Joint | None = None  # distribution of the sources; independent and uniform where there is none
 
@@ -81,7 +84,7 @@ class Scene:
         self,
         sources: Float[Tensor, "n sources"],  # value indices; integers, or reals to draw what lies between
         samples: int = 2,  # rays per pixel along each side
-    ) -> Float[Tensor, "n height width 3"]:  # red, green, blue from 0 to 1; float32, or the type of real sources
+    ) -> Images:  # red, green, blue from 0 to 1; float32, or the type of real sources
         "Images of the sources; `ValueError` for a wrong number of sources or an integer that is no value index."
         if sources.shape[1:] != (len(self.ranges),):
             raise ValueError(f"sources has shape {tuple(sources.shape)} but must have (n, {len(self.ranges)}).")
@@ -114,7 +117,7 @@ class ObjectScene:
     image_size: int  # height and width, pixels
     version: int = 1  # to be raised whenever its images change
     sample: Callable[[int, int], Float[Tensor, "n sources"]]  # the first n scenes' sources, from n and a seed
-    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
+    draw: Callable[..., Images]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
     image: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
     joint: Joint | None = None  # of features of each object; as `sample` has them where there is none
@@ -156,7 +159,7 @@ class ObjectScene:
         self,
         sources: Float[Tensor, "n sources"],  # as `sample` draws them
         samples: int = 2,  # rays per pixel along each side
-    ) -> Float[Tensor, "n height width 3"]:  # red, green, blue from 0 to 1, of the type of the sources
+    ) -> Images:  # red, green, blue from 0 to 1, of the type of the sources
         "Images of the sources; `ValueError` for a wrong number of sources."
         return checked_images(self, self.draw(self.checked(sources), self.image_size, samples))
 
@@ -227,7 +230,7 @@ def distinct(rows: Float[Tensor, "n *columns"], repeats: bool) -> tuple[Float[Te
 
 def coloured(
     layers: Float[Tensor, "distinct layers pixels"], rows: Int[Tensor, "n"], colours: Float[Tensor, "n layers 3"]
-) -> Float[Tensor, "n height width 3"]:
+) -> Images:
     "Sums of light times colour over the layers, of which `rows` says which each image is made of."
     parts = zip(colours.mT.split(64), rows.split(64), strict=True)
     images = torch.cat([colour @ layers[row] for colour, row in parts])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .raycast import Hit, Rays, box, camera_rays, capsule, cylinder, floor, highlight, lambert
 from .raycast import nearest, openness, placed, shrunk, sphere, towards, walls
-from .scenes import Scene, by_kind, coloured, distinct, pure_colour
+from .scenes import Images, Scene, by_kind, coloured, distinct, pure_colour
 from .sources import Sources
 
 # %% auto #0
@@ -79,10 +79,8 @@ def shapes3d_layers(
     return shrunk(layers, image_size, samples)
 
 # %% ../../nbs/data/04_shapes3d.ipynb #cc3f2eec
-def draw_shapes3d(
-    values: Float[Tensor, "n 6"], image_size: int, samples: int, repeats: bool
-) -> Float[Tensor, "n height width 3"]:
-    "Images from hue of floor, walls, object; scale; number of the shape, rounded; degrees. Equal layers are drawn once."
+def draw_shapes3d(values: Float[Tensor, "n 6"], image_size: int, samples: int, repeats: bool) -> Images:
+    "Images from hue of floor, walls, object; scale; number of the shape; degrees. Equal layers are drawn once."
     geometry, rows = distinct(values[:, 3:], repeats)
 
     def draw(shape: str, some: Tensor) -> Float[Tensor, "some 5 pixels"]:

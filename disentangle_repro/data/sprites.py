@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..core.device import make_generator
-from .scenes import ObjectScene, by_kind, pure_colour
+from .scenes import Images, ObjectScene, by_kind, pure_colour
 
 # %% auto #0
 __all__ = []
@@ -222,19 +222,15 @@ def covers_middle(
 
 # %% ../../nbs/data/10_sprites.ipynb #5ddd5182
 def laid_over(
-    ground: Float[Tensor, "n height width 3"],
-    shares: Float[Tensor, "n sprites height width"],
-    colours: Float[Tensor, "n sprites 3"],
-) -> Float[Tensor, "n height width 3"]:
+    ground: Images, shares: Float[Tensor, "n sprites height width"], colours: Float[Tensor, "n sprites 3"]
+) -> Images:
     "Sprites that cover shares of pixels on a ground, from back to front."
     for share, colour in zip(shares.unbind(1), colours.unbind(1), strict=True):
         ground = ground + share[..., None] * (colour[:, None, None] - ground)
     return ground
 
 
-def draw_sprites(
-    sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1
-) -> Float[Tensor, "n height width 3"]:
+def draw_sprites(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
     "Images of sprites: linear in presence, differentiable in all else but shape. Pixels are exact, without samples."
     sprites = sources.unflatten(1, (MOST, len(FEATURES)))
     covered = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=image_size)).unflatten(0, (-1, MOST))

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from .scenes import ObjectScene
+from .scenes import Images, ObjectScene
 
 # %% auto #0
 __all__ = []
@@ -87,9 +87,7 @@ def cover_pieces(sources: Float[Tensor, "n sources"], image_size: int) -> Float[
     return torch.einsum("npbh,npbw->nphw", down, across) * present[..., None, None]
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #0d772e67
-def draw_tetrominoes(
-    sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1
-) -> Float[Tensor, "n height width 3"]:
+def draw_tetrominoes(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
     "Images of the pieces: differentiable in their positions."
     number = sources.unflatten(1, (PER_SCENE, len(FEATURES)))[..., 4].round().long().clamp(0, len(COLOURS) - 1)
     colours = torch.tensor(list(COLOURS.values())).to(sources)[number]
