@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
 from math import exp
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scipy.ndimage import label
 from scipy.stats import chisquare
 from small_scenes import SMALL, SPOTS
 
@@ -67,17 +65,6 @@ def run_of(dataset="shapes3d", **of_data):
 # -- three generators
 
 
-def test_dsprites_has_the_published_grid_in_black_and_white():
-    assert DSPRITES.sources.names == ("shape", "scale", "orientation", "x", "y")
-    assert DSPRITES.sources.value_counts == (3, 6, 40, 32, 32) and DSPRITES.sources.size == 737_280
-    labels = DSPRITES.values(torch.tensor([[0, 0, 0, 0, 0], [2, 5, 39, 31, 31]]))
-    torch.testing.assert_close(labels, torch.tensor([[1, 0.5, 0, 0, 0], [3, 1, 2 * np.pi, 1, 1]], dtype=torch.float64))
-    images = load_dataset("dsprites", n=300).images
-    assert images.unique().tolist() == [0, 255] and (images == images[..., :1]).all()
-    lit = (images[..., 0] > 0).float()
-    assert lit.sum((1, 2)).min() > 50 and not lit[:, [0, -1]].any() and not lit[:, :, [0, -1]].any(), "within the frame"
-
-
 def test_a_sprite_is_where_its_sources_say():
     "Centre of mass of the square, drawn half as large, and the direction in which the heart's tip points."
     factors = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 31, 0], [0, 0, 0, 31, 31], [0, 5, 0, 31, 31]])
@@ -90,23 +77,6 @@ def test_a_sprite_is_where_its_sources_say():
     upright = DSPRITES.images(torch.tensor([[2, 5, 0, 15, 15]]))[0, ..., 0] > 0
     (rows,) = upright.any(1).nonzero(as_tuple=True)
     assert upright[rows[-1]].sum() <= 3 < upright[rows[3]].sum(), "the tip of the heart is below"
-
-
-def test_tetrominoes_are_three_connected_pieces_of_four_blocks():
-    data = load_dataset("tetrominoes", n=300)
-    forms, colours = Counter(), Counter()
-    assert data.images.shape == (300, 35, 35, 3)
-    for image, mask in zip(data.images, data.masks.numpy(), strict=True):
-        for k in (1, 2, 3):
-            piece = mask == k
-            blocks = piece.reshape(7, 5, 7, 5).sum((1, 3))
-            assert label(piece)[1] == 1 and sorted(set(blocks.ravel())) == [0, 25] and (blocks == 25).sum() == 4
-            rows, columns = np.nonzero(blocks)
-            forms[tuple(sorted(zip(rows - rows.min(), columns - columns.min(), strict=True)))] += 1
-            (colour,) = image[torch.from_numpy(piece)].unique(dim=0).tolist()
-            colours[tuple(colour)] += 1
-        assert not image[torch.from_numpy(mask == 0)].any()
-    assert len(forms) == 17 and len(colours) == 6 and all(set(colour) == {0, 255} for colour in colours)
 
 
 def test_a_slot_model_takes_multi_dsprites_and_smaller_tetrominoes():

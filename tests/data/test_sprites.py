@@ -50,24 +50,15 @@ def test_area_one_anticlockwise_around_the_origin(name):
         # the shape whose inner corners have distance 1: polygons k sin(c) cos(c), stars 2 k sin(c), spokes
         # k sin(c) (2 + cos(c)), for c of 180 / k degrees
         ("triangle", 0, 0, 0.8773826753),  # straight up; A = 1.2990381057
-        ("triangle", 1, -0.7598356857, -0.4386913377),
         ("square", 0, 0.5, 0.5),
-        ("square", 1, -0.5, 0.5),
-        ("pentagon", 0, 0, 0.6485251650),  # A = 2.3776412907
         ("hexagon", 0, 0.6204032394, 0),  # A = 2.5980762114
-        ("octagon", 0, 0.5946035575, 0),  # A = 2.8284271247
         ("circle", 0, 0.5662587362, 0),  # A = 3.1186753623
         ("star_4", 0, 0.2973017788, 0.2973017788),  # a notch at 45 degrees; A = 5.6568542495
-        ("star_4", 1, 0, 0.8408964153),  # a tip straight up
         ("star_5", 0, -0.3922807373, -0.1274597380),  # a notch at 198 degrees; A = 5.8778525229
-        ("star_6", 0, 0.4082482905, 0),  # A = 6
         ("star_6", 1, 0.7071067812, 0.4082482905),
         ("spoke_4", 0, 0.6169294429, 0.2555405423),  # 45 degrees and 0 degrees; A = 2 + 4 sqrt(2)
-        ("spoke_4", 1, 0.2555405423, 0.2555405423),
         ("spoke_5", 1, -0.3310051855, -0.1075501043),  # 198 degrees
         ("spoke_6", 0, 0.6363805633, -0.1705176580),  # 0 degrees and -30 degrees; A = 8.5980762114
-        ("spoke_6", 1, 0.3410353160, 0),
-        ("spoke_6", 2, 0.6363805633, 0.1705176580),
     ],
 )
 def test_written_down_corners(name, corner, x, y):
