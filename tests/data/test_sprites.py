@@ -77,14 +77,6 @@ def by_the_recipe(sprites, size):
     return np.flipud(np.array(canvas.resize((size, size), Image.Resampling.LANCZOS)))
 
 
-@pytest.mark.parametrize("size", [64, 40])
-def test_images_are_the_recipes_to_the_byte(size):
-    sources = SPRITES.sample(60, seed=7)
-    images = draw_with_pillow(sources, size).numpy()
-    for sprites, image in zip(SPRITES.of_objects(sources).double().tolist(), images, strict=True):
-        assert (image == by_the_recipe([sprite for sprite in sprites if sprite[0] == 1], size)).all()
-
-
 def test_sprites_beyond_the_border_are_cut():
     for x, y in ((0, 0), (1, 0.5), (-0.05, 1.02), (2, 2), (-1, 0.5)):
         sprite = (1, x, y, 10, 33, 0.4, 0.2, 0.7, 0.9)
