@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -128,17 +129,12 @@ def in_round(lines: Lines, piece: Piece, axes: tuple[int, ...]) -> Stay:
     return between_roots((d * d).sum(0), (o * d).sum(0), (o * o).sum(0) - 1)
 
 
-def in_ball(lines: Lines, piece: Piece) -> Stay:
-    "When lines are inside a ball."
-    return in_round(lines, piece, (0, 1, 2))
-
-
 def in_cylinder(lines: Lines, piece: Piece) -> Stay:
     "When lines are inside an upright cylinder."
     return both(in_round(lines, piece, (0, 1)), in_slab(lines, piece, 2))
 
 
-STAYS = {"box": in_box, "ball": in_ball, "cylinder": in_cylinder}
+STAYS = {"box": in_box, "ball": partial(in_round, axes=(0, 1, 2)), "cylinder": in_cylinder}
 
 # %% ../../nbs/data/06_falcor3d.ipynb #afd4ea14
 def first_piece(lines: Lines) -> tuple[Float[Tensor, "scenes lines"], Int[Tensor, "scenes lines"]]:

@@ -100,15 +100,8 @@ def check_objects(path: Path | str, labels: Float[np.ndarray, "n sources"], scen
         raise DataError(path, f"column {column} of 'labels'{name} is {value:g} in row {row}: out of range")
 
 # %% ../../nbs/data/16_hdf5.ipynb #e869485c
-def is_plain_gzip(images: h5py.Dataset) -> bool:
-    "Whether whole rows are in chunks, compressed by gzip and by nothing else."
-    if images.compression != "gzip" or images.chunks[1:] != images.shape[1:]:
-        return False
-    return not (images.shuffle or images.fletcher32 or images.scaleoffset)
-
-
 def decompressed_chunk(images: h5py.Dataset, number: int) -> UInt8[np.ndarray, "chunk ..."]:
-    "A chunk of a data set that `is_plain_gzip`; `OSError` where it is damaged."
+    "A chunk of whole rows, compressed by gzip and nothing else; `OSError` where it is damaged."
     offset = (number * images.chunks[0], *(0 for _ in images.chunks[1:]))
     left_out, stored = images.id.read_direct_chunk(offset)
     try:
@@ -120,18 +113,18 @@ def decompressed_chunk(images: h5py.Dataset, number: int) -> UInt8[np.ndarray, "
 
 def read_rows(images: h5py.Dataset, rows: Int[np.ndarray, "n"]) -> UInt8[np.ndarray, "n ..."]:
     "Rows of a data set in the order asked for; every chunk is read at most once, by as many threads as PyTorch has."
-    chunk, plain = images.chunks[0] if images.chunks else 64, is_plain_gzip(images)
+    chunk = images.chunks[0] if images.chunks else 64
+    plain = images.compression == "gzip" and images.chunks[1:] == images.shape[1:]
+    plain = plain and not (images.shuffle or images.fletcher32 or images.scaleoffset)
     order = np.argsort(rows, kind="stable")
     read = np.empty((len(rows), *images.shape[1:]), images.dtype)
 
-    def fill(here: Int[np.ndarray, "k"]) -> None:  # rows of one chunk
-        if not len(here):
-            return
-        first = rows[here[0]]
-        if plain:
-            read[here] = decompressed_chunk(images, first // chunk)[rows[here] % chunk]
-        else:
-            read[here] = images[first : rows[here[-1]] + 1][rows[here] - first]
+    def fill(places: Int[np.ndarray, "k"]) -> None:  # of rows of one chunk
+        if len(places) and plain:
+            read[places] = decompressed_chunk(images, rows[places[0]] // chunk)[rows[places] % chunk]
+        elif len(places):
+            first, last = rows[places[[0, -1]]]
+            read[places] = images[first : last + 1][rows[places] - first]
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         list(pool.map(fill, np.split(order, np.flatnonzero(np.diff(rows[order] // chunk)) + 1)))
@@ -166,8 +159,8 @@ class OnDisk:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, which: int | slice | Tensor) -> UInt8[Tensor, "*which height width ..."]:
-        index = which.cpu() if isinstance(which, Tensor) else which
+    def __getitem__(self, index: int | slice | Tensor) -> UInt8[Tensor, "*index height width ..."]:
+        index = index.cpu() if isinstance(index, Tensor) else index
         if self.tensor is not None:
             return self.tensor[index].to(self.device)
         rows = self.rows[index]
@@ -179,10 +172,10 @@ class OnDisk:
         "The same rows, put elsewhere."
         return OnDisk(self.path, self.name, self.rows, device, self.tensor)
 
-    def part(self, which: slice) -> OnDisk:
+    def part(self, some: slice) -> OnDisk:
         "Some of the rows, not read yet."
-        tensor = None if self.tensor is None else self.tensor[which]
-        return OnDisk(self.path, self.name, self.rows[which], self.device, tensor)
+        tensor = None if self.tensor is None else self.tensor[some]
+        return OnDisk(self.path, self.name, self.rows[some], self.device, tensor)
 
 # %% ../../nbs/data/16_hdf5.ipynb #dc4e6175
 class Contents(NamedTuple):
@@ -259,11 +252,6 @@ def compressed(array: UInt8[np.ndarray, "n ..."], chunk: int, threads: int = 1) 
     array = np.concatenate([array, np.zeros((-len(array) % chunk, *array.shape[1:]), "uint8")])
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda rows: zlib.compress(rows, level=1), np.split(array, len(array) // chunk)))
-
-# %% ../../nbs/data/16_hdf5.ipynb #763ba43d
-def block_length(scene: Scene | ObjectScene) -> int:
-    "Images a part: a multiple of every chunk."
-    return 4096 if isinstance(scene, Scene) else 256
 
 # %% ../../nbs/data/16_hdf5.ipynb #da4206cc
 def labels_of(scene: Scene | ObjectScene, sources: Tensor) -> Float[np.ndarray, "n sources"]:
@@ -342,12 +330,7 @@ def join_parts(
                     for first in range(0, len(piece[name]), data[name].chunks[0]):
                         place = (0,) * (data[name].ndim - 1)
                         _, chunk = piece[name].id.read_direct_chunk((first, *place))
-                        data[name].id.write_direct_chunk((i * block_length(scene) + first, *place), chunk)
-
-# %% ../../nbs/data/16_hdf5.ipynb #578fc37c
-def drawing_device(scene: Scene | ObjectScene, device: torch.device | str | None) -> torch.device:
-    "Where a scene is drawn: where it is asked for, if it can be."
-    return torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+                        data[name].id.write_direct_chunk((i * scene.block + first, *place), chunk)
 
 # %% ../../nbs/data/16_hdf5.ipynb #3db96855
 def hidden(path: Path, kind: str) -> Path:
@@ -361,7 +344,7 @@ def draw_file(
     "Draws images into a file, going on with the parts that are there."
     sources, described = scene.scenes(n, seed), attributes(scene, n, seed)
     folder = hidden(path, "parts")
-    blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(block_length(scene)))}
+    blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(scene.block))}
     todo = [(part, block) for part, block in blocks.items() if not is_usable(part, scene, block, described)]
     done = len(sources) - sum(len(block) for _, block in todo)
     draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
@@ -399,5 +382,6 @@ def write_images(
     with held(hidden(path, "lock"), wait=True):
         remove_unfinished(path.parent, path.name)
         if not holds(path, scene, n, seed):
-            draw_file(path, scene, n, seed, drawing_device(scene, device), workers)
+            device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+            draw_file(path, scene, n, seed, device, workers)
         hidden(path, "lock").unlink(missing_ok=True)

@@ -39,11 +39,11 @@ def members_of(path: Path) -> Iterator[Callable[[str], BinaryIO]]:
 
     def member(name: str) -> BinaryIO:
         try:
+            if archive is not None and archive.getinfo(name).flag_bits & 1:
+                raise DataError(path, f"has a member '{name}', which is encrypted")
             return (path.parent / name).open("rb") if archive is None else archive.open(name)
         except (KeyError, FileNotFoundError) as error:
             raise DataError(path, f"has no member '{name}'") from error
-        except RuntimeError as error:  # of zipfile, where it needs a password
-            raise DataError(path, f"has a member '{name}', which is encrypted") from error
 
     with archive or nullcontext():
         yield member
@@ -116,8 +116,8 @@ def steps(n: int) -> Iterator[range]:
 
 # %% ../../nbs/data/17_layouts.ipynb #fee1327c
 def labels_in_order(scene: Scene) -> Float[np.ndarray, "n sources"]:
-    "Labels of a whole grid."
-    return scene.values(scene.scenes(None, 0)).numpy()
+    "Labels of a whole grid, whatever distribution its sources are put under."
+    return scene.values(scene.sources.factors(torch.arange(scene.sources.size))).numpy()
 
 # %% ../../nbs/data/17_layouts.ipynb #90d62b95
 @contextmanager

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -71,7 +71,7 @@ def contents(name: str) -> tuple[str, int, int | str]:
     if isinstance(scene, OwnImages):
         return " x ".join(map(str, scene.sources.value_counts)) or "none", len(scene.files), scene.image_size
     if isinstance(scene, Scene):
-        return " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
+        return " x ".join(map(str, scene.sources.value_counts)), scene.size, scene.image_size
     if scene is not None:
         fewest, most = scene.objects
         n = most if fewest == most else f"{fewest} to {most}"
@@ -145,8 +145,9 @@ class Dataset:
 
     def _rows(self, rows: range) -> Dataset:
         part = slice(rows.start, rows.stop)
-        given = {key: getattr(self, key) for key in ("images", "sources", "masks") if getattr(self, key) is not None}
-        parts = {key: rows.part(part) if isinstance(rows, OnDisk) else rows[part] for key, rows in given.items()}
+        given = {"images": self.images, "sources": self.sources, "masks": self.masks}
+        parts = {key: data.part(part) if isinstance(data, OnDisk) else data[part] for key, data in given.items()
+                 if data is not None}  # fmt: skip
         return replace(self, **parts, splits={})
 
     @property
@@ -187,10 +188,7 @@ class Dataset:
 
     @property
     def segment_counts(self) -> Int[Tensor, "n 2"]:
-        """Of each scene, how many segments of the background and how many objects there are.
-
-        All that were drawn; of a published file, all that its masks show.
-        """
+        "Of each scene, how many segments of the background and objects were drawn or, of a published file, are seen."
         background = self.background_segments
         if self.scene is not None:
             objects = self.objects[..., 0].round().long().sum(1)
@@ -279,10 +277,7 @@ def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 
 # %% ../../nbs/data/19_load.ipynb #3ad4c22a
 def split_ranges(splits: dict[str, int], n: int) -> dict[str, range]:
     "Consecutive splits of `n` images in the given proportions."
-    total, ends = sum(splits.values()), [0]
-    for size in splits.values():
-        ends.append(ends[-1] + size)
-    ends = [round(end * n / total) for end in ends]
+    ends = [round(end * n / sum(splits.values())) for end in accumulate(splits.values(), initial=0)]
     return {name: range(*pair) for name, pair in zip(splits, pairwise(ends), strict=True)}
 
 # %% ../../nbs/data/19_load.ipynb #28651744
@@ -430,8 +425,8 @@ def drawn_on(engine: str) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro data`: draws data sets to files."
-    about = {"prog": "disentangle-repro data", "description": "Draw data sets to files in the data folder."}
-    parser = argparse.ArgumentParser(**about)
+    description = "Draw data sets to files in the data folder."
+    parser = argparse.ArgumentParser("disentangle-repro data", description=description)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}; all when left out")
     parser.add_argument("--n", type=int, help="images of each; all when left out")
     parser.add_argument("--seed", type=int, default=0)

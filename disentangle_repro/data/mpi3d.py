@@ -191,19 +191,14 @@ OBJECT_COLOURS = (0.85, 0.75, 0.1), (0.1, 0.6, 0.2), (0.5, 0.5, 0.15), (0.8, 0.1
 BACKGROUND_COLOURS = (0.48, 0.25, 0.62), (0.2, 0.65, 0.5), (0.85, 0.52, 0.45)
 
 # %% ../../nbs/data/05_mpi3d.ipynb #0b36df29
-def fattened(arm: Arm) -> list[tuple[Tensor, Tensor, Tensor]]:  # start, end, radius
-    "Limbs that hold the whole arm and the object."
-    limbs = zip(arm.ends[:, 0], arm.ends[:, 1], arm.radii[:, None], strict=True)
-    return [*limbs, (arm.centre, arm.centre, REACH * arm.size)]
-
-
 def busy(view: View, numbers: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "scenes tiles"]:
     "Which tiles can show a part of the arm, if each scene has the view of that number."
     eye, middle = view.rays.origin, unit(view.rays.direction.mean(-1))
     width = (view.rays.direction - middle[..., None]).norm(dim=0).amax((1, 2))[numbers]
     eye, rays = eye[:, numbers, 0], Rays(eye[:, numbers], middle[:, numbers])
     touched = torch.zeros(rays.direction.shape[1:], dtype=torch.bool, device=width.device)
-    for start, end, radius in fattened(arm):
+    limbs = zip(arm.ends[:, 0], arm.ends[:, 1], arm.radii[:, None], strict=True)
+    for start, end, radius in (*limbs, (arm.centre, arm.centre, REACH * arm.size)):
         farthest = torch.maximum((start - eye).norm(dim=0), (end - eye).norm(dim=0)) + radius
         touched |= limb(rays, start, end, radius + width * farthest).distance.isfinite()
     return touched

@@ -135,17 +135,12 @@ def square_image(path: Path, image_size: int) -> UInt8[np.ndarray, "size size 3"
     return np.asarray(ImageOps.fit(upright, (image_size, image_size), Image.Resampling.LANCZOS))
 
 # %% ../../nbs/data/22_own_images.ipynb #7ca21b74
-def fingerprint_of(scene: OwnImages) -> str:
-    "Sixteen digits that change when an image does."
-    told = [(str(path), (about := path.stat()).st_size, about.st_mtime_ns) for path in scene.files]
-    return hashlib.sha256(repr((scene.image_size, told)).encode()).hexdigest()[:16]
-
-
 def own_file(scene: OwnImages) -> Path:
     "The file of a folder's images, read first where there is none or where images have changed."
-    path, now = data_folder() / "own" / f"{scene.name}.h5", fingerprint_of(scene)
+    path, states = data_folder() / "own" / f"{scene.name}.h5", [(str(file), file.stat()) for file in scene.files]
+    content = repr((scene.image_size, [(name, state.st_size, state.st_mtime_ns) for name, state in states]))
+    now = hashlib.sha256(content.encode()).hexdigest()[:16]
     n, size = len(scene.files), scene.image_size
-    path.parent.mkdir(parents=True, exist_ok=True)
     with held(path.with_name(f".{path.name}.lock"), wait=True):
         if path.exists():
             with opened(path) as file:

@@ -37,13 +37,6 @@ def partner_weights(
     distance = distances[changed]
     return weights[changed].masked_fill_(distance != distance.amin(1, keepdim=True), 0)
 
-# %% ../../nbs/data/23_pairs.ipynb #b18e4f61
-def sample_columns(weights: Float[Tensor, "rows n"], generator: torch.Generator) -> Int[Tensor, " rows"]:
-    "A column for each row, with probabilities proportional to the weights."
-    reached = weights.cumsum(1)
-    uniform = 1 - torch.rand((len(weights), 1), generator=generator, device=weights.device)
-    return torch.searchsorted(reached, uniform * reached[:, -1:])[:, 0]
-
 # %% ../../nbs/data/23_pairs.ipynb #ef93e3c3
 class ImagePairs:
     """Images that are drawn in pairs which differ in few sources.
@@ -77,7 +70,9 @@ class ImagePairs:
 
     def partners(self, rows: Int[Tensor, "pairs"], generator: torch.Generator) -> Int[Tensor, "pairs"]:
         "A row for each row, whose sources differ in few."
-        return sample_columns(partner_weights(rows, self.columns, self.weights, self.distances), generator)
+        reached = partner_weights(rows, self.columns, self.weights, self.distances).cumsum(1)
+        uniform = 1 - torch.rand((len(rows), 1), generator=generator, device=reached.device)
+        return torch.searchsorted(reached, uniform * reached[:, -1:])[:, 0]
 
     def draw(self, batch_size: int, generator: torch.Generator) -> UInt8[Tensor, "batch height width channels"]:
         "First members, independent and uniform, then their partners; `ValueError` for a batch without a pair."

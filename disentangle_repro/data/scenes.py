@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -53,6 +53,7 @@ class Scene:
     draw: Callable[..., Images]  # from values, `image_size`, `samples`, `repeats`; see below
     binary: bool = False  # do files hold black and white?
     joint: Joint | None = None  # distribution of the sources; independent and uniform where there is none
+    block: ClassVar[int] = 4096  # images of a part of a file: a multiple of every chunk
 
     def under(self, correlation: Any = None, held_out: Any = None) -> Scene:
         "The same generator with correlated or held-out sources; `ValueError` for what does not fit them."
@@ -121,6 +122,7 @@ class ObjectScene:
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
     image: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
     joint: Joint | None = None  # of features of each object; as `sample` has them where there is none
+    block: ClassVar[int] = 256  # as of a grid
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,7 +151,7 @@ class ObjectScene:
         n = n or self.size
         if self.joint is None:
             return self.sample(n, seed)
-        return sample_accepted(self.joint, self.sample, self.of_objects, self.features, self.domains, n, seed)
+        return sample_accepted(self, n, seed)
 
     def of_objects(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n objects features"]:
         "The sources object by object, without the backdrop's."

@@ -28,7 +28,6 @@ SMALL_NORB = Scene(
     ranges=((0, 4), (0, 9), (30, 70), (0, 340), (0, 5)),  # elevation and azimuth in degrees
     image_size=64, version=1, draw=not_drawn,
 )  # fmt: skip
-FACTORS = ("category", "elevation", "azimuth", "lighting")  # that disentanglement_lib scores
 
 # %% ../../nbs/data/25_small_norb.ipynb #b73fde79
 TYPES = {0x1E3D4C55: "uint8", 0x1E3D4C54: "<i4", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
