@@ -13,7 +13,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import h5py
 import joblib
 import numpy as np
 import torch

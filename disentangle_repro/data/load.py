@@ -20,7 +20,7 @@ import joblib
 import numpy as np
 import psutil
 import torch
-from jaxtyping import Bool, Float, Int, Integer, UInt8
+from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
