@@ -8,8 +8,7 @@ from multiprocessing import get_context
 import joblib
 import torch
 
-from disentangle_repro.core.device import device_name
-from disentangle_repro.data.hdf5 import drawing_device
+from disentangle_repro.core.device import device_name, pick_device
 from disentangle_repro.data.scenes import Scene
 from disentangle_repro.data.shapes3d import SHAPES3D
 
@@ -74,7 +73,7 @@ def main():
             if not find_spec(f"disentangle_repro.data.{name}"):
                 continue
             scene = scene_named(name)
-            device = drawing_device(scene, None)
+            device = torch.device("cpu") if getattr(scene, "image", None) else pick_device()
             if device.type == "cpu":
                 tasks = [(name, seed, device) for seed in range(cores)]
                 rates = processes.starmap(draw_for_a_while, tasks, chunksize=1)

@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.func import jacfwd, vmap
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
-from ..data.interaction import Draw, block
-from ..data.scenes import ObjectScene, mosaic, to_bytes
+from ..data.scenes import Draw, ObjectScene, block, mosaic, to_bytes
 from ..nets.attention import split_heads
 from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder
 from ..nets.slots import broadcast_derivatives, slot_derivatives

@@ -46,17 +46,19 @@ def majority(masks: UInt8[Tensor, "n height width"], image_size: int) -> UInt8[T
     return winner
 
 # %% ../../nbs/data/20_averaging.ipynb #5a1e0c6e
-def averaged_file(
+def in_memory(
     images: OnDisk | UInt8[Tensor, "n height width ..."],
-    image_size: int,
-    shrink: Callable[[Tensor, int], Tensor],  # `averaged` or `majority`
+    image_size: int | None = None,  # that images are shrunk to; as they are when left out
+    shrink: Callable[[Tensor, int], Tensor] = averaged,  # or `majority`
     chunk: int = 2_048,  # images that are held in full size at a time
 ) -> UInt8[Tensor, "n size size ..."]:
-    "All rows, smaller; `ValueError` where `image_size` does not divide their size."
-    n, _, _, *channels = images.shape
-    in_blocks(images[:0], image_size)  # refused before anything is read
-    tensor = torch.empty((n, image_size, image_size, *channels), dtype=torch.uint8, device=images.device)
+    "All rows, read in the order of their file; `ValueError` where `image_size` does not divide their size."
+    n, *size, channels = (*images.shape[:3], images.shape[3:])
+    if image_size is not None:
+        in_blocks(images[:0], image_size)  # refused before anything is read
+        size = [image_size, image_size]
+    tensor = torch.empty((n, *size, *channels), dtype=torch.uint8, device=images.device)
     order = images.rows.argsort() if isinstance(images, OnDisk) else torch.arange(n)
     for rows in order.split(chunk):
-        tensor[rows.to(images.device)] = shrink(images[rows], image_size)
+        tensor[rows.to(images.device)] = images[rows] if image_size is None else shrink(images[rows], image_size)
     return tensor

@@ -23,20 +23,13 @@ __all__ = []
 
 # %% ../../nbs/data/24_cars3d.ipynb #5c6ed633
 CARS3D = Scene(
-    name="cars3d",
-    sources=Sources(("elevation", "azimuth", "car"), (4, 24, 183)),
-    ranges=((0, 3), (0, 23), (0, 182)),
-    image_size=64,
-    version=1,
-    draw=not_drawn,
-)
+    name="cars3d", sources=Sources(("elevation", "azimuth", "car"), (4, 24, 183)),
+    ranges=((0, 3), (0, 23), (0, 182)), image_size=64, version=1, draw=not_drawn,
+)  # fmt: skip
 
 # %% ../../nbs/data/24_cars3d.ipynb #7cc7689c
-def read_mesh(
-    path: Path,
-    shape: tuple[int, ...],  # height, width, 3, azimuths, elevations
-) -> UInt8[np.ndarray, "elevations azimuths height width 3"]:
-    "The images of one car; `DataError` for a file that is damaged or has other contents."
+def read_mesh(path: Path, shape: tuple[int, ...]) -> UInt8[np.ndarray, "elevations azimuths height width 3"]:
+    "Images of a car, from an array (height, width, 3, azimuths, elevations); `DataError` for a damaged or other file."
     from scipy.io import loadmat  # takes time to import
 
     try:
@@ -51,8 +44,7 @@ def read_mesh(
 
 # %% ../../nbs/data/24_cars3d.ipynb #127bd849
 def resized(
-    images: UInt8[np.ndarray, "n height width *channels"],
-    size: int,  # pixels per side
+    images: UInt8[np.ndarray, "n height width *channels"], size: int
 ) -> UInt8[np.ndarray, "n size size *channels"]:
     "Images at another size, by Lanczos' filter."
     return np.stack([np.asarray(Image.fromarray(one).resize((size, size), Image.Resampling.LANCZOS)) for one in images])
@@ -73,14 +65,3 @@ def read_cars3d(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
         images[:, :, car] = views.reshape(elevations, azimuths, size, size, 3)
     flat = images.reshape(n, size, size, 3)
     yield Reading(labels_in_order(scene), scene.sources.names, ({"images": flat[step]} for step in steps(n)))
-
-# %% ../../nbs/data/24_cars3d.ipynb #06fa1cc8
-def write_cars3d(path: Path, images: UInt8[np.ndarray, "n height width 3"], scene: Scene) -> None:
-    "The inverse of `read_cars3d`, for images of one colour each: every pixel becomes four equal ones."
-    from scipy.io import savemat
-
-    path.mkdir(parents=True, exist_ok=True)
-    twice = images.repeat(2, axis=1).repeat(2, axis=2)
-    by_car = twice.reshape(*scene.sources.value_counts, *twice.shape[1:]).transpose(2, 3, 4, 5, 1, 0)
-    for car, im in enumerate(by_car):
-        savemat(path / f"cars3d_{car:03}_mesh.mat", {"im": im})

@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from .raycast import Bodies, Hit, Rays, box, camera_rays, cylinder, first_met, floor, highlight
-from .raycast import lambert, mirrored, openness, shrunk, sphere, unit
-from .scenes import ObjectScene
+from .raycast import Bodies, Hit, Numbers, Rays, Vectors, box, camera_rays, cylinder, first_met
+from .raycast import floor, highlight, lambert, mirrored, openness, shrunk, sphere, unit
+from .scenes import Images, ObjectScene
 
 # %% auto #0
 __all__ = []
@@ -29,27 +29,17 @@ SHAPES: dict[str, tuple[Callable[[Rays], Hit], float, float]] = {  # body of siz
     "cylinder": (cylinder, 2**0.5, 1.0),
 }
 SIZES = 0.35, 0.7
-MATERIALS = "rubber", "metal"
 COLOURS: dict[str, tuple[int, int, int]] = {  # red, green, blue as CLEVR publishes them
-    "gray": (87, 87, 87),
-    "red": (173, 35, 35),
-    "blue": (42, 75, 215),
-    "green": (29, 105, 20),
-    "brown": (129, 74, 25),
-    "purple": (129, 38, 192),
-    "cyan": (41, 208, 208),
-    "yellow": (255, 238, 51),
-}
+    "gray": (87, 87, 87), "red": (173, 35, 35), "blue": (42, 75, 215), "green": (29, 105, 20),
+    "brown": (129, 74, 25), "purple": (129, 38, 192), "cyan": (41, 208, 208), "yellow": (255, 238, 51),
+}  # fmt: skip
 
 # %% ../../nbs/data/08_clevr6.ipynb #3ba4951a
 FEATURES = "present", "x", "y", "angle", "size", "shape", "material", "colour"
 RANGES: dict[str, tuple[float, float]] = {"x": (-3, 3), "y": (-3, 3), "angle": (0, 360), "size": SIZES}
 CATEGORIES: dict[str, tuple[str, ...]] = {
-    "present": ("no", "yes"),
-    "shape": tuple(SHAPES),
-    "material": MATERIALS,
-    "colour": tuple(COLOURS),
-}
+    "present": ("no", "yes"), "shape": tuple(SHAPES), "material": ("rubber", "metal"), "colour": tuple(COLOURS),
+}  # fmt: skip
 OBJECTS = 2, 6  # the fewest and the most
 
 # %% ../../nbs/data/08_clevr6.ipynb #c4d6748a
@@ -86,10 +76,7 @@ def smallest_gap(
     return torch.where(present[:, first] & present[:, second], gap, math.inf).amin(1)
 
 # %% ../../nbs/data/08_clevr6.ipynb #dcd44d2e
-def in_view(
-    centre: Float[Tensor, "3 *shape"],
-    radius: Float[Tensor, "*shape"],
-) -> Bool[Tensor, "*shape"]:
+def in_view(centre: Float[Tensor, "3 *shape"], radius: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
     "Whether a ball lies within the camera's field of view."
     half, (x, y, z) = math.radians(STUDIO.field_of_view / 2), (c - e for c, e in zip(centre, STUDIO.eye, strict=True))
     _, forward_y, forward_z = unit(torch.tensor(STUDIO.target) - torch.tensor(STUDIO.eye)).tolist()
@@ -113,25 +100,16 @@ def fits(
     return inside.all(1) & (smallest_gap(position, size, present) >= GAP)
 
 # %% ../../nbs/data/08_clevr6.ipynb #ee244ebd
-def redrawn(
-    draw: Callable[[int], Tensor],  # as many random values as asked for
-    accept: Callable[[Tensor, Tensor], Tensor],  # from values and the rows they are for, which ones are good
-    n: int,
-) -> Tensor:
-    "`n` random values, each drawn again until it is accepted."
+def redrawn(draw: Callable[[int], Tensor], accept: Callable[[Tensor, Tensor], Tensor], n: int) -> Tensor:
+    "`n` random values, drawn again until `accept`, which takes values and the rows they are for, accepts each."
     values, rows = draw(n), torch.arange(n)
     while len(rows := rows[~accept(values[rows], rows)]):
         values[rows] = draw(len(rows))
     return values
 
 # %% ../../nbs/data/08_clevr6.ipynb #a0844bd2
-def in_blocks(
-    block: Callable[[torch.Generator, int], Tensor],  # sources of some scenes from a stream of random numbers
-    n: int,
-    seed: int,
-    size: int = 1000,  # scenes per block
-) -> Tensor:
-    "The first `n` scenes of a seed, the same whatever `n` is."
+def in_blocks(block: Callable[[torch.Generator, int], Tensor], n: int, seed: int, size: int = 1000) -> Tensor:
+    "The first `n` scenes of a seed, the same whatever `n` is: drawn `size` at a time from one stream."
     stream = make_generator(seed)
     return torch.cat([block(stream, size) for _ in range(0, n, size)])[:n]
 
@@ -152,11 +130,6 @@ def clevr6_block(stream: torch.Generator, n: int) -> Float[Tensor, "n sources"]:
     )
     features = torch.stack([present.float(), *position.unbind(-1), angle, size, shape, material, colour], -1)
     return (features * present[..., None]).flatten(1)
-
-# %% ../../nbs/data/08_clevr6.ipynb #3f9bf71d
-def sample_clevr6(n: int, seed: int) -> Float[Tensor, "n sources"]:
-    "Sources of the first `n` scenes of a seed."
-    return in_blocks(clevr6_block, n, seed)
 
 # %% ../../nbs/data/08_clevr6.ipynb #57ec7cd8
 @dataclass(frozen=True)
@@ -197,13 +170,7 @@ def lamp_points(image_size: int, samples: int) -> Float[Tensor, "3 1 rays"]:
     return torch.stack([x, y, torch.zeros_like(x)])[:, None] + torch.tensor(STUDIO.lamp).view(3, 1, 1)
 
 # %% ../../nbs/data/08_clevr6.ipynb #9a0aef8e
-def light_of_lamp(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
-    to_lamp: Float[Tensor, "3 scenes rays"],
-    bodies: Bodies,
-    shadows: bool,
-) -> Float[Tensor, "scenes rays"]:
+def light_of_lamp(points: Vectors, normal: Vectors, to_lamp: Vectors, bodies: Bodies, shadows: bool) -> Numbers:
     "Light from the lamp on a surface, from 0 to 1."
     light = lambert(normal, to_lamp)
     if not shadows:
@@ -213,12 +180,7 @@ def light_of_lamp(
     return torch.where(on_the_way.distance.isfinite(), 0, light)
 
 # %% ../../nbs/data/08_clevr6.ipynb #39af3f01
-def light_around(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
-    bodies: Bodies,
-    shadows: bool,
-) -> Float[Tensor, "scenes rays"]:
+def light_around(points: Vectors, normal: Vectors, bodies: Bodies, shadows: bool) -> Numbers:
     "Light from all around on a surface, from 0 to 1."
     light = 0.7 + 0.3 * normal[2]
     for body in range(bodies.shape.shape[1] if shadows else 0):
@@ -227,14 +189,8 @@ def light_around(
     return light
 
 # %% ../../nbs/data/08_clevr6.ipynb #b64f3dea
-def seen(
-    rays: Rays,
-    life: StillLife,
-    lamp: Float[Tensor, "3 #scenes rays"],  # the point of it that lights what each ray meets
-    shadows: bool,
-    mirrors: bool,
-) -> Float[Tensor, "3 scenes rays"]:  # red, green and blue light
-    "What comes back along the rays."
+def seen(rays: Rays, life: StillLife, lamp: Float[Tensor, "3 #scenes rays"], shadows: bool, mirrors: bool) -> Vectors:
+    "Red, green and blue light that comes back along rays; `lamp`: the point of it that lights what each ray meets."
     hit, which = first_met(rays, life.bodies, floor(rays))
     points = rays.at(hit.distance)
     to_lamp = unit(lamp - points)
@@ -258,10 +214,9 @@ def seen(
 
 # %% ../../nbs/data/08_clevr6.ipynb #c7bd6a58
 def groups(
-    present: Bool[Tensor, "n objects"],
-    rays: int,  # of a scene
+    present: Bool[Tensor, "n objects"], rays: int
 ) -> Iterator[tuple[Int[Tensor, "rows"], Int[Tensor, "rows count"]]]:
-    "Rows that have the same number of objects, a few at a time, and the places of these objects in each row."
+    "Rows with equally many objects, a few scenes of `rays` rays at a time, and these objects' places in each row."
     counts, at_once = present.sum(1), max(1, 2 ** (22 if present.is_cuda else 16) // rays)
     for count in counts.unique().tolist():
         for rows in (counts == count).nonzero()[:, 0].split(at_once):
@@ -269,10 +224,9 @@ def groups(
 
 # %% ../../nbs/data/08_clevr6.ipynb #df273e8e
 def still_lifes(
-    sources: Float[Tensor, "n sources"],
-    rays: int,  # of a scene
+    sources: Float[Tensor, "n sources"], rays: int
 ) -> Iterator[tuple[Int[Tensor, "rows"], Int[Tensor, "rows count"], StillLife]]:
-    "Rows, the places of their present objects, and these objects, a few scenes at a time."
+    "Rows, the places of their present objects, and these objects, a few scenes of `rays` rays at a time."
     features = sources.unflatten(1, (OBJECTS[1], len(FEATURES)))
     for rows, places in groups(features[..., 0] > 0.5, rays):
         yield rows, places, still_life(features[rows[:, None], places])
@@ -285,13 +239,8 @@ def camera(rays_a_side: int, like: Tensor) -> Rays:
 
 # %% ../../nbs/data/08_clevr6.ipynb #45b3bfc8
 def draw_clevr6(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,
-    samples: int,
-    *,
-    shadows: bool = True,
-    mirrors: bool = True,
-) -> Float[Tensor, "n height width 3"]:
+    sources: Float[Tensor, "n sources"], image_size: int, samples: int, *, shadows: bool = True, mirrors: bool = True
+) -> Images:
     "Images of the clevr6 scene; without `shadows` and `mirrors` no object changes how another looks."
     rays, lamp = camera(samples * image_size, sources), lamp_points(image_size, samples).to(sources)
     images = sources.new_empty(len(sources), image_size, image_size, 3)
@@ -314,14 +263,7 @@ def mask_clevr6(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Ten
 
 # %% ../../nbs/data/08_clevr6.ipynb #ea20d827
 CLEVR6 = ObjectScene(
-    name="clevr6",
-    features=FEATURES,
-    ranges=RANGES,
-    categories=CATEGORIES,
-    objects=OBJECTS,
+    name="clevr6", features=FEATURES, ranges=RANGES, categories=CATEGORIES, objects=OBJECTS, image_size=128,
     splits={"train": 49_483, "validation": 2_000, "test": 2_000},
-    image_size=128,
-    sample=sample_clevr6,
-    draw=draw_clevr6,
-    mask=mask_clevr6,
-)
+    sample=partial(in_blocks, clevr6_block), draw=draw_clevr6, mask=mask_clevr6,
+)  # fmt: skip

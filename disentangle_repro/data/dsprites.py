@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .scenes import Scene
+from .scenes import Images, Scene, by_kind
 from .sources import Sources
 
 # %% auto #0
@@ -40,10 +40,8 @@ def heart_distance(u: Float[Tensor, "*shape"], v: Float[Tensor, "*shape"]) -> Fl
 
 
 DISTANCES: dict[str, Callable[..., Tensor]] = {  # in the published order
-    "square": square_distance,
-    "ellipse": ellipse_distance,
-    "heart": heart_distance,
-}
+    "square": square_distance, "ellipse": ellipse_distance, "heart": heart_distance,
+}  # fmt: skip
 
 # %% ../../nbs/data/11_dsprites.ipynb #6ec00673
 UNIT = 0.2  # of the shapes' frame at scale 1, widths of the image
@@ -66,40 +64,26 @@ def cover(
 
 # %% ../../nbs/data/11_dsprites.ipynb #77620980
 def cover_any(
-    shape: Float[Tensor, "n"],  # number of the shape, rounded
-    x: Float[Tensor, "n"],
-    y: Float[Tensor, "n"],
-    scale: Float[Tensor, "n"],
-    angle: Float[Tensor, "n"],
-    image_size: int,
+    shape: Float[Tensor, "n"], *place: Float[Tensor, "n"], image_size: int
 ) -> Float[Tensor, "n height width"]:
-    "The share of each pixel that sprites of several shapes cover; see `cover`."
-    number, rows, shares = shape.round().clamp(0, len(DISTANCES) - 1), [], []
-    for k, name in enumerate(DISTANCES):
-        for some in (number == k).nonzero()[:, 0].split(64):
-            rows.append(some)
-            shares.append(cover(name, x[some], y[some], scale[some], angle[some], image_size))
-    return torch.cat(shares)[torch.cat(rows).argsort()] if rows else x.new_zeros(0, image_size, image_size)
+    "The share of each pixel that sprites of several shapes cover; number of the shape, then x, y, scale, angle."
+    return by_kind(
+        shape, DISTANCES, 64, lambda name, rows: cover(name, *(column[rows] for column in place), image_size)
+    )
 
 # %% ../../nbs/data/11_dsprites.ipynb #c342cff2
-def draw_dsprites(
-    values: Float[Tensor, "n 5"],  # number of the shape from 1; scale; radians; x and y from 0 to 1
-    image_size: int,
-    samples: int = 1,  # no matter: a pixel is a share, not a mean of samples
-    repeats: bool = False,
-) -> Float[Tensor, "n height width 3"]:
-    "Images of a white sprite on black, which moves in the middle half of the image."
+def draw_dsprites(values: Float[Tensor, "n 5"], image_size: int, samples: int = 1, repeats: bool = False) -> Images:
+    """Images of a white sprite on black, which moves in the middle half of the image.
+
+    `values`: number of the shape from 1; scale; radians; x and y from 0 to 1. Pixels are shares, whatever `samples` is.
+    """
     shape, scale, angle, x, y = values.unbind(1)
-    shares = cover_any(shape - 1, 0.25 + x / 2, 0.25 + y / 2, scale, angle, image_size)
+    shares = cover_any(shape - 1, 0.25 + x / 2, 0.25 + y / 2, scale, angle, image_size=image_size)
     return shares[..., None].expand(-1, -1, -1, 3)
 
 # %% ../../nbs/data/11_dsprites.ipynb #841a3ca0
 DSPRITES = Scene(
-    name="dsprites",
-    sources=Sources(("shape", "scale", "orientation", "x", "y"), (3, 6, 40, 32, 32)),
+    name="dsprites", sources=Sources(("shape", "scale", "orientation", "x", "y"), (3, 6, 40, 32, 32)),
     ranges=((1, 3), (0.5, 1), (0, 2 * torch.pi), (0, 1), (0, 1)),
-    image_size=64,
-    version=1,
-    draw=draw_dsprites,
-    binary=True,
-)
+    image_size=64, version=1, draw=draw_dsprites, binary=True,
+)  # fmt: skip

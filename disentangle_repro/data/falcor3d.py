@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .raycast import Rays, between_roots, camera_rays, dot, lambert, off_zero, shrunk, towards
-from .raycast import unit
-from .scenes import Scene
+from .raycast import Numbers, Rays, Vectors, between_roots, camera_rays, dot, lambert, off_zero
+from .raycast import shrunk, towards, unit
+from .scenes import Images, Scene
 from .sources import Sources
 
 # %% auto #0
@@ -128,17 +129,12 @@ def in_round(lines: Lines, piece: Piece, axes: tuple[int, ...]) -> Stay:
     return between_roots((d * d).sum(0), (o * d).sum(0), (o * o).sum(0) - 1)
 
 
-def in_ball(lines: Lines, piece: Piece) -> Stay:
-    "When lines are inside a ball."
-    return in_round(lines, piece, (0, 1, 2))
-
-
 def in_cylinder(lines: Lines, piece: Piece) -> Stay:
     "When lines are inside an upright cylinder."
     return both(in_round(lines, piece, (0, 1)), in_slab(lines, piece, 2))
 
 
-STAYS = {"box": in_box, "ball": in_ball, "cylinder": in_cylinder}
+STAYS = {"box": in_box, "ball": partial(in_round, axes=(0, 1, 2)), "cylinder": in_cylinder}
 
 # %% ../../nbs/data/06_falcor3d.ipynb #afd4ea14
 def first_piece(lines: Lines) -> tuple[Float[Tensor, "scenes lines"], Int[Tensor, "scenes lines"]]:
@@ -152,11 +148,8 @@ def first_piece(lines: Lines) -> tuple[Float[Tensor, "scenes lines"], Int[Tensor
     return distance, which.long()
 
 # %% ../../nbs/data/06_falcor3d.ipynb #319a9411
-def facing(
-    shape: str,  # a key of `STAYS`
-    q: Float[Tensor, "3 scenes rays"],  # points of the surface on the piece's own scale
-) -> Float[Tensor, "3 scenes rays"]:  # on the same scale, of any length
-    "Outward directions of a shape."
+def facing(shape: str, q: Vectors) -> Vectors:
+    "Outward directions, of any length, of a shape of `STAYS` at points of its surface, on the piece's own scale."
     if shape == "box":
         return q.sign() * (q.abs() == q.abs().amax(0))
     if shape == "ball":
@@ -171,11 +164,8 @@ def of_pieces(name: str, which: Int[Tensor, "scenes rays"], like: Tensor) -> Flo
     return table.view(len(PIECES), -1).T[:, which]
 
 
-def normals(
-    points: Float[Tensor, "3 scenes rays"],
-    which: Int[Tensor, "scenes rays"],  # on the surface of which piece they lie
-) -> Float[Tensor, "3 scenes rays"]:
-    "The directions, of length one, in which the surface faces."
+def normals(points: Vectors, which: Int[Tensor, "scenes rays"]) -> Vectors:
+    "Directions, of length one, in which the surface of the piece that each point lies on faces."
     half = of_pieces("half", which, points)
     q = (points - of_pieces("centre", which, points)) / half
     shapes = torch.tensor([list(STAYS).index(piece.shape) for piece in PIECES.values()], device=which.device)[which]
@@ -189,11 +179,8 @@ SOFTNESS = 0.12  # metres of a piece that stop all light
 SHADES = [piece for piece in PIECES.values() if piece.shades]
 
 
-def clear(
-    points: Float[Tensor, "3 #scenes rays"],
-    to_light: Float[Tensor, "3 #scenes"],  # unit vectors
-) -> Float[Tensor, "scenes rays"]:
-    "The share of a far lamp's light that arrives at points, from 0 to 1."
+def clear(points: Float[Tensor, "3 #scenes rays"], to_light: Float[Tensor, "3 #scenes"]) -> Numbers:
+    "The share of a far lamp's light that arrives at points, from 0 to 1; `to_light`: unit vectors."
     lines = prepared(Rays(points, to_light[..., None]))
     stays = (STAYS[piece.shape](lines, piece) for piece in SHADES)
     inside = sum((leave - enter.clamp(min=0)).clamp(min=0) for enter, leave in stays)
@@ -204,10 +191,7 @@ COMPASS = [0.3 + quarter * math.pi / 2 for quarter in range(4)]  # radians
 AROUND = [(math.cos(angle), math.sin(angle), math.tan(math.pi / 6)) for angle in COMPASS]
 
 
-def light_from_around(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
-) -> Float[Tensor, "scenes rays"]:
+def light_from_around(points: Vectors, normal: Vectors) -> Numbers:
     "Light of lamps all around, from 0.45 to 1."
     lamps = [unit(torch.tensor(lamp).to(points))[:, None] for lamp in AROUND]
     arriving = sum(lambert(normal, lamp[..., None]) * clear(points, lamp) for lamp in lamps)
@@ -217,10 +201,7 @@ def light_from_around(
 WARM = (0.26, 0.17, 0.07)
 
 
-def lamp_light(
-    points: Float[Tensor, "3 scenes rays"],
-    normal: Float[Tensor, "3 scenes rays"],
-) -> Float[Tensor, "3 scenes rays"]:
+def lamp_light(points: Vectors, normal: Vectors) -> Vectors:
     "Red, green and blue light from the lamp beside the sofa."
     lamp = torch.tensor(PIECES["lamp's shade"].centre).to(points)[:, None]
     away = lamp[..., None] - points
@@ -236,10 +217,10 @@ LOOK_AT = (-0.25, 1.2, 0.9)
 class View:
     "What cameras see, whatever the light does."
 
-    points: Float[Tensor, "3 scenes rays"]
-    normal: Float[Tensor, "3 scenes rays"]
-    colour: Float[Tensor, "3 scenes rays"]  # share of the light that is returned
-    around: Float[Tensor, "scenes rays"]  # light from all around
+    points: Vectors
+    normal: Vectors
+    colour: Vectors  # share of the light that is returned
+    around: Numbers  # light from all around
     glow: Float[Tensor, "3 scenes height width"]  # emitted light, per pixel
 
 
@@ -256,13 +237,9 @@ def view_from(eye: Float[Tensor, "3 scenes"], image_size: int, samples: int) -> 
 
 # %% ../../nbs/data/06_falcor3d.ipynb #479a8654
 def in_light(
-    view: View,
-    strength: Float[Tensor, "scenes"],
-    to_light: Float[Tensor, "3 scenes"],  # unit vectors
-    image_size: int,
-    samples: int,
+    view: View, strength: Float[Tensor, "scenes"], to_light: Float[Tensor, "3 scenes"], image_size: int, samples: int
 ) -> Float[Tensor, "scenes height width 3"]:
-    "Images of a view in as many kinds of light, or of as many views in one kind each."
+    "Images of a view in as many kinds of light, or of as many views in one kind each; `to_light`: unit vectors."
     direct = clear(view.points, to_light) * lambert(view.normal, to_light[..., None])
     light = strength[:, None] * (0.45 * view.around + 0.55 * direct)
     return (shrunk(view.colour * light, image_size, samples) + view.glow).permute(1, 2, 3, 0)
@@ -274,21 +251,18 @@ EYE = ((0.0, -2.5, 0.95), (1.4, -1.5, 2.0))  # metres
 
 
 def between(
-    ends: tuple[tuple[float, ...], tuple[float, ...]],
-    labels: Float[Tensor, "n components"],
+    ends: tuple[tuple[float, ...], tuple[float, ...]], labels: Float[Tensor, "n components"]
 ) -> Float[Tensor, "components n"]:
     "What labels from 0 to 1 stand for between two ends."
     first, last = torch.tensor(ends).to(labels)
     return (first + (last - first) * labels).T
 
 # %% ../../nbs/data/06_falcor3d.ipynb #38124260
-def draw_falcor3d(
-    values: Float[Tensor, "n 7"],  # strength, x, y, z of the light, x, y, z of the camera; each from 0 to 1
-    image_size: int,
-    samples: int,
-    repeats: bool,  # make the view of rows that share a camera once
-) -> Float[Tensor, "n height width 3"]:
-    "Images of the falcor3d scene."
+def draw_falcor3d(values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool) -> Images:
+    """Images of the falcor3d scene.
+
+    `values`: strength, x, y, z of the light and x, y, z of the camera, from 0 to 1. With `repeats` a view is made once.
+    """
     strength, to_light = between(STRENGTH, values[:, :1])[0], unit(between(TO_LIGHT, values[:, 1:4]))
     groups = torch.arange(len(values), device=values.device) // 4
     if repeats:
@@ -308,8 +282,5 @@ FALCOR3D = Scene(
         ("lighting intensity", "lighting x", "lighting y", "lighting z", "camera x", "camera y", "camera z"),
         (5, 6, 6, 6, 6, 6, 6),
     ),
-    ranges=((0, 1),) * 7,
-    image_size=64,
-    version=1,
-    draw=draw_falcor3d,
-)
+    ranges=((0, 1),) * 7, image_size=64, version=1, draw=draw_falcor3d,
+)  # fmt: skip

@@ -26,7 +26,6 @@ from tqdm import tqdm
 from ..core.device import fixed_threads, pick_device
 from ..core.errors import DataError
 from ..core.files import held, remove_unfinished, written_whole
-from .joint import joint_rows, joint_size
 from .scenes import ObjectScene, Scene
 
 # %% auto #0
@@ -45,41 +44,32 @@ def opened(path: Path | str) -> Iterator[h5py.File]:
         raise DataError(path, f"is no hdf5 file or not a whole one ({error})") from error
 
 # %% ../../nbs/data/16_hdf5.ipynb #2352fe88
-def check_layout(
-    path: Path | str,  # for the error
-    file: h5py.File,
-    image_size: int,
-    n_sources: int,
-    masks: bool,  # whether there must be masks
-) -> None:
-    "`DataError` unless all data sets are there with the right types and shapes and equal lengths."
-    layout = {"images": ("uint8", (image_size, image_size, 3)), "labels": ("float64", (n_sources,))}
-    for name, (dtype, shape) in (layout | ({"masks": ("uint8", (image_size, image_size))} if masks else {})).items():
+def check_layout(path: Path | str, file: h5py.File, layout: dict[str, tuple[str, tuple[int, ...]]]) -> None:
+    "`DataError` unless all data sets are there, of one of the types and of a row's shape given, and equally long."
+    first = next(iter(layout))
+    for name, (dtypes, shape) in layout.items():
         if not isinstance(file.get(name), h5py.Dataset):
             raise DataError(path, f"has no data set '{name}'")
-        if file[name].dtype != dtype:
-            raise DataError(path, f"'{name}' has type {file[name].dtype} but must have {dtype}")
+        if file[name].dtype.name not in dtypes.split():
+            needed = dtypes.replace(" ", " or ")
+            raise DataError(path, f"'{name}' has type {file[name].dtype} but must have {needed}")
         if file[name].shape[1:] != shape:
             raise DataError(path, f"one row of '{name}' has shape {file[name].shape[1:]} but must have {shape}")
-        if len(file[name]) != len(file["images"]):
-            raise DataError(path, f"has {len(file['images'])} images but {len(file[name])} {name}")
+        if len(file[name]) != len(file[first]):
+            raise DataError(path, f"has {len(file[first])} {first} but {len(file[name])} {name}")
 
 # %% ../../nbs/data/16_hdf5.ipynb #07746ea9
 def sources_from_labels(
-    path: Path | str,  # for the error
-    labels: Float[np.ndarray, "n sources"],
-    scene: Scene,
+    path: Path | str, labels: Float[np.ndarray, "n sources"], scene: Scene
 ) -> Int[Tensor, "n sources"]:
     "Value indices of labels; `DataError` with column, row and value for a label that its source does not have."
     first, last = np.array(scene.ranges, dtype=float).T
     most = np.array(scene.sources.value_counts) - 1
     steps = (labels - first) / np.where(last > first, last - first, 1) * most
     for row, column in np.argwhere(~(np.abs(steps - steps.round().clip(0, most)) < 1e-4))[:1]:
-        raise DataError(
-            path,
-            f"column {column} of 'labels' ({scene.sources.names[column]}) is {labels[row, column]:g} in row {row}, "
-            f"which is none of the {most[column] + 1} values from {first[column]:g} to {last[column]:g}",
-        )
+        wrong = f"column {column} of 'labels' ({scene.sources.names[column]}) is {labels[row, column]:g} in row {row}"
+        values = f"{most[column] + 1} values from {first[column]:g} to {last[column]:g}"
+        raise DataError(path, f"{wrong}, which is none of the {values}")
     return torch.from_numpy(steps.round().astype(np.int64))
 
 # %% ../../nbs/data/16_hdf5.ipynb #e03f2c7d
@@ -87,48 +77,31 @@ def check_rows(path: Path | str, file: h5py.File, sources: Int[Tensor, "n source
     "`DataError` unless the sources are those of the grid's rows that the file ought to hold, in that order."
     expected = np.asarray(file["rows"]) if "rows" in file else np.arange(scene.sources.size)
     if len(expected) != len(sources):
-        which = "'rows' names" if "rows" in file else "there is no data set 'rows', and the whole grid has"
-        raise DataError(path, f"has {len(sources)} images but {which} {len(expected)}")
+        other = "'rows' names" if "rows" in file else "there is no data set 'rows', and the whole grid has"
+        raise DataError(path, f"has {len(sources)} images but {other} {len(expected)}")
     labelled = scene.sources.index(sources).numpy()
     for row in np.flatnonzero(labelled != expected)[:1]:
-        raise DataError(
-            path,
-            f"row {row} of 'labels' is row {labelled[row]} of the grid but must be row {expected[row]}: "
-            "rows are out of order, or columns are swapped",
-        )
-
-# %% ../../nbs/data/16_hdf5.ipynb #f00e8965
-def lowest_and_highest(scene: ObjectScene) -> tuple[np.ndarray, np.ndarray]:
-    "Bounds of every source."
-    ends = {name: (0, len(kinds) - 1) for name, kinds in scene.categories.items()} | scene.ranges
-    names = scene.backdrop + scene.features * scene.objects[1]
-    return tuple(np.array([ends[name] for name in names], dtype=float).T)
+        wrong = f"row {row} of 'labels' is row {labelled[row]} of the grid but must be row {expected[row]}"
+        raise DataError(path, f"{wrong}: rows are out of order, or columns are swapped")
 
 # %% ../../nbs/data/16_hdf5.ipynb #8e3c33d3
 def check_objects(path: Path | str, labels: Float[np.ndarray, "n sources"], scene: ObjectScene | None) -> None:
     "`DataError` for a label that is no number or, where the scene is known, outside its range."
     wrong = ~np.isfinite(labels)
     if scene is not None:
-        (low, high), sources = lowest_and_highest(scene), torch.from_numpy(labels)
-        objects = scene.of_objects(sources)
-        absent = (objects[..., :1] == 0).expand_as(objects).flatten(1).numpy()
-        absent = np.concatenate([np.zeros((len(labels), len(scene.backdrop)), bool), absent], 1)
-        low, high = np.where(absent, 0, low - 1e-5), np.where(absent, 0, high + 1e-5)
-        wrong |= (labels < low) | (labels > high)
+        ends = {name: (0, len(kinds) - 1) for name, kinds in scene.categories.items()} | scene.ranges
+        low, high = np.array([ends[name] for name in scene.backdrop + scene.features * scene.objects[1]], dtype=float).T
+        objects = scene.of_objects(torch.from_numpy(labels))
+        present = (objects[..., :1] != 0).expand_as(objects).flatten(1).numpy()
+        present = np.pad(present, ((0, 0), (len(scene.backdrop), 0)), constant_values=True)
+        wrong |= (labels < np.where(present, low - 1e-5, 0)) | (labels > np.where(present, high + 1e-5, 0))
     for row, column in np.argwhere(wrong)[:1]:
         name, value = "" if scene is None else f" ({scene.names[column]})", labels[row, column]
         raise DataError(path, f"column {column} of 'labels'{name} is {value:g} in row {row}: out of range")
 
 # %% ../../nbs/data/16_hdf5.ipynb #e869485c
-def is_plain_gzip(images: h5py.Dataset) -> bool:
-    "Whether whole rows are in chunks, compressed by gzip and by nothing else."
-    if images.compression != "gzip" or images.chunks[1:] != images.shape[1:]:
-        return False
-    return not (images.shuffle or images.fletcher32 or images.scaleoffset)
-
-
 def decompressed_chunk(images: h5py.Dataset, number: int) -> UInt8[np.ndarray, "chunk ..."]:
-    "A chunk of a data set that `is_plain_gzip`; `OSError` where it is damaged."
+    "A chunk of whole rows, compressed by gzip and nothing else; `OSError` where it is damaged."
     offset = (number * images.chunks[0], *(0 for _ in images.chunks[1:]))
     left_out, stored = images.id.read_direct_chunk(offset)
     try:
@@ -138,23 +111,20 @@ def decompressed_chunk(images: h5py.Dataset, number: int) -> UInt8[np.ndarray, "
         raise OSError(f"chunk {number} of {images.name} is damaged: {error}") from error
 
 
-def read_rows(
-    images: h5py.Dataset,  # (m, ...)
-    rows: Int[np.ndarray, "n"],  # from 0 to m - 1, in any order, repeated or not
-) -> UInt8[np.ndarray, "n ..."]:
+def read_rows(images: h5py.Dataset, rows: Int[np.ndarray, "n"]) -> UInt8[np.ndarray, "n ..."]:
     "Rows of a data set in the order asked for; every chunk is read at most once, by as many threads as PyTorch has."
-    chunk, plain = images.chunks[0] if images.chunks else 64, is_plain_gzip(images)
+    chunk = images.chunks[0] if images.chunks else 64
+    plain = images.compression == "gzip" and images.chunks[1:] == images.shape[1:]
+    plain = plain and not (images.shuffle or images.fletcher32 or images.scaleoffset)
     order = np.argsort(rows, kind="stable")
     read = np.empty((len(rows), *images.shape[1:]), images.dtype)
 
-    def fill(here: Int[np.ndarray, "k"]) -> None:  # rows of one chunk
-        if not len(here):
-            return
-        first = rows[here[0]]
-        if plain:
-            read[here] = decompressed_chunk(images, first // chunk)[rows[here] % chunk]
-        else:
-            read[here] = images[first : rows[here[-1]] + 1][rows[here] - first]
+    def fill(places: Int[np.ndarray, "k"]) -> None:  # of rows of one chunk
+        if len(places) and plain:
+            read[places] = decompressed_chunk(images, rows[places[0]] // chunk)[rows[places] % chunk]
+        elif len(places):
+            first, last = rows[places[[0, -1]]]
+            read[places] = images[first : last + 1][rows[places] - first]
 
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         list(pool.map(fill, np.split(order, np.flatnonzero(np.diff(rows[order] // chunk)) + 1)))
@@ -162,7 +132,10 @@ def read_rows(
 
 # %% ../../nbs/data/16_hdf5.ipynb #7304a78e
 class OnDisk:
-    "Rows of a data set in an hdf5 file, read when they are asked for; `DataError` when that fails."
+    """Rows of a data set in an hdf5 file, read when they are asked for; `DataError` when that fails.
+
+    With `tensor` they were read once into main memory, for a device with too little of its own; each batch is copied.
+    """
 
     dtype = torch.uint8
     is_cuda = False
@@ -173,61 +146,36 @@ class OnDisk:
         name: str,  # of the data set
         rows: Int[Tensor, "n"] | None = None,  # of the file, in any order; all when left out
         device: torch.device | str = "cpu",  # where rows are put
+        tensor: UInt8[Tensor, "n height width ..."] | None = None,  # the contents of the rows
     ):
         with opened(path) as file:
             length, *shape = file[name].shape
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < length:
             raise ValueError(f"rows is {rows.min()} to {rows.max()} but {path} has rows 0 to {length - 1}.")
         self.path, self.name, self.rows = Path(path), name, torch.arange(length) if rows is None else rows.cpu()
-        self.device = torch.empty(0, device=device).device
+        self.device, self.tensor = torch.empty(0, device=device).device, tensor
         self.shape = torch.Size((len(self.rows), *shape))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, which: int | slice | Tensor) -> UInt8[Tensor, "*which height width ..."]:
-        rows = self.rows[which.cpu() if isinstance(which, Tensor) else which]
+    def __getitem__(self, index: int | slice | Tensor) -> UInt8[Tensor, "*index height width ..."]:
+        index = index.cpu() if isinstance(index, Tensor) else index
+        if self.tensor is not None:
+            return self.tensor[index].to(self.device)
+        rows = self.rows[index]
         with opened(self.path) as file:
             read = torch.from_numpy(read_rows(file[self.name], rows.flatten().numpy()))
         return read.reshape(*rows.shape, *self.shape[1:]).to(self.device)
 
     def to(self, device: torch.device | str) -> OnDisk:
         "The same rows, put elsewhere."
-        return OnDisk(self.path, self.name, self.rows, device)
+        return OnDisk(self.path, self.name, self.rows, device, self.tensor)
 
-    def part(self, which: slice) -> OnDisk:
+    def part(self, some: slice) -> OnDisk:
         "Some of the rows, not read yet."
-        return OnDisk(self.path, self.name, self.rows[which], self.device)
-
-
-class InMainMemory(OnDisk):
-    "Rows that were read once into main memory, for a device with too little of its own; each batch is copied."
-
-    def __init__(
-        self,
-        rows: OnDisk,
-        tensor: UInt8[Tensor, "n height width ..."] | None = None,  # their contents; read when left out
-        device: torch.device | str | None = None,  # by default that of `rows`
-    ):
-        super().__init__(rows.path, rows.name, rows.rows, rows.device if device is None else device)
-        self.tensor = in_memory(rows.to("cpu")) if tensor is None else tensor
-
-    def __getitem__(self, which: int | slice | Tensor) -> UInt8[Tensor, "*which height width ..."]:
-        return self.tensor[which.cpu() if isinstance(which, Tensor) else which].to(self.device)
-
-    def to(self, device: torch.device | str) -> InMainMemory:
-        return InMainMemory(self, self.tensor, device)
-
-    def part(self, which: slice) -> InMainMemory:
-        return InMainMemory(super().part(which), self.tensor[which])
-
-
-def in_memory(images: OnDisk) -> UInt8[Tensor, "n height width ..."]:
-    "All rows on their device."
-    tensor = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
-    for rows in images.rows.argsort().split(4096):
-        tensor[rows.to(images.device)] = images[rows]
-    return tensor
+        tensor = None if self.tensor is None else self.tensor[some]
+        return OnDisk(self.path, self.name, self.rows[some], self.device, tensor)
 
 # %% ../../nbs/data/16_hdf5.ipynb #dc4e6175
 class Contents(NamedTuple):
@@ -238,69 +186,38 @@ class Contents(NamedTuple):
     names: tuple[str, ...]  # of the sources
     masks: OnDisk | None  # (n, height, width)
 
-# %% ../../nbs/data/16_hdf5.ipynb #ddd2e52d
-def read_grid(path: Path | str, scene: Scene, rows: Int[Tensor, "n"] | None = None) -> Contents:
-    "Images of a grid, or of some `rows` of the file; `DataError` where the file is not what it must be."
-    with opened(path) as file:
-        check_layout(path, file, scene.image_size, len(scene.sources.names), masks=False)
-        sources = sources_from_labels(path, file["labels"][:], scene)
-        check_rows(path, file, sources, scene)
-    images = OnDisk(path, "images", rows)
-    return Contents(images, sources[images.rows], scene.sources.names, None)
-
-# %% ../../nbs/data/16_hdf5.ipynb #96c3a415
-def read_objects(
-    path: Path | str,
-    image_size: int,
-    scene: ObjectScene | None = None,  # that drew the images; without one the labels can be any numbers
-    rows: Int[Tensor, "n"] | None = None,
-) -> Contents:
-    "Images of several objects, or of some `rows` of the file; `DataError` as for `read_grid`."
-    with opened(path) as file:
-        names = tuple(file.attrs.get("names", ()))
-        if scene is not None and names != scene.names:
-            raise DataError(path, f"has sources {', '.join(names) or 'without names'} but must have {scene.names}")
-        check_layout(path, file, image_size, len(names), masks=True)
-        labels = file["labels"][:]
-        check_objects(path, labels, scene)
-    images, masks = OnDisk(path, "images", rows), OnDisk(path, "masks", rows)
-    return Contents(images, torch.from_numpy(labels).float()[images.rows], names, masks)
-
 # %% ../../nbs/data/16_hdf5.ipynb #bfbe04f4
-def read_images(path: Path | str, scene: Scene | ObjectScene, rows: Int[Tensor, "n"] | None = None) -> Contents:
-    "What a scene drew; `DataError` where the file is not what it must be."
-    if isinstance(scene, Scene):
-        return read_grid(path, scene, rows)
-    return read_objects(path, scene.image_size, scene, rows)
+def read_images(
+    path: Path | str,
+    scene: Scene | ObjectScene | None,  # that drew the images; of published ones of several objects none is known
+    rows: Int[Tensor, "n"] | None = None,  # of the file; all when left out
+    image_size: int = 0,  # where there is no scene
+) -> Contents:
+    "Images, or some rows of a file; `DataError` where the file is not what it must be. Without a scene labels are any."
+    grid = isinstance(scene, Scene)
+    with opened(path) as file:
+        names = scene.sources.names if grid else tuple(file.attrs.get("names", ()))
+        if scene is not None and not grid and names != scene.names:
+            raise DataError(path, f"has sources {', '.join(names) or 'without names'} but must have {scene.names}")
+        size = (image_size, image_size) if scene is None else (scene.image_size, scene.image_size)
+        layout = {"images": ("uint8", (*size, 3)), "labels": ("float64", (len(names),))}
+        check_layout(path, file, layout if grid else layout | {"masks": ("uint8", size)})
+        labels = file["labels"][:]
+        if grid:
+            sources = sources_from_labels(path, labels, scene)
+            check_rows(path, file, sources, scene)
+        else:
+            check_objects(path, labels, scene)
+            sources = torch.from_numpy(labels).float()
+    images, masks = OnDisk(path, "images", rows), None if grid else OnDisk(path, "masks", rows)
+    return Contents(images, sources[images.rows], names, masks)
 
 # %% ../../nbs/data/16_hdf5.ipynb #f710e6c1
-def size_of(scene: Scene | ObjectScene) -> int:
-    "Images in the whole data set."
-    if not isinstance(scene, Scene):
-        return scene.size
-    return scene.sources.size if scene.joint is None else joint_size(scene.joint, scene.sources)
-
-
 def check_number(n: int | None, size: int) -> int:
     "How many images are meant: `n`, or all; `ValueError` where there are not so many."
     if n is not None and not 1 <= n <= size:
         raise ValueError(f"n is {n} but must be from 1 to {size}, the number of images.")
     return n or size
-
-# %% ../../nbs/data/16_hdf5.ipynb #e07fb3ca
-def rows_of_grid(scene: Scene, n: int | None, seed: int) -> Int[Tensor, "n"] | None:
-    "Which rows of its grid a data set consists of; nothing where these are all, in their order."
-    if scene.joint is not None:
-        return joint_rows(scene.joint, scene.sources, n, seed)
-    return None if n is None else scene.sources.subset(n, seed)
-
-
-def sources_to_draw(scene: Scene | ObjectScene, n: int | None, seed: int) -> Tensor:  # (n, sources)
-    "Sources of all images of a file."
-    if isinstance(scene, ObjectScene):
-        return scene.scenes(n or scene.size, seed)
-    rows = rows_of_grid(scene, n, seed)
-    return scene.sources.factors(torch.arange(scene.sources.size) if rows is None else rows)
 
 # %% ../../nbs/data/16_hdf5.ipynb #4150ce42
 def attributes(scene: Scene | ObjectScene, n: int | None, seed: int) -> dict[str, Any]:
@@ -336,11 +253,6 @@ def compressed(array: UInt8[np.ndarray, "n ..."], chunk: int, threads: int = 1) 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda rows: zlib.compress(rows, level=1), np.split(array, len(array) // chunk)))
 
-# %% ../../nbs/data/16_hdf5.ipynb #763ba43d
-def block_length(scene: Scene | ObjectScene) -> int:
-    "Images a part: a multiple of every chunk."
-    return 4096 if isinstance(scene, Scene) else 256
-
 # %% ../../nbs/data/16_hdf5.ipynb #da4206cc
 def labels_of(scene: Scene | ObjectScene, sources: Tensor) -> Float[np.ndarray, "n sources"]:
     "What a file holds of the sources."
@@ -354,14 +266,9 @@ def rows_in_file(scene: Scene | ObjectScene) -> dict[str, tuple[int, ...]]:
 
 # %% ../../nbs/data/16_hdf5.ipynb #d9397be4
 def draw_part(
-    part: Path,
-    sources: Tensor,  # of this block
-    scene: Scene | ObjectScene,
-    n: int,  # images in the whole file
-    described: dict[str, Any],  # its attributes
-    device: torch.device,
-) -> int:  # images drawn
-    "Draws a block and writes its part."
+    part: Path, sources: Tensor, scene: Scene | ObjectScene, n: int, described: dict[str, Any], device: torch.device
+) -> int:
+    "Draws a block of sources and writes its part of a file of `n` images with these attributes; the block's length."
     with fixed_threads(1):
         drawn = {"images": scene.images(sources.to(device))}
         if isinstance(scene, ObjectScene):
@@ -388,18 +295,14 @@ def is_usable(part: Path, scene: Scene | ObjectScene, sources: Tensor, described
         return False
 
 # %% ../../nbs/data/16_hdf5.ipynb #703cb390
-def draw_parts(
-    todo: list[tuple[Path, Tensor]],  # parts and their sources
-    workers: int,  # processes
-    draw: Callable[[Path, Tensor], int],  # a part
-) -> Iterator[int]:  # images drawn, as parts are finished
-    "Draws parts, in this process or in several."
+def draw_parts(todo: list[tuple[Path, Tensor]], workers: int, draw: Callable[[Path, Tensor], int]) -> Iterator[int]:
+    "Draws parts with their sources, in this process or in several; the number of images of each when it is finished."
     start = time.perf_counter()
     for i, (part, sources) in enumerate(todo):
         left = (time.perf_counter() - start) * (len(todo) - i)  # seconds, after one block
         if i == 1 and workers > 1 and left > WORTH_HELPERS:
-            there = joblib.delayed(joblib.wrap_non_picklable_objects(draw))
-            tasks = (there(part, sources) for part, sources in todo[1:])
+            elsewhere = joblib.delayed(joblib.wrap_non_picklable_objects(draw))
+            tasks = (elsewhere(part, sources) for part, sources in todo[1:])
             yield from joblib.Parallel(workers, return_as="generator_unordered")(tasks)
             return
         yield draw(part, sources)
@@ -412,33 +315,22 @@ CHECKED = ("v110", "v110")  # of hdf5: the first whose files have checksums of a
 
 
 def join_parts(
-    path: Path,
-    parts: list[Path],
-    scene: Scene | ObjectScene,
-    n: int,
-    labels: Float[np.ndarray, "n sources"],
-    described: dict[str, Any],
-    rows: Int[np.ndarray, "n"] | None,
+    path: Path, parts: list[Path], scene: Scene | ObjectScene, sources: Tensor, described: dict[str, Any]
 ) -> None:
     "Writes the whole file from its parts."
     with written_whole(path) as whole, h5py.File(whole, "w", libver=CHECKED) as file:
-        data = {name: create(file, name, n, row) for name, row in rows_in_file(scene).items()}
-        file.create_dataset("labels", data=labels, fletcher32=True)
+        data = {name: create(file, name, len(sources), row) for name, row in rows_in_file(scene).items()}
+        file.create_dataset("labels", data=labels_of(scene, sources), fletcher32=True)
         file.attrs.update(described)
-        if rows is not None:
-            file["rows"] = rows
+        if "grid_size" in described:
+            file["rows"] = scene.sources.index(sources).numpy()
         for i, part in enumerate(parts):
             with opened(part) as piece:
                 for name in data:
                     for first in range(0, len(piece[name]), data[name].chunks[0]):
                         place = (0,) * (data[name].ndim - 1)
                         _, chunk = piece[name].id.read_direct_chunk((first, *place))
-                        data[name].id.write_direct_chunk((i * block_length(scene) + first, *place), chunk)
-
-# %% ../../nbs/data/16_hdf5.ipynb #578fc37c
-def drawing_device(scene: Scene | ObjectScene, device: torch.device | str | None) -> torch.device:
-    "Where a scene is drawn: where it is asked for, if it can be."
-    return torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+                        data[name].id.write_direct_chunk((i * scene.block + first, *place), chunk)
 
 # %% ../../nbs/data/16_hdf5.ipynb #3db96855
 def hidden(path: Path, kind: str) -> Path:
@@ -447,17 +339,12 @@ def hidden(path: Path, kind: str) -> Path:
 
 # %% ../../nbs/data/16_hdf5.ipynb #6f15780d
 def draw_file(
-    path: Path,
-    scene: Scene | ObjectScene,
-    n: int | None,
-    seed: int,
-    device: torch.device,
-    workers: int | None,
+    path: Path, scene: Scene | ObjectScene, n: int | None, seed: int, device: torch.device, workers: int | None
 ) -> None:
     "Draws images into a file, going on with the parts that are there."
-    sources, described = sources_to_draw(scene, n, seed), attributes(scene, n, seed)
+    sources, described = scene.scenes(n, seed), attributes(scene, n, seed)
     folder = hidden(path, "parts")
-    blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(block_length(scene)))}
+    blocks = {folder / f"{i:05}.h5": block for i, block in enumerate(sources.split(scene.block))}
     todo = [(part, block) for part, block in blocks.items() if not is_usable(part, scene, block, described)]
     done = len(sources) - sum(len(block) for _, block in todo)
     draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
@@ -465,8 +352,7 @@ def draw_file(
     with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images", disable=None) as bar:
         for drawn in draw_parts(todo, workers, draw):
             bar.update(drawn)
-    rows = scene.sources.index(sources).numpy() if "grid_size" in described else None
-    join_parts(path, list(blocks), scene, len(sources), labels_of(scene, sources), described, rows)
+    join_parts(path, list(blocks), scene, sources, described)
     shutil.rmtree(folder)
 
 # %% ../../nbs/data/16_hdf5.ipynb #53cc51de
@@ -476,7 +362,7 @@ def holds(path: Path, scene: Scene | ObjectScene, n: int | None, seed: int) -> b
         return False
     with opened(path) as file:
         described, length = file_description(file), len(file.get("labels", ()))
-    return described == attributes(scene, n, seed) and length == (n or size_of(scene))
+    return described == attributes(scene, n, seed) and length == (n or scene.size)
 
 # %% ../../nbs/data/16_hdf5.ipynb #50a8ec38
 def write_images(
@@ -490,10 +376,12 @@ def write_images(
 ) -> None:
     "Draws images into a file, unless it holds them; whole, or not at all when interrupted, and then resumed."
     path = Path(path)
-    check_number(n, size_of(scene))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_number(n, scene.size)
+    if holds(path, scene, n, seed):
+        return
     with held(hidden(path, "lock"), wait=True):
         remove_unfinished(path.parent, path.name)
         if not holds(path, scene, n, seed):
-            draw_file(path, scene, n, seed, drawing_device(scene, device), workers)
+            device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+            draw_file(path, scene, n, seed, device, workers)
         hidden(path, "lock").unlink(missing_ok=True)

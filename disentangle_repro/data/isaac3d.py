@@ -13,11 +13,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .mpi3d import Arm, View, between, coloured, hand_frame, in_tiles, joints, matt, part
-from .mpi3d import picked, with_arm
+from .mpi3d import Arm, View, between, hand_frame, in_tiles, joints, matt, part, picked, with_arm
 from .raycast import Hit, Rays, box, camera_rays, cylinder, floor, nearest, sphere, towards
 from .raycast import walls
-from .scenes import Scene
+from .scenes import Images, Scene, by_kind, coloured, distinct
 from .sources import Sources
 
 # %% auto #0
@@ -74,12 +73,9 @@ def seen(heights: Float[Tensor, "views"], size: int) -> tuple[Rays, Hit, Int[Ten
 
 # %% ../../nbs/data/07_isaac3d.ipynb #b0b0069a
 def empty_kitchen(
-    camera: Float[Tensor, "views"],  # labels, from 0 to 1
-    lighting: Float[Tensor, "views"],  # the same
-    image_size: int,
-    samples: int,
+    camera: Float[Tensor, "views"], lighting: Float[Tensor, "views"], image_size: int, samples: int
 ) -> View:
-    "The room of isaac3d from cameras at some heights with a lamp in some directions."
+    "The room of isaac3d from cameras at some heights, with a lamp in some directions: labels from 0 to 1."
     heights, turn = between(KITCHEN.eye_heights, camera, 2), between(KITCHEN.lamp_turns, lighting, 2).deg2rad()
     away = KITCHEN.lamp_distance
     lamp = torch.stack([away * turn.cos(), away * turn.sin(), torch.full_like(turn, KITCHEN.lamp_height)])
@@ -116,36 +112,21 @@ SHAPES: dict[str, Callable[[Rays], Hit]] = {
 
 # %% ../../nbs/data/07_isaac3d.ipynb #b3f92b20
 def isaac3d_layers(
-    geometry: Float[Tensor, "n 6"],  # labels of object shape, camera height, lighting direction, robot x, y, scale
-    image_size: int,
-    samples: int,
-    repeats: bool,  # draw a view that several scenes share once
+    geometry: Float[Tensor, "n 6"], image_size: int, samples: int, repeats: bool
 ) -> Float[Tensor, "n 4 pixels"]:
-    "Light from what is grey, from wood, from walls and from the object; the shape is the nearest."
-    layers = geometry.new_zeros(len(geometry), 4, image_size**2)
-    shapes = (geometry[:, 0] * (len(SHAPES) - 1)).round().clamp(0, len(SHAPES) - 1)
-    for number, body in enumerate(SHAPES.values()):
-        for rows in (shapes == number).nonzero()[:, 0].split(16):
-            views, pose = geometry[rows, 1:3], geometry[rows, 3:]
-            numbers = torch.arange(len(rows), device=rows.device)
-            if repeats:
-                views, numbers = views.unique(dim=0, return_inverse=True)
-            view = empty_kitchen(*views.T, image_size, samples)
-            layers[rows] = with_arm(view, numbers, isaac3d_arm(*pose.T), body, ARM_GREY, samples)
-    return layers
+    "Light from what is grey, wood, walls, object, for labels of shape, camera, lighting direction, robot x, y, scale."
+    def draw(body: Callable[[Rays], Hit], rows: Tensor) -> Tensor:
+        views, numbers = distinct(geometry[rows, 1:3], repeats)
+        view = empty_kitchen(*views.T, image_size, samples)
+        return with_arm(view, numbers, isaac3d_arm(*geometry[rows, 3:].T), body, ARM_GREY, samples)
+
+    return by_kind(geometry[:, 0] * (len(SHAPES) - 1), SHAPES.values(), 16, draw)
 
 # %% ../../nbs/data/07_isaac3d.ipynb #a380c6e6
-def draw_isaac3d(
-    values: Float[Tensor, "n 9"],  # labels, from 0 to 1
-    image_size: int,
-    samples: int,
-    repeats: bool,  # draw rows that differ in colours and intensity only once
-) -> Float[Tensor, "n height width 3"]:
-    "Images of the isaac3d scene."
+def draw_isaac3d(values: Float[Tensor, "n 9"], image_size: int, samples: int, repeats: bool) -> Images:
+    "Images of the isaac3d scene from labels from 0 to 1; of rows with equal geometry the light is computed once."
     objects, wall = picked(OBJECT_COLOURS, 3 * values[:, 7]), picked(WALL_COLOURS, 3 * values[:, 8])
-    geometry, rows = values[:, [0, 3, 6, 1, 2, 4]], torch.arange(len(values), device=values.device)
-    if repeats:
-        geometry, rows = geometry.unique(dim=0, return_inverse=True)
+    geometry, rows = distinct(values[:, [0, 3, 6, 1, 2, 4]], repeats)
     grey, wood = torch.ones_like(wall), torch.tensor(WOOD).to(wall).expand_as(wall)
     colours = torch.stack([grey, wood, wall, objects], 1) * between(KITCHEN.intensities, values[:, 5], 2)[:, None, None]
     return coloured(isaac3d_layers(geometry, image_size, samples, repeats), rows, colours)
@@ -154,14 +135,9 @@ def draw_isaac3d(
 ISAAC3D = Scene(
     name="isaac3d",
     sources=Sources(
-        (
-            "object shape", "robot x", "robot y", "camera height", "object scale", "lighting intensity",
-            "lighting direction", "object color", "wall color",
-        ),
+        ("object shape", "robot x", "robot y", "camera height", "object scale", "lighting intensity",
+         "lighting direction", "object color", "wall color"),
         (3, 8, 5, 4, 4, 4, 6, 4, 4),
     ),
-    ranges=((0, 1),) * 9,
-    image_size=64,
-    version=1,
-    draw=draw_isaac3d,
+    ranges=((0, 1),) * 9, image_size=64, version=1, draw=draw_isaac3d,
 )  # fmt: skip

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,6 +18,9 @@ from torch import Tensor
 from ..core.device import make_generator
 from ..core.errors import check_choice
 from .sources import Sources
+
+if TYPE_CHECKING:
+    from disentangle_repro.data.scenes import ObjectScene
 
 # %% auto #0
 __all__ = []
@@ -81,15 +84,14 @@ class Joint:
 Domains = Mapping[str, range | tuple[float, float]]  # by source: value indices, or lowest and highest value
 
 
-def check_keys(argument: str, given: Any, needed: set[str], optional: set[str]) -> None:
-    "`ValueError` unless `given` is a dictionary with these keys."
+def checked_pair(
+    argument: str, given: Any, needed: set[str], optional: set[str], domains: Domains
+) -> tuple[str, str]:
+    "The sources of a dictionary; `ValueError` unless it has these keys, and names two different sources that vary."
     if not isinstance(given, Mapping) or not needed <= set(given) <= needed | optional:
         extra = f" and may have {', '.join(map(repr, sorted(optional)))}"
         raise ValueError(f"{argument} is {given!r} but must have {', '.join(map(repr, sorted(needed)))}{extra}.")
-
-
-def check_pair(argument: str, names: Any, domains: Domains) -> tuple[str, str]:
-    "`ValueError` unless `names` are two different sources that vary."
+    names = given["sources"]
     if isinstance(names, str) or len(names) != 2 or len(set(names)) != 2:
         raise ValueError(f"{argument}: sources is {names!r} but must be two different ones of {', '.join(domains)}.")
     for name in names:
@@ -101,8 +103,7 @@ def check_pair(argument: str, names: Any, domains: Domains) -> tuple[str, str]:
 # %% ../../nbs/data/21_joint.ipynb #f4b15fb7
 def correlation_of(given: Any, domains: Domains) -> Correlation:
     "A correlation from a dictionary; `ValueError` for unknown keys or sources, or numbers that cannot be."
-    check_keys("correlation", given, {"sources", "sigma"}, {"alpha"})
-    pair = check_pair("correlation", given["sources"], domains)
+    pair = checked_pair("correlation", given, {"sources", "sigma"}, {"alpha"}, domains)
     numbers = {"sigma": given["sigma"], "alpha": given.get("alpha", 1.0)}
     for name, (low, high) in {"sigma": (0.01, 100), "alpha": (-100, 100)}.items():
         value = numbers[name]
@@ -114,8 +115,7 @@ def correlation_of(given: Any, domains: Domains) -> Correlation:
 
 def held_out_of(given: Any, domains: Domains) -> HeldOut:
     "A rectangle from a dictionary; `ValueError` for unknown keys or sources, or values that there are not."
-    check_keys("held_out", given, {"sources", "values"}, {"part"})
-    pair = check_pair("held_out", given["sources"], domains)
+    pair = checked_pair("held_out", given, {"sources", "values"}, {"part"}, domains)
     part = check_choice("held_out: part", given.get("part", "train"), ("train", "test"))
     if isinstance(given["values"], str) or len(given["values"]) != 2:
         raise ValueError(f"held_out: values is {given['values']!r} but must be two lists, one for each of its sources.")
@@ -134,27 +134,18 @@ def checked_values(name: str, values: Any, domain: range | tuple[float, float]) 
             raise ValueError(f"held_out: values of {name} are {values!r} but must be among 0 to {domain[-1]}.")
         return tuple(sorted({int(value) for value in values}))
     if not numbers or len(values) != 2 or not domain[0] <= values[0] < values[1] <= domain[1]:
-        needed = f"[lowest, highest] within {list(domain)}"
-        raise ValueError(f"held_out: values of {name} are {values!r} but must be {needed}.")
+        needed = f"must be [lowest, highest] within {list(domain)}"
+        raise ValueError(f"held_out: values of {name} are {values!r} but {needed}.")
     return tuple(map(float, values))
 
 
 def joint_of(correlation: Any, held_out: Any, domains: Domains) -> Joint | None:
     "Both from dictionaries; nothing where neither is given."
-    if correlation is None and held_out is None:
-        return None
-    return Joint(
-        None if correlation is None else correlation_of(correlation, domains),
-        None if held_out is None else held_out_of(held_out, domains),
-    )
+    parts = [None if correlation is None else correlation_of(correlation, domains)]
+    parts += [None if held_out is None else held_out_of(held_out, domains)]
+    return Joint(*parts) if any(parts) else None
 
 # %% ../../nbs/data/21_joint.ipynb #5f2ac435
-def normalised(values: Tensor, domain: range | tuple[float, float]) -> Tensor:
-    "Values from 0, the lowest, to 1, the highest."
-    low, high = (domain[0], domain[-1])
-    return (values - low) / (high - low)
-
-
 def allowed(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Bool[Tensor, "*shape"]:
     "Whether combinations are on the side of the rectangle that is meant."
     pair = joint.held_out.sources
@@ -167,7 +158,8 @@ def weights(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Flo
     "The unnormalised probability of combinations, at most one."
     weight = torch.ones_like(values[joint.names[0]], dtype=torch.float64)
     if joint.correlation is not None:
-        a, b = (normalised(values[name].double(), domains[name]) for name in joint.correlation.sources)
+        lowest = {name: domains[name][0] for name in joint.correlation.sources}
+        a, b = ((values[name].double() - low) / (domains[name][-1] - low) for name, low in lowest.items())
         weight = joint.correlation.weight(a, b)
     return weight if joint.held_out is None else weight * allowed(joint, values, domains)
 
@@ -226,41 +218,30 @@ TOGETHER, PATIENCE = 1024, 1000  # scenes proposed at once; rounds without any n
 
 
 def accepted(
-    joint: Joint,
-    objects: Float[Tensor, "n objects features"],
-    features: tuple[str, ...],  # "present" is the first
-    domains: Domains,
-    generator: torch.Generator,
+    scene: ObjectScene, objects: Float[Tensor, "n objects features"], generator: torch.Generator
 ) -> Bool[Tensor, "n"]:
     "Which of the scenes that a generator proposes are kept."
-    present, values = objects[..., 0] > 0.5, {name: objects[..., features.index(name)] for name in joint.names}
+    joint, present = scene.joint, objects[..., 0] > 0.5
+    values = {name: objects[..., scene.features.index(name)] for name in joint.names}
     keep = torch.ones(len(objects), dtype=torch.bool)
     if joint.correlation is not None:
-        weight = torch.where(present, weights(Joint(joint.correlation), values, domains), 1).prod(1)
+        weight = torch.where(present, weights(Joint(joint.correlation), values, scene.domains), 1).prod(1)
         keep = torch.rand(len(objects), dtype=torch.float64, generator=generator) < weight
     if joint.held_out is not None:
-        fine = allowed(joint, values, domains)
+        fine = allowed(joint, values, scene.domains)
         keep &= (fine & present).any(1) if joint.held_out.part == "test" else (fine | ~present).all(1)
     return keep
 
 
-def sample_accepted(
-    joint: Joint,
-    sample: Callable[[int, int], Float[Tensor, "n sources"]],  # proposes scenes, from a number and a seed
-    of_objects: Callable[[Tensor], Float[Tensor, "n objects features"]],
-    features: tuple[str, ...],
-    domains: Domains,
-    n: int,
-    seed: int,
-) -> Float[Tensor, "n sources"]:
+def sample_accepted(scene: ObjectScene, n: int, seed: int) -> Float[Tensor, "n sources"]:
     "Scenes under a joint distribution; `ValueError` where next to none of those proposed can be accepted."
-    scenes, generator, waiting = sample(n, seed), make_generator(seed), 0
-    counts = of_objects(scenes)[..., 0].round().sum(1)
+    scenes, generator, waiting = scene.sample(n, seed), make_generator(seed), 0
+    counts = scene.of_objects(scenes)[..., 0].round().sum(1)
     open_rows = {k: (counts == k).nonzero()[:, 0] for k in counts.unique().tolist()}
     while any(map(len, open_rows.values())):
-        proposed = sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
-        objects = of_objects(proposed)
-        proposed = proposed[keep := accepted(joint, objects, features, domains, generator)]
+        proposed = scene.sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
+        objects = scene.of_objects(proposed)
+        proposed = proposed[keep := accepted(scene, objects, generator)]
         sizes, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
         for k, rows in open_rows.items():
             fitting = proposed[sizes == k][: len(rows)]
@@ -268,7 +249,7 @@ def sample_accepted(
             open_rows[k] = rows[len(fitting) :]
         waiting = waiting + 1 if before == sum(map(len, open_rows.values())) else 0
         if waiting == PATIENCE:
-            given = [name for name in ("correlation", "held_out") if getattr(joint, name) is not None]
+            given = [name for name in ("correlation", "held_out") if getattr(scene.joint, name) is not None]
             tried = f"none of {PATIENCE * TOGETHER:,} scenes proposed in a row could be accepted"
-            raise ValueError(f"{' and '.join(given)}: {tried}: {joint.as_json()}.")
+            raise ValueError(f"{' and '.join(given)}: {tried}: {scene.joint.as_json()}.")
     return scenes

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,20 +20,19 @@ import joblib
 import numpy as np
 import psutil
 import torch
-from jaxtyping import Bool, Float, Int, Integer, UInt8
+from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
 from ..core.errors import check_choice, extra
 from ..core.extensions import check_new, load_extensions
 from ..core.files import data_folder
-from .averaging import averaged, averaged_file, majority
+from .averaging import averaged, in_memory, majority
 from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import InMainMemory, OnDisk, check_number, holds, in_memory, read_images, rows_of_grid
-from .hdf5 import size_of, write_images
+from .hdf5 import Contents, OnDisk, check_number, read_images, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
@@ -63,11 +62,6 @@ RENDERED = [*SCENES, "gmm2d"]
 NAMES = list(dict.fromkeys((*RENDERED, *PUBLISHED)))
 SETS = 1_000  # of gmm2d, where no number is given (psa, section 6)
 
-# %% ../../nbs/data/19_load.ipynb #9792df84
-def places(name: str) -> tuple[Path, ...]:
-    "Where a published data set may lie: as it was published, or imported."
-    return data_folder() / PUBLISHED[name].file, data_folder() / "official" / f"{name}.h5"
-
 # %% ../../nbs/data/19_load.ipynb #0429c611
 def contents(name: str) -> tuple[str, int, int | str]:
     "Sources, number of images and pixels per side of a data set."
@@ -77,7 +71,7 @@ def contents(name: str) -> tuple[str, int, int | str]:
     if isinstance(scene, OwnImages):
         return " x ".join(map(str, scene.sources.value_counts)) or "none", len(scene.files), scene.image_size
     if isinstance(scene, Scene):
-        return " x ".join(map(str, scene.sources.value_counts)), scene.sources.size, scene.image_size
+        return " x ".join(map(str, scene.sources.value_counts)), scene.size, scene.image_size
     if scene is not None:
         fewest, most = scene.objects
         n = most if fewest == most else f"{fewest} to {most}"
@@ -89,6 +83,7 @@ def contents(name: str) -> tuple[str, int, int | str]:
 def describe(name: str) -> dict[str, object]:
     "A row of the table of data sets."
     published, (sources, size, pixels) = PUBLISHED.get(name), contents(name)
+    files = [] if published is None else [published.file, f"official/{name}.h5"]  # as it was published, or imported
     return {
         "sources": sources,
         "size": size,
@@ -96,7 +91,7 @@ def describe(name: str) -> dict[str, object]:
         "rendered": name in RENDERED,
         "published file": published.file if published else "",
         "is there": isinstance(SCENES.get(name) or GRIDS.get(name), OwnImages)
-        or (published is not None and any(path.exists() for path in places(name))),
+        or any((data_folder() / file).exists() for file in files),
     }
 
 # %% ../../nbs/data/19_load.ipynb #0dcbf2b5
@@ -149,7 +144,10 @@ class Dataset:
         return self._rows(range(min(n, len(self.images))))
 
     def _rows(self, rows: range) -> Dataset:
-        parts = {key: rows_of(getattr(self, key), rows) for key in ("images", "sources", "masks")}
+        part = slice(rows.start, rows.stop)
+        given = {"images": self.images, "sources": self.sources, "masks": self.masks}
+        parts = {key: data.part(part) if isinstance(data, OnDisk) else data[part] for key, data in given.items()
+                 if data is not None}  # fmt: skip
         return replace(self, **parts, splits={})
 
     @property
@@ -190,16 +188,14 @@ class Dataset:
 
     @property
     def segment_counts(self) -> Int[Tensor, "n 2"]:
-        """Of each scene, how many segments of the background and how many objects there are.
-
-        All that were drawn; of a published file, all that its masks show.
-        """
+        "Of each scene, how many segments of the background and objects were drawn or, of a published file, are seen."
         background = self.background_segments
         if self.scene is not None:
             objects = self.objects[..., 0].round().long().sum(1)
             return torch.stack([torch.full_like(objects, background), objects], 1)
-        seen = [labels_seen(self.masks[rows.start : rows.stop]) for rows in steps(len(self.masks))]
-        return torch.cat([torch.stack([some[:, :background].sum(1), some[:, background:].sum(1)], 1) for some in seen])
+        masks = (self.masks[rows.start : rows.stop].flatten(1).long() for rows in steps(len(self.masks)))
+        seen = torch.cat([one.new_zeros(len(one), 256, dtype=torch.bool).scatter_(1, one, True) for one in masks])
+        return torch.stack([seen[:, :background].sum(1), seen[:, background:].sum(1)], 1)
 
     def at(self, sources: Int[Tensor | np.ndarray, "m sources"]) -> UInt8[Tensor, "m height width 3"]:
         "The images of any sources of a grid, whether they are among `images` or not."
@@ -209,10 +205,7 @@ class Dataset:
         return averaged(images, self.image_size)
 
     def sample_pairs(
-        self,
-        n: int,
-        differing: int = 1,  # how many sources are not the same
-        seed: int = 0,
+        self, n: int, differing: int = 1, seed: int = 0
     ) -> tuple[Int[Tensor, "n sources"], Int[Tensor, "n sources"]]:
         """Sources of pairs that agree in all but exactly `differing` sources; `at` has their images.
 
@@ -225,20 +218,6 @@ class Dataset:
         if not isinstance(self.scene, Scene) or isinstance(self.scene, OwnImages):
             raise ValueError(f"{self.name} is no grid of sources, which {method} needs.")
         return self.scene
-
-# %% ../../nbs/data/19_load.ipynb #d2f51a3c
-def labels_seen(masks: UInt8[Tensor, "n height width"]) -> Bool[Tensor, "n 256"]:
-    "Which numbers occur in each mask."
-    seen = torch.zeros(len(masks), 256, dtype=torch.bool, device=masks.device)
-    return seen.scatter_(1, masks.flatten(1).long(), True)
-
-# %% ../../nbs/data/19_load.ipynb #cf42098d
-def rows_of(images: Tensor | OnDisk | None, rows: range) -> Tensor | OnDisk | None:
-    "Consecutive rows, on disk if all are."
-    part = slice(rows.start, rows.stop)
-    if isinstance(images, OnDisk):
-        return images.part(part)
-    return None if images is None else images[part]
 
 # %% ../../nbs/data/19_load.ipynb #bb7cb3dd
 def sample_pairs(
@@ -261,53 +240,44 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
 
 # %% ../../nbs/data/19_load.ipynb #933066a7
-def placed(images: list[OnDisk], device: torch.device | str) -> list[Tensor | OnDisk]:
-    "All of them in a device's memory, if they fit into half of what is free, else in main memory, or on disk."
+def placed(images: list[OnDisk], device: torch.device | str, image_size: int | None = None) -> list[Tensor | OnDisk]:
+    """Images, and masks if there are some, in a device's memory, if they fit into half of what is free.
+
+    Else they are in main memory, by the same rule, or on disk. With an `image_size` they are averaged and in memory;
+    `ValueError` for one that does not divide theirs.
+    """
     images = [one.to(device) for one in images]
+    if image_size is not None:
+        return [in_memory(one, image_size, shrink) for one, shrink in zip(images, (averaged, majority), strict=False)]
     size, where = sum(math.prod(one.shape) for one in images), images[0].device
     if size <= (free := free_memory(where)) / 2:
         return [in_memory(one) for one in images]
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
     if where.type != "cpu" and size <= free_memory(torch.device("cpu")) / 2:
         warnings.warn(f"images have {sizes}: they stay in main memory, and every batch is copied.", stacklevel=2)
-        return [InMainMemory(one) for one in images]
+        return [OnDisk(one.path, one.name, one.rows, where, in_memory(one.to("cpu"))) for one in images]
     warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
     return images
-
-# %% ../../nbs/data/19_load.ipynb #5a1e0c42
-def sized(
-    images: OnDisk, masks: OnDisk | None, device: torch.device | str, image_size: int | None
-) -> tuple[Tensor | OnDisk, Tensor | OnDisk | None]:
-    "Images and masks on a device, averaged where a size is given; `ValueError` for one that does not divide theirs."
-    if image_size is None:
-        placed_images, *rest = placed([one for one in (images, masks) if one is not None], device)
-        return placed_images, rest[0] if rest else None
-    smaller = averaged_file(images.to(device), image_size, averaged)
-    return smaller, None if masks is None else averaged_file(masks.to(device), image_size, majority)
 
 # %% ../../nbs/data/19_load.ipynb #5ae5b1d8
 def rendered_path(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0) -> Path:
     "Where rendered images lie, or would."
     part = "" if n is None else f"-n{n}"
     part += "" if scene.joint is None else f"-{scene.joint.key}"
-    which = f"{part}-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
-    return data_folder() / "rendered" / f"{scene.name}{which}.h5"
+    part += f"-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
+    return data_folder() / "rendered" / f"{scene.name}{part}.h5"
 
 
 def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0, workers: int | None = None) -> Path:
     "The file of rendered images, drawn first where there is none of the scene's present version."
     path = rendered_path(scene, n, seed)
-    if not holds(path, scene, n, seed):
-        write_images(path, scene, n, seed, workers=workers)
+    write_images(path, scene, n, seed, workers=workers)
     return path
 
 # %% ../../nbs/data/19_load.ipynb #3ad4c22a
 def split_ranges(splits: dict[str, int], n: int) -> dict[str, range]:
     "Consecutive splits of `n` images in the given proportions."
-    total, ends = sum(splits.values()), [0]
-    for size in splits.values():
-        ends.append(ends[-1] + size)
-    ends = [round(end * n / total) for end in ends]
+    ends = [round(end * n / sum(splits.values())) for end in accumulate(splits.values(), initial=0)]
     return {name: range(*pair) for name, pair in zip(splits, pairwise(ends), strict=True)}
 
 # %% ../../nbs/data/19_load.ipynb #28651744
@@ -340,85 +310,62 @@ def load_dataset(
     check_choice("name", name, NAMES)
     if n is not None and not isinstance(n, Integral):
         raise ValueError(f"n is {n!r} but must be an integer, or None for all.")
-    if isinstance(own := GRIDS.get(name), OwnImages):
-        refuse_joint(name, "is a folder and no generator", correlation=correlation, held_out=held_out)
-        return load_own(own, n, seed, device or "cpu", image_size)
-    known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
-    if name not in known:
-        only, other = ("published", "official") if name in PUBLISHED else ("rendered", "rendered")
-        raise ValueError(f'source is {source!r} but {name} is only {only}: pass source="{other}".')
-    if name == "gmm2d" and image_size is not None:
-        raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
-    joint = {"correlation": correlation, "held_out": held_out}
-    if name == "gmm2d" or (name not in GRIDS and source == "official"):
-        refuse_joint(name, "has no sources whose meaning is known", **joint)
+    scene, source = source_of(name, source, correlation=correlation, held_out=held_out)
     if name == "gmm2d":
+        if image_size is not None:
+            raise ValueError(f"image_size is {image_size} but {name} has no images: leave it out.")
         return points_of_mixture(SETS if n is None else n, seed, device or "cpu")
-    if name in GRIDS:
-        return load_grid(GRIDS[name].under(**joint), source, n, seed, device or "cpu", image_size)
-    return load_objects(name, source, n, seed, device or "cpu", image_size, **joint)
+    stored = contents_of(name, scene, source, n, seed)
+    parts = [part for part in (stored.images, stored.masks) if part is not None]
+    images, *rest = placed(parts, device or "cpu", image_size)
+    sources, counts, splits, grid = stored.sources.to(device or "cpu"), (), {}, None
+    if isinstance(scene, Scene):
+        counts = scene.sources.value_counts
+        if n is None and scene.joint is None and source != "own":
+            grid = images
+        elif source == "official":
+            grid = OnDisk(stored.images.path, "images", device=device or "cpu")
+    else:
+        splits = split_ranges(scene.splits if scene is not None else PUBLISHED[name].splits, len(images))
+    return Dataset(name, source, images, sources, stored.names, counts, rest[0] if rest else None, splits, scene, grid)
 
-
-def refuse_joint(name: str, why: str, **joint: Any) -> None:
-    "`ValueError` where a joint distribution is given."
+# %% ../../nbs/data/19_load.ipynb #4fad299d
+def source_of(name: str, source: str, **joint: Any) -> tuple[Scene | ObjectScene | None, str]:
+    "The generator of a data set, if it is known, and its source; `ValueError` for a source or joint that cannot be."
+    scene, refused = GRIDS.get(name) or SCENES.get(name), ""
+    if isinstance(scene, OwnImages):
+        source, refused = "own", "is a folder and no generator"
+    else:
+        known = RENDERED if check_choice("source", source, ("rendered", "official")) == "rendered" else PUBLISHED
+        if name not in known:
+            only, other = ("published", "official") if name in PUBLISHED else ("rendered", "rendered")
+            raise ValueError(f'source is {source!r} but {name} is only {only}: pass source="{other}".')
+        if name == "gmm2d" or (name not in GRIDS and source == "official"):
+            scene, refused = None, "has no sources whose meaning is known"
     for argument, given in joint.items():
-        if given is not None:
-            raise ValueError(f"{argument} is {given!r} but {name} {why}: leave it out.")
+        if refused and given is not None:
+            raise ValueError(f"{argument} is {given!r} but {name} {refused}: leave it out.")
+    return (scene if scene is None else scene.under(**joint)), source
 
-# %% ../../nbs/data/19_load.ipynb #0fd6950d
-def load_grid(
-    scene: Scene, source: str, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
-) -> Dataset:
-    "Images of a grid of sources."
-    rows = rows_of_grid(scene, n, seed)
+
+def contents_of(name: str, scene: Scene | ObjectScene | None, source: str, n: int | None, seed: int) -> Contents:
+    "All images of a data set or `n` of them, on disk, drawn or imported first where there is no file of them."
+    if isinstance(scene, OwnImages):
+        size = len(scene.files)
+        rows = torch.arange(size)
+        if n is not None:
+            rows = torch.randperm(size, generator=make_generator(seed))[: check_number(n, size)]
+        return Contents(OnDisk(own_file(scene), "images", rows), scene.indices[rows], scene.sources.names, None)
     if source == "rendered":
-        contents = read_images(rendered_file(scene, n, seed), scene)
-    else:
-        contents = read_official(scene.name, scene, rows)
-    images, _ = sized(contents.images, None, device, image_size)
-    grid = images if rows is None else None
-    if rows is not None and source == "official":
-        grid = OnDisk(contents.images.path, "images", device=device)
-    values = scene.sources.names, scene.sources.value_counts
-    return Dataset(scene.name, source, images, contents.sources.to(device), *values, scene=scene, grid=grid)
+        whole = isinstance(scene, ObjectScene) and n == scene.size
+        return read_images(rendered_file(scene, None if whole else n, seed), scene)
+    if scene is not None:
+        return read_official(name, scene, scene.rows(n, seed))
+    splits = PUBLISHED[name].splits
+    whole = check_number(n, sum(splits.values())) == sum(splits.values())
+    return read_official(name, None, None if whole else published_rows(splits, n, seed))
 
-# %% ../../nbs/data/19_load.ipynb #4aae39ce
-def load_objects(
-    name: str,
-    source: str,
-    n: int | None,
-    seed: int,
-    device: torch.device | str,
-    image_size: int | None = None,
-    **joint: Any,  # `correlation` and `held_out`
-) -> Dataset:
-    "Images of several objects."
-    scene = SCENES[name].under(**joint) if source == "rendered" else None
-    splits = PUBLISHED[name].splits if scene is None else scene.splits
-    n = check_number(n, sum(splits.values()))
-    if scene is None:
-        rows = None if n == sum(splits.values()) else published_rows(splits, n, seed)
-        contents = read_official(name, None, rows)
-    else:
-        contents = read_images(rendered_file(scene, None if n == size_of(scene) else n, seed), scene)
-    images, masks = sized(contents.images, contents.masks, device, image_size)
-    sources = contents.sources.to(device)
-    return Dataset(name, source, images, sources, contents.names, (), masks, split_ranges(splits, n), scene)
-
-# %% ../../nbs/data/19_load.ipynb #12ef3667
-def load_own(
-    scene: OwnImages, n: int | None, seed: int, device: torch.device | str, image_size: int | None = None
-) -> Dataset:
-    "Images of a folder, all in the order of the table or of their names, or a random subset."
-    size = len(scene.files)
-    rows = torch.arange(size)
-    if n is not None:
-        rows = torch.randperm(size, generator=make_generator(seed))[: check_number(n, size)]
-    images, _ = sized(OnDisk(own_file(scene), "images", rows), None, device, image_size)
-    values = scene.sources.names, scene.sources.value_counts
-    return Dataset(scene.name, "own", images, scene.indices[rows].to(device), *values, scene=scene)
-
-
+# %% ../../nbs/data/19_load.ipynb #799aee19
 def points_of_mixture(n: int, seed: int, device: torch.device | str) -> Dataset:
     "Sets of points in place of images, the components each set is drawn from, and in place of masks each point's one."
     points, chosen, component = (tensor.to(device) for tensor in sample_sets(n, seed))
@@ -478,8 +425,8 @@ def drawn_on(engine: str) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     "The command `disentangle-repro data`: draws data sets to files."
-    about = {"prog": "disentangle-repro data", "description": "Draw data sets to files in the data folder."}
-    parser = argparse.ArgumentParser(**about)
+    description = "Draw data sets to files in the data folder."
+    parser = argparse.ArgumentParser("disentangle-repro data", description=description)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}; all when left out")
     parser.add_argument("--n", type=int, help="images of each; all when left out")
     parser.add_argument("--seed", type=int, default=0)

@@ -14,20 +14,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .raycast import Hit, Rays, camera_rays, cylinder, floor, held, highlight, lambert, limb
-from .raycast import nearest, openness, placed, shrunk, sphere, towards, unit, walls
-from .scenes import Scene
+from .raycast import Hit, Numbers, Rays, Vectors, camera_rays, cylinder, floor, held, highlight
+from .raycast import lambert, limb, nearest, openness, placed, shrunk, sphere, towards, unit
+from .raycast import walls
+from .scenes import Images, Scene, by_kind, coloured, distinct
 from .sources import Sources
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/data/05_mpi3d.ipynb #2b8f8bf4
-def hand_frame(
-    turn: Float[Tensor, "scenes"],  # about the vertical, radians from the x axis
-    elevation: Float[Tensor, "scenes"],  # radians above the level
-) -> Float[Tensor, "3 3 scenes"]:  # one rotation matrix per scene
-    "Where forward, left and up of a link point: the columns of its rotation matrix."
+def hand_frame(turn: Float[Tensor, "scenes"], elevation: Float[Tensor, "scenes"]) -> Float[Tensor, "3 3 scenes"]:
+    "Where forward, left and up of a link point: the columns of its rotation matrix, from angles in radians."
     zero = torch.zeros_like(turn)
     forward = torch.stack([turn.cos() * elevation.cos(), turn.sin() * elevation.cos(), elevation.sin()])
     left = torch.stack([-turn.sin(), turn.cos(), zero])
@@ -35,11 +33,9 @@ def hand_frame(
 
 
 def joints(
-    shoulder: Float[Tensor, "3 scenes"],
-    frames: Sequence[Float[Tensor, "3 3 scenes"]],  # of the links, from the shoulder on
-    lengths: Sequence[float],  # of the links
-) -> list[Float[Tensor, "3 scenes"]]:  # one more than links; the last is the tip
-    "Points where the links of an arm begin and end."
+    shoulder: Float[Tensor, "3 scenes"], frames: Sequence[Float[Tensor, "3 3 scenes"]], lengths: Sequence[float]
+) -> list[Float[Tensor, "3 scenes"]]:
+    "Points where the links of an arm, from the shoulder on, begin; the last is the tip."
     points = [shoulder]
     for frame, length in zip(frames, lengths, strict=True):
         points.append(points[-1] + length * frame[:, 0])
@@ -65,12 +61,7 @@ class Arm:
 REACH = 1.6  # no object of size one leaves the ball of this radius around its centre
 
 
-def part(
-    body: Callable[[Rays], Hit],
-    rays: Rays,
-    centre: tuple[float, float, float],
-    size: float,
-) -> Hit:
+def part(body: Callable[[Rays], Hit], rays: Rays, centre: tuple[float, float, float], size: float) -> Hit:
     "A body scaled by `size` and moved to `centre`, the same in every scene."
     centre = torch.tensor(centre).to(rays.direction)[:, None, None]
     return body(Rays((rays.origin - centre) / size, rays.direction / size))
@@ -200,32 +191,23 @@ OBJECT_COLOURS = (0.85, 0.75, 0.1), (0.1, 0.6, 0.2), (0.5, 0.5, 0.15), (0.8, 0.1
 BACKGROUND_COLOURS = (0.48, 0.25, 0.62), (0.2, 0.65, 0.5), (0.85, 0.52, 0.45)
 
 # %% ../../nbs/data/05_mpi3d.ipynb #0b36df29
-def fattened(arm: Arm) -> list[tuple[Tensor, Tensor, Tensor]]:  # start, end, radius
-    "Limbs that hold the whole arm and the object."
-    limbs = zip(arm.ends[:, 0], arm.ends[:, 1], arm.radii[:, None], strict=True)
-    return [*limbs, (arm.centre, arm.centre, REACH * arm.size)]
-
-
 def busy(view: View, numbers: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "scenes tiles"]:
     "Which tiles can show a part of the arm, if each scene has the view of that number."
     eye, middle = view.rays.origin, unit(view.rays.direction.mean(-1))
     width = (view.rays.direction - middle[..., None]).norm(dim=0).amax((1, 2))[numbers]
     eye, rays = eye[:, numbers, 0], Rays(eye[:, numbers], middle[:, numbers])
     touched = torch.zeros(rays.direction.shape[1:], dtype=torch.bool, device=width.device)
-    for start, end, radius in fattened(arm):
+    limbs = zip(arm.ends[:, 0], arm.ends[:, 1], arm.radii[:, None], strict=True)
+    for start, end, radius in (*limbs, (arm.centre, arm.centre, REACH * arm.size)):
         farthest = torch.maximum((start - eye).norm(dim=0), (end - eye).norm(dim=0)) + radius
         touched |= limb(rays, start, end, radius + width * farthest).distance.isfinite()
     return touched
 
 # %% ../../nbs/data/05_mpi3d.ipynb #a7aef37b
 def arm_light(
-    rays: Rays,
-    lamp: Float[Tensor, "3 scenes"],
-    arm: Arm,
-    body: Callable[[Rays], Hit],  # the object
-    grey: float,  # of the limbs
-) -> tuple[Float[Tensor, "scenes rays"], Float[Tensor, "scenes rays"], Bool[Tensor, "scenes rays"]]:
-    "Grey light, light from the object, and which rays pass by the arm."
+    rays: Rays, lamp: Float[Tensor, "3 scenes"], arm: Arm, body: Callable[[Rays], Hit], grey: float
+) -> tuple[Numbers, Numbers, Bool[Tensor, "scenes rays"]]:
+    "Grey light of limbs, light from the object, and which rays pass by the arm."
     limbs = [limb(rays, start, end, radius) for (start, end), radius in zip(arm.ends, arm.radii[:, None], strict=True)]
     hit, which = nearest([*limbs, held(body, rays, arm.centre, arm.rotation, arm.size)])
     to_lamp = towards(rays.at(hit.distance), lamp)
@@ -234,7 +216,7 @@ def arm_light(
     return torch.where(by, 0, torch.where(of_object, glossy, grey * light)), light * of_object, by
 
 # %% ../../nbs/data/05_mpi3d.ipynb #d6e7907e
-def arm_shade(points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 scenes rays"], arm: Arm) -> Tensor:
+def arm_shade(points: Vectors, normal: Vectors, arm: Arm) -> Tensor:
     "The share of light that the arm lets through to points of the room."
     shade = openness(points, normal, arm.centre, arm.size)
     for (start, end), radius in zip(arm.ends, arm.radii, strict=True):
@@ -244,14 +226,9 @@ def arm_shade(points: Float[Tensor, "3 scenes rays"], normal: Float[Tensor, "3 s
 
 # %% ../../nbs/data/05_mpi3d.ipynb #6e0ff38a
 def with_arm(
-    view: View,
-    numbers: Int[Tensor, "scenes"],  # of each scene's view
-    arm: Arm,
-    body: Callable[[Rays], Hit],  # the object
-    grey: float,  # of the limbs
-    samples: int,
+    view: View, numbers: Int[Tensor, "scenes"], arm: Arm, body: Callable[[Rays], Hit], grey: float, samples: int
 ) -> Float[Tensor, "scenes layers pixels"]:
-    "Layers of light of rooms with an arm in each."
+    "Layers of light of rooms with an arm in each; `numbers`: of each scene's view, `grey`: of the limbs."
     points, normal = view.points[:, numbers].flatten(2), view.normal[:, numbers].flatten(2)
     shade = arm_shade(points, normal, arm).unflatten(1, (-1, TILE**2))
     layers = averaged(view.light, samples)[numbers] * shade[:, None]
@@ -291,53 +268,27 @@ def mpi3d_arm(size: Float[Tensor, "n"], x: Float[Tensor, "n"], y: Float[Tensor, 
 
 # %% ../../nbs/data/05_mpi3d.ipynb #17a1fcf2
 def mpi3d_layers(
-    geometry: Float[Tensor, "n 5"],  # value indices of object shape, camera height, object size, robot x, robot y
-    image_size: int,
-    samples: int,
-    repeats: bool,  # draw a view that several scenes share once
+    geometry: Float[Tensor, "n 5"], image_size: int, samples: int, repeats: bool
 ) -> Float[Tensor, "n 3 pixels"]:
-    "Light from what is grey, from the stripe and from the object; the shape's number is rounded."
-    layers = geometry.new_zeros(len(geometry), 3, image_size**2)
-    numbers = geometry[:, 0].round().clamp(0, len(SHAPES) - 1)
-    for number, body in enumerate(SHAPES.values()):
-        for rows in (numbers == number).nonzero()[:, 0].split(16):
-            _, camera, *pose = geometry[rows].T
-            views = torch.arange(len(rows), device=rows.device)
-            if repeats:
-                camera, views = camera.unique(return_inverse=True)
-            view = empty_stage(between(STAGE.eye_heights, camera, 3), image_size, samples)
-            layers[rows] = with_arm(view, views, mpi3d_arm(*pose), body, STAGE.greys[3], samples)
-    return layers
+    "Light from what is grey, from stripe and object, for value indices of shape, camera, size, robot x and robot y."
+    def draw(body: Callable[[Rays], Hit], rows: Tensor) -> Tensor:
+        _, camera, *pose = geometry[rows].T
+        camera, views = distinct(camera, repeats)
+        view = empty_stage(between(STAGE.eye_heights, camera, 3), image_size, samples)
+        return with_arm(view, views, mpi3d_arm(*pose), body, STAGE.greys[3], samples)
+
+    return by_kind(geometry[:, 0], SHAPES.values(), 16, draw)
 
 # %% ../../nbs/data/05_mpi3d.ipynb #af0031cf
 def picked(colours: Sequence[tuple[float, float, float]], index: Float[Tensor, "n"]) -> Float[Tensor, "n 3"]:
     "The colours with the nearest numbers."
     return torch.tensor(colours).to(index)[index.round().long().clamp(0, len(colours) - 1)]
 
-
-def coloured(
-    layers: Float[Tensor, "distinct layers pixels"],
-    rows: Int[Tensor, "n"],  # which layers each image is made of
-    colours: Float[Tensor, "n layers 3"],
-) -> Float[Tensor, "n height width 3"]:
-    "Sums of light times colour over the layers."
-    parts = zip(colours.mT.split(64), rows.split(64), strict=True)
-    images = torch.cat([colour @ layers[row] for colour, row in parts])
-    size = math.isqrt(layers.shape[-1])
-    return images.unflatten(2, (size, size)).permute(0, 2, 3, 1)
-
 # %% ../../nbs/data/05_mpi3d.ipynb #b7c5d0b5
-def draw_mpi3d(
-    values: Float[Tensor, "n 7"],  # value indices
-    image_size: int,
-    samples: int,
-    repeats: bool,  # draw rows that differ in colours only once
-) -> Float[Tensor, "n height width 3"]:
-    "Images of the mpi3d scene."
+def draw_mpi3d(values: Float[Tensor, "n 7"], image_size: int, samples: int, repeats: bool) -> Images:
+    "Images of the mpi3d scene from value indices; of rows that differ in colours only, the light is computed once."
     objects, background = picked(OBJECT_COLOURS, values[:, 0]), picked(BACKGROUND_COLOURS, values[:, 4])
-    geometry, rows = values[:, [1, 3, 2, 5, 6]], torch.arange(len(values), device=values.device)
-    if repeats:
-        geometry, rows = geometry.unique(dim=0, return_inverse=True)
+    geometry, rows = distinct(values[:, [1, 3, 2, 5, 6]], repeats)
     colours = torch.stack([torch.ones_like(objects), background, objects], 1)
     return coloured(mpi3d_layers(geometry, image_size, samples, repeats), rows, colours)
 
@@ -349,7 +300,5 @@ MPI3D = Scene(
         (4, 4, 2, 3, 3, 40, 40),
     ),
     ranges=((0, 3), (0, 3), (0, 1), (0, 2), (0, 2), (0, 39), (0, 39)),
-    image_size=64,
-    version=1,
-    draw=draw_mpi3d,
-)
+    image_size=64, version=1, draw=draw_mpi3d,
+)  # fmt: skip

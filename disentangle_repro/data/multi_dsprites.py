@@ -11,31 +11,21 @@ from torch import Tensor
 
 from ..core.device import make_generator
 from .dsprites import DISTANCES, cover_any
-from .scenes import ObjectScene, to_bytes
-from .sprites import sprite_colours
+from .scenes import Images, ObjectScene, to_bytes
+from .sprites import FEATURES, laid_over, sprite_colours
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/data/12_multi_dsprites.ipynb #af612ed1
-FEATURES = ("present", "x", "y", "shape", "angle", "scale", "hue", "saturation", "value")
 RANGES = {
-    "grey": (0, 1),
-    "x": (0.15, 0.85),
-    "y": (0.15, 0.85),
-    "angle": (0, 360),
-    "scale": (0.5, 1),
-    "hue": (0, 1),
-    "saturation": (0.5, 1),
-    "value": (0.5, 1),
-}
+    "grey": (0, 1), "x": (0.15, 0.85), "y": (0.15, 0.85), "angle": (0, 360), "scale": (0.5, 1),
+    "hue": (0, 1), "saturation": (0.5, 1), "value": (0.5, 1),
+}  # fmt: skip
 FEWEST, MOST = 2, 5  # sprites in a scene
 
 # %% ../../nbs/data/12_multi_dsprites.ipynb #15a512ab
-def sample_multi_dsprites(
-    n: int,  # scenes
-    seed: int,
-) -> Float[Tensor, "n sources"]:
+def sample_multi_dsprites(n: int, seed: int) -> Float[Tensor, "n sources"]:
     "The first `n` scenes of a seed: grey level, number of sprites, and each feature, all independent and uniform."
     drawn = torch.rand(n, 2 + MOST * (len(FEATURES) - 1), generator=make_generator(seed))
     grey, count, rest = drawn.split((1, 1, drawn.shape[1] - 2), dim=1)
@@ -51,26 +41,17 @@ def shares_of(sources: Float[Tensor, "n sources"], image_size: int) -> Float[Ten
     "The share of each pixel that each sprite covers, whether another is in front of it or not."
     sprites = sources[:, 1:].unflatten(1, (MOST, len(FEATURES)))
     present, x, y, shape, angle, scale = sprites.flatten(0, 1)[:, :6].unbind(1)
-    covered = cover_any(shape, x, 1 - y, scale.clamp(min=0.1), angle.deg2rad(), image_size)
+    covered = cover_any(shape, x, 1 - y, scale.clamp(min=0.1), angle.deg2rad(), image_size=image_size)
     return (covered * present[:, None, None]).unflatten(0, (-1, MOST))
 
 
-def compose(
-    sources: Float[Tensor, "n sources"], shares: Float[Tensor, "n sprites height width"]
-) -> Float[Tensor, "n height width 3"]:
-    "Sprites on their ground, from back to front."
-    sprites = sources[:, 1:].unflatten(1, (MOST, len(FEATURES)))
-    image = sources[:, :1, None, None].expand(-1, *shares.shape[2:], 3)
-    for k, colour in enumerate(sprite_colours(sprites).unbind(1)):
-        image = image + shares[:, k, :, :, None] * (colour[:, None, None] - image)
-    return image
+def compose(sources: Float[Tensor, "n sources"], shares: Float[Tensor, "n sprites height width"]) -> Images:
+    "Sprites on their grey ground."
+    ground = sources[:, :1, None, None].expand(-1, *shares.shape[2:], 3)
+    return laid_over(ground, shares, sprite_colours(sources[:, 1:].unflatten(1, (MOST, len(FEATURES)))))
 
 
-def draw_multi_dsprites(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,
-    samples: int = 1,  # no matter: a pixel is a share, not a mean of samples
-) -> Float[Tensor, "n height width 3"]:
+def draw_multi_dsprites(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
     "Images as a function of their sources: linear in presence, differentiable in all else but shape."
     return compose(sources, shares_of(sources, image_size))
 
@@ -87,15 +68,7 @@ def mask_multi_dsprites(sources: Float[Tensor, "n sources"], image_size: int) ->
 
 # %% ../../nbs/data/12_multi_dsprites.ipynb #08afc95e
 MULTI_DSPRITES = ObjectScene(
-    name="multi_dsprites",
-    backdrop=("grey",),
-    features=FEATURES,
-    ranges=RANGES,
-    categories={"present": ("no", "yes"), "shape": tuple(DISTANCES)},
-    objects=(FEWEST, MOST),
-    image_size=64,
-    sample=sample_multi_dsprites,
-    draw=draw_multi_dsprites,
-    mask=mask_multi_dsprites,
-    image=image_multi_dsprites,
-)
+    name="multi_dsprites", backdrop=("grey",), features=FEATURES, ranges=RANGES,
+    categories={"present": ("no", "yes"), "shape": tuple(DISTANCES)}, objects=(FEWEST, MOST), image_size=64,
+    sample=sample_multi_dsprites, draw=draw_multi_dsprites, mask=mask_multi_dsprites, image=image_multi_dsprites,
+)  # fmt: skip

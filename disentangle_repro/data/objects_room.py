@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from .clevr6 import groups, in_blocks, redrawn, smallest_gap
-from .raycast import Bodies, Hit, Rays, first_met, floor, highlight, lambert, nearest, openness
-from .raycast import shrunk, towards, walls
-from .scenes import ObjectScene, pure_colour
+from .raycast import Bodies, Hit, Numbers, Rays, first_met, floor, highlight, lambert, nearest
+from .raycast import openness, shrunk, towards, walls
+from .scenes import Images, ObjectScene, pure_colour
 from .shapes3d import ROOM, SHAPES, orbit
 
 # %% auto #0
@@ -28,16 +28,10 @@ OBJECTS = 1, 3  # the fewest and the most
 FLOOR_RADIUS = 1.15  # objects stand within this distance from the middle of the floor
 WALL_HEIGHT = 1.75  # lower than in shapes3d, to leave more sky
 RANGES: dict[str, tuple[float, float]] = {
-    "floor hue": (0, 1),
-    "wall hue": (0, 1),
-    "sky hue": (0, 1),
-    "camera angle": (15, 75),
-    "x": (-FLOOR_RADIUS, FLOOR_RADIUS),
-    "y": (-FLOOR_RADIUS, FLOOR_RADIUS),
-    "angle": (0, 360),
-    "size": (0.24, 0.46),
-    "hue": (0, 1),
-}
+    "floor hue": (0, 1), "wall hue": (0, 1), "sky hue": (0, 1), "camera angle": (15, 75),
+    "x": (-FLOOR_RADIUS, FLOOR_RADIUS), "y": (-FLOOR_RADIUS, FLOOR_RADIUS),
+    "angle": (0, 360), "size": (0.24, 0.46), "hue": (0, 1),
+}  # fmt: skip
 CATEGORIES: dict[str, tuple[str, ...]] = {"present": ("no", "yes"), "shape": tuple(SHAPES)}
 
 # %% ../../nbs/data/09_objects_room.ipynb #31b4b230
@@ -45,9 +39,7 @@ SEGMENTS = "sky", "floor", "left wall", "right wall"
 
 
 def first_seen(
-    degrees: Float[Tensor, "scenes"],  # direction of view
-    bodies: Bodies,
-    rays_a_side: int,
+    degrees: Float[Tensor, "scenes"], bodies: Bodies, rays_a_side: int
 ) -> tuple[Rays, Hit, Int[Tensor, "scenes rays"]]:
     "The camera's rays, what they meet first, and which segment (from 0) or body (from 4) it belongs to."
     rays = orbit(degrees, rays_a_side)
@@ -109,7 +101,7 @@ def light_on(
     is_object: Bool[Tensor, "scenes rays"],
     bodies: Bodies,
     shadows: bool,
-) -> tuple[Float[Tensor, "scenes rays"], Float[Tensor, "scenes rays"]]:
+) -> tuple[Numbers, Numbers]:
     "Light that takes on the colour of what it falls on, and the white of highlights."
     points = rays.at(hit.distance)
     to_lamp = towards(points, torch.tensor(ROOM.lamp).to(points)[:, None])
@@ -121,10 +113,9 @@ def light_on(
 
 # %% ../../nbs/data/09_objects_room.ipynb #6a23ab64
 def colours_of(
-    backdrop: Float[Tensor, "scenes 4"],
-    features: Float[Tensor, "scenes objects features"],
-) -> Float[Tensor, "3 scenes parts"]:  # of the four segments and the objects
-    "Red, green and blue of all that can be seen."
+    backdrop: Float[Tensor, "scenes 4"], features: Float[Tensor, "scenes objects features"]
+) -> Float[Tensor, "3 scenes parts"]:
+    "Red, green and blue of the four segments and the objects."
     floor_hue, wall_hue, sky_hue, _ = backdrop.unbind(1)
     hues = torch.cat([torch.stack([sky_hue, floor_hue, wall_hue, wall_hue], 1), features[..., -1]], 1)
     pale = torch.zeros_like(hues)
@@ -132,23 +123,16 @@ def colours_of(
     return (pale[..., None] + (1 - pale[..., None]) * pure_colour(hues)).permute(2, 0, 1)
 
 # %% ../../nbs/data/09_objects_room.ipynb #2e5a5da5
-def in_groups(
-    sources: Float[Tensor, "n sources"],
-    rays: int,  # of a scene
-) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    "Rows, the places of their present objects, their backdrop and the features of these objects."
+def in_groups(sources: Float[Tensor, "n sources"], rays: int) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    "Rows, places of their present objects, backdrop and features of these, a few scenes of `rays` rays at a time."
     backdrop, features = sources[:, : len(BACKDROP)], sources[:, len(BACKDROP) :].unflatten(1, (OBJECTS[1], -1))
     for rows, places in groups(features[..., 0] > 0.5, rays):
         yield rows, places, backdrop[rows], features[rows[:, None], places]
 
 
 def draw_objects_room(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,
-    samples: int,
-    *,
-    shadows: bool = True,
-) -> Float[Tensor, "n height width 3"]:
+    sources: Float[Tensor, "n sources"], image_size: int, samples: int, *, shadows: bool = True
+) -> Images:
     "Images of the objects_room scene; without `shadows` no object changes how another looks."
     images = sources.new_empty(len(sources), image_size, image_size, 3)
     for rows, _, backdrop, features in in_groups(sources, (samples * image_size) ** 2):
@@ -172,15 +156,7 @@ def mask_objects_room(sources: Float[Tensor, "n sources"], image_size: int) -> I
 
 # %% ../../nbs/data/09_objects_room.ipynb #0d94494d
 OBJECTS_ROOM = ObjectScene(
-    name="objects_room",
-    backdrop=BACKDROP,
-    features=FEATURES,
-    ranges=RANGES,
-    categories=CATEGORIES,
-    objects=OBJECTS,
-    segments=len(SEGMENTS),
-    image_size=64,
-    sample=partial(in_blocks, objects_room_block),
-    draw=draw_objects_room,
-    mask=mask_objects_room,
-)
+    name="objects_room", backdrop=BACKDROP, features=FEATURES, ranges=RANGES, categories=CATEGORIES, objects=OBJECTS,
+    segments=len(SEGMENTS), image_size=64,
+    sample=partial(in_blocks, objects_room_block), draw=draw_objects_room, mask=mask_objects_room,
+)  # fmt: skip

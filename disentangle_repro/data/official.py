@@ -5,13 +5,10 @@
 # %% ../../nbs/data/18_official.ipynb #afc480bc
 from __future__ import annotations
 
-import hashlib
-import socket
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import h5py
 from jaxtyping import Int
@@ -22,7 +19,7 @@ from ..core.errors import DataError
 from ..core.files import data_folder, written_whole
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
-from .hdf5 import Contents, create, opened, read_grid, read_objects
+from .hdf5 import Contents, create, opened, read_images
 from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
 from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
@@ -123,29 +120,15 @@ PUBLISHED = {
     )
 }  # fmt: skip
 
-# %% ../../nbs/data/18_official.ipynb #ac04acc5
-def mpi3d_grid(name: str) -> Scene:
-    "The grid of the variants of MPI3D."
-    counts = (6, 6, 2, 3, 3, 40, 40)
-    ranges = tuple((0, count - 1) for count in counts)
-    return replace(MPI3D, name=name, sources=Sources(MPI3D.sources.names, counts), ranges=ranges, draw=not_drawn)
-
 # %% ../../nbs/data/18_official.ipynb #5ba59afd
-ONLY_PUBLISHED = {
-    **{name: mpi3d_grid(name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")},
-    **{scene.name: scene for scene in (CARS3D, SMALL_NORB)},
-}
+COUNTS = (6, 6, 2, 3, 3, 40, 40)
+MPI3D_GRID = replace(
+    MPI3D, sources=Sources(MPI3D.sources.names, COUNTS), ranges=tuple((0, n - 1) for n in COUNTS), draw=not_drawn
+)
+VARIANTS = [replace(MPI3D_GRID, name=name) for name in ("mpi3d_toy", "mpi3d_realistic", "mpi3d_real")]
+ONLY_PUBLISHED: dict[str, Scene] = {scene.name: scene for scene in (*VARIANTS, CARS3D, SMALL_NORB)}
 
 # %% ../../nbs/data/18_official.ipynb #fe2cd1e5
-def connect_seconds(address: str, whole: float = 10.0) -> float:
-    "Seconds to wait for one of a server's addresses, which are tried one after another: together, `whole`."
-    host = urlsplit(address).hostname
-    try:
-        return max(1.0, whole / len(socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)))
-    except OSError:  # an unknown name, or one that only a proxy knows
-        return whole
-
-
 def official_file(name: str) -> Path:
     "The published file (or unpacked folder), downloaded if need be; `DataError` where it is not there."
     published = PUBLISHED[name]
@@ -159,46 +142,32 @@ def official_file(name: str) -> Path:
     import pooch  # at its import it warns about notebooks
 
     try:
-        http = pooch.HTTPDownloader(progressbar=True, timeout=(connect_seconds(published.address), 30))
+        http = pooch.HTTPDownloader(progressbar=True, timeout=(3, 30))
         pooch.retrieve(published.address, published.checksum, fname=path.name, path=path.parent, downloader=http)
     except (OSError, ValueError) as error:
-        raise DataError(
-            path,
-            f"is not there and could not be downloaded ({error}). "
-            f"Please fetch {published.address} ({published.checksum}) by other means and put it there",
-        ) from error
+        please = f"Please fetch {published.address} ({published.checksum}) by other means and put it there"
+        raise DataError(path, f"is not there and could not be downloaded ({error}). {please}") from error
     return path
 
 # %% ../../nbs/data/18_official.ipynb #66cc924f
 IMPORT_VERSION = 2  # to be raised whenever an import would give other images or labels
 
 
-def file_hash(path: Path, kind: str) -> str:
-    "The checksum of a file, as hexadecimal digits."
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
-
-
 def checked_sum(path: Path, checksum: str | None) -> str:
     "SHA-256 of a file, and nothing of a folder; `DataError` where the known checksum is another."
     if path.is_dir():
         return ""
-    sha256 = file_hash(path, "sha256")
-    if checksum is not None:
-        kind, known = checksum.split(":")
-        actual = sha256 if kind == "sha256" else file_hash(path, kind)
-        if actual != known:
-            raise DataError(path, f"has {kind} {actual} but the published file has {known}")
-    return sha256
+    import pooch
+
+    kind, known = (checksum or "sha256:").split(":")
+    actual = pooch.file_hash(path, kind)
+    if known and actual != known:
+        raise DataError(path, f"has {kind} {actual} but the published file has {known}")
+    return actual if kind == "sha256" else pooch.file_hash(path)
 
 # %% ../../nbs/data/18_official.ipynb #2c0379dc
-def import_published(
-    path: Path,  # the published file, or a folder that was unpacked from it
-    target: Path,  # where the import is put
-    published: Published,
-    scene: Scene | None = None,  # of a grid
-) -> None:
-    "Writes a published data set in our layout, whole or not at all; `DataError` for a faulty file."
+def import_published(path: Path, target: Path, published: Published, scene: Scene | None = None) -> None:
+    "Writes a file or unpacked folder in our layout, whole or not at all; `DataError` where it is faulty."
     n = scene.sources.size if scene else sum(published.splits.values())
     sha256 = checked_sum(path, published.checksum)
     with published.reader(path, n, scene, **published.reader_options) as reading, written_whole(target) as part:
@@ -241,8 +210,5 @@ def not_available(names: Iterable[str]) -> dict[str, str]:  # the reasons, by na
 def read_official(name: str, scene: Scene | None, rows: Int[Tensor, "n"] | None = None) -> Contents:
     "A published data set, or some rows of it; `DataError` where its file is not there or faulty."
     published = PUBLISHED[name]
-    if published.reader is None:
-        return read_grid(official_file(name), scene, rows)
-    if scene is not None:
-        return read_grid(imported_file(name, scene), scene, rows)
-    return read_objects(imported_file(name, None), published.reader_options["image_size"], rows=rows)
+    path = official_file(name) if published.reader is None else imported_file(name, scene)
+    return read_images(path, scene, rows, published.reader_options.get("image_size", 0))

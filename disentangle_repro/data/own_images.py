@@ -22,6 +22,7 @@ from tqdm import tqdm
 from ..core.errors import DataError
 from ..core.files import held, data_folder, project_root, written_whole
 from .hdf5 import create, opened
+from .layouts import not_drawn
 from .scenes import Scene
 from .sources import Sources
 
@@ -71,10 +72,9 @@ def read_table(path: Path, folder: Path) -> tuple[tuple[Path, ...], dict[str, li
 def values_of(column: list[str]) -> tuple[float, ...] | tuple[str, ...]:
     "The different values of a column in order: as numbers if they are."
     try:
-        values = sorted({float(entry) for entry in column})
+        return tuple(sorted({float(entry) for entry in column}))
     except ValueError:
         return tuple(sorted(set(column)))
-    return tuple(values)
 
 
 def check_values(path: Path, name: str, values: tuple[float, ...] | tuple[str, ...], n: int) -> None:
@@ -88,11 +88,6 @@ def check_values(path: Path, name: str, values: tuple[float, ...] | tuple[str, .
         raise DataError(path, f"{has}, but a source's values recur: put neighbouring ones together, or leave it out")
 
 # %% ../../nbs/data/22_own_images.ipynb #9ca3f5dc
-def no_generator(*_, **__) -> Tensor:
-    "In place of a drawing program."
-    raise ValueError("A folder of images is no generator: only the images in it can be had.")
-
-
 @dataclass(frozen=True, eq=False)
 class OwnImages(Scene):
     "Images in a folder; not a grid: any combinations of sources, in any order, or no sources at all."
@@ -106,13 +101,8 @@ class OwnImages(Scene):
         return [[kinds[i] for kinds, i in zip(self.kinds, row, strict=True)] for row in sources.tolist()]
 
 # %% ../../nbs/data/22_own_images.ipynb #e3e11c7e
-def own_images(
-    name: str,
-    folder: Path | str,  # with images in it; from the checkout or the working directory, where it is no full path
-    sources: Path | str | None = None,  # a CSV file in the folder or elsewhere; without one the images have no sources
-    image_size: int = 64,  # pixels a side
-) -> OwnImages:
-    "A folder as a data set; `DataError` for one without images or for a table that will not do."
+def own_images(name: str, folder: Path | str, sources: Path | str | None = None, image_size: int = 64) -> OwnImages:
+    "A folder as a data set, see `add_dataset`; `DataError` for one without images or for a table that will not do."
     folder = (project_root() / Path(folder).expanduser()).resolve()
     if not isinstance(image_size, int) or image_size < 1:
         raise ValueError(f"image_size is {image_size!r} but must be a number of pixels.")
@@ -120,15 +110,14 @@ def own_images(
     if sources is not None:
         path = next((p for p in (folder / sources, project_root() / sources) if p.is_file()), folder / sources)
         files, columns = read_table(path, folder)
-        for column, entries in columns.items():
-            check_values(path, column, values_of(entries), len(files))
-    kinds = tuple(values_of(entries) for entries in columns.values())
-    number = [[of.index(type(of[0])(entry)) for entry in c] for of, c in zip(kinds, columns.values(), strict=True)]
-    counts = tuple(map(len, kinds))
-    indices = torch.tensor(number).T if columns else torch.zeros(len(files), 0, dtype=torch.long)
+    kinds = {column: values_of(entries) for column, entries in columns.items()}
+    for column, values in kinds.items():
+        check_values(path, column, values, len(files))
+    indices = [[values.index(type(values[0])(entry)) for entry in columns[column]] for column, values in kinds.items()]
+    grid = Sources(tuple(kinds), tuple(map(len, kinds.values())))
     return OwnImages(
-        name, Sources(tuple(columns), counts), tuple((0, count - 1) for count in counts), image_size, 1, no_generator,
-        files=files, indices=indices, kinds=kinds,
+        name, grid, tuple((0, count - 1) for count in grid.value_counts), image_size, 1, not_drawn, files=files,
+        indices=torch.tensor(indices, dtype=torch.long).view(len(kinds), len(files)).T, kinds=tuple(kinds.values()),
     )  # fmt: skip
 
 # %% ../../nbs/data/22_own_images.ipynb #f9999d48
@@ -146,17 +135,12 @@ def square_image(path: Path, image_size: int) -> UInt8[np.ndarray, "size size 3"
     return np.asarray(ImageOps.fit(upright, (image_size, image_size), Image.Resampling.LANCZOS))
 
 # %% ../../nbs/data/22_own_images.ipynb #7ca21b74
-def fingerprint_of(scene: OwnImages) -> str:
-    "Sixteen digits that change when an image does."
-    told = [(str(path), (about := path.stat()).st_size, about.st_mtime_ns) for path in scene.files]
-    return hashlib.sha256(repr((scene.image_size, told)).encode()).hexdigest()[:16]
-
-
 def own_file(scene: OwnImages) -> Path:
     "The file of a folder's images, read first where there is none or where images have changed."
-    path, now = data_folder() / "own" / f"{scene.name}.h5", fingerprint_of(scene)
+    path, states = data_folder() / "own" / f"{scene.name}.h5", [(str(file), file.stat()) for file in scene.files]
+    content = repr((scene.image_size, [(name, state.st_size, state.st_mtime_ns) for name, state in states]))
+    now = hashlib.sha256(content.encode()).hexdigest()[:16]
     n, size = len(scene.files), scene.image_size
-    path.parent.mkdir(parents=True, exist_ok=True)
     with held(path.with_name(f".{path.name}.lock"), wait=True):
         if path.exists():
             with opened(path) as file:

@@ -15,10 +15,7 @@ from .hdf5 import OnDisk
 __all__ = []
 
 # %% ../../nbs/data/23_pairs.ipynb #ae7e827b
-def set_tables(
-    counts: Int[Tensor, " sources"],  # values of each source
-    differing: int,
-) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
+def set_tables(counts: Int[Tensor, " sources"], differing: int) -> tuple[Float[Tensor, " sets"], Int[Tensor, " sets"]]:
     "Of each set of sources, by its bits: a candidate's weight, and how far the set's size is from `differing`."
     n = len(counts)
     inside = (torch.arange(2**n)[:, None] >> torch.arange(n)) & 1 == 1
@@ -39,13 +36,6 @@ def partner_weights(
         changed |= (column[rows][:, None] != column).to(torch.int32) << bit
     distance = distances[changed]
     return weights[changed].masked_fill_(distance != distance.amin(1, keepdim=True), 0)
-
-# %% ../../nbs/data/23_pairs.ipynb #b18e4f61
-def sample_columns(weights: Float[Tensor, "rows n"], generator: torch.Generator) -> Int[Tensor, " rows"]:
-    "A column for each row, with probabilities proportional to the weights."
-    reached = weights.cumsum(1)
-    uniform = 1 - torch.rand((len(weights), 1), generator=generator, device=weights.device)
-    return torch.searchsorted(reached, uniform * reached[:, -1:])[:, 0]
 
 # %% ../../nbs/data/23_pairs.ipynb #ef93e3c3
 class ImagePairs:
@@ -80,12 +70,12 @@ class ImagePairs:
 
     def partners(self, rows: Int[Tensor, "pairs"], generator: torch.Generator) -> Int[Tensor, "pairs"]:
         "A row for each row, whose sources differ in few."
-        return sample_columns(partner_weights(rows, self.columns, self.weights, self.distances), generator)
+        reached = partner_weights(rows, self.columns, self.weights, self.distances).cumsum(1)
+        uniform = 1 - torch.rand((len(rows), 1), generator=generator, device=reached.device)
+        return torch.searchsorted(reached, uniform * reached[:, -1:])[:, 0]
 
-    def draw(
-        self, batch_size: int, generator: torch.Generator
-    ) -> UInt8[Tensor, "batch height width channels"]:  # first members, then partners
-        "Pairs whose first members are independent and uniform; `ValueError` for a batch without a pair."
+    def draw(self, batch_size: int, generator: torch.Generator) -> UInt8[Tensor, "batch height width channels"]:
+        "First members, independent and uniform, then their partners; `ValueError` for a batch without a pair."
         if batch_size < 2:
             raise ValueError(f"batch_size is {batch_size} but must be at least 2: images are drawn in pairs.")
         first = torch.randint(len(self), (batch_size // 2,), generator=generator, device=self.device)

@@ -12,8 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.proofs import proof_check
-from .interaction import Draw, block
-from .scenes import Scene
+from .scenes import Draw, Scene, block
 from .shapes3d import SHAPES3D
 from .sprites import SPRITES, by_shape, coverage
 

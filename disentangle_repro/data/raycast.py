@@ -18,6 +18,10 @@ from torch.nn.functional import avg_pool2d
 __all__ = []
 
 # %% ../../nbs/data/02_raycast.ipynb #3ba11a3a
+Vectors = Float[Tensor, "3 scenes rays"]
+Numbers = Float[Tensor, "scenes rays"]
+
+
 def dot(a: Float[Tensor, "3 *shape"], b: Float[Tensor, "3 *shape"]) -> Float[Tensor, "*shape"]:
     "Inner products of vectors whose components come first."
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -33,21 +37,20 @@ class Rays:
     "Half-lines `origin + t * direction` with t > 0, of many scenes; one origin per scene may serve all rays."
 
     origin: Float[Tensor, "3 scenes #rays"]
-    direction: Float[Tensor, "3 scenes rays"]
+    direction: Vectors
 
-    def at(self, distance: Float[Tensor, "scenes rays"]) -> Float[Tensor, "3 scenes rays"]:
+    def at(self, distance: Numbers) -> Vectors:
         "The points at t = `distance`; the origin where that is infinite."
         return self.origin + torch.where(distance.isfinite(), distance, 0) * self.direction
 
 # %% ../../nbs/data/02_raycast.ipynb #b4e9fe66
 def camera_rays(
-    eye: Float[Tensor, "3 scenes"],  # where the camera stands
-    target: Float[Tensor, "3 scenes"],  # what it looks at; not straight above or below the eye
-    field_of_view: float,  # angle between the upper and the lower edge of the image, degrees
-    height: int,  # pixels
-    width: int,  # pixels
-) -> Rays:  # one per pixel, of length one, row by row from the upper left
-    "Rays from the eye through the centres of the pixels."
+    eye: Float[Tensor, "3 scenes"], target: Float[Tensor, "3 scenes"], field_of_view: float, height: int, width: int
+) -> Rays:
+    """Rays of length one from the eye through the centres of the pixels, row by row from the upper left.
+
+    `field_of_view`: degrees between the upper and the lower edge. The target is not straight above or below the eye.
+    """
     forward = unit(target - eye)
     right = unit(torch.linalg.cross(forward, torch.tensor([[0.0], [0], [1]]).to(forward).expand_as(forward), dim=0))
     up = torch.linalg.cross(right, forward, dim=0)
@@ -62,14 +65,11 @@ def camera_rays(
 class Hit:
     "Where rays first meet a surface from outside."
 
-    distance: Float[Tensor, "scenes rays"]  # the ray's t; infinite where it misses
-    normal: Float[Tensor, "3 scenes rays"]  # outward, of length one; meaningless but finite where the ray misses
+    distance: Numbers  # the ray's t; infinite where it misses
+    normal: Vectors  # outward, of length one; meaningless but finite where the ray misses
 
 # %% ../../nbs/data/02_raycast.ipynb #2d74b53f
-def miss_unless(
-    met: Tensor,  # booleans of the shape of `distance`
-    distance: Float[Tensor, "scenes rays"],
-) -> Float[Tensor, "scenes rays"]:
+def miss_unless(met: Tensor, distance: Numbers) -> Numbers:
     "`distance` where the surface is met in front of the ray's origin, infinity elsewhere."
     return torch.where(met & (distance > 0), distance, math.inf)
 
@@ -86,23 +86,15 @@ def floor(rays: Rays) -> Hit:
     return Hit(miss_unless(rays.direction[2] < 0, -rays.origin[2] / off_zero(rays.direction[2])), normal)
 
 # %% ../../nbs/data/02_raycast.ipynb #e0873889
-def slab(
-    origin: Tensor,  # one coordinate of the rays' origins
-    direction: Tensor,  # the same coordinate of their directions
-    half_width: float,
-) -> tuple[Tensor, Tensor]:
-    "When rays enter and leave the slab |coordinate| <= half_width."
+def slab(origin: Tensor, direction: Tensor, half_width: float) -> tuple[Tensor, Tensor]:
+    "When rays, by one coordinate of theirs, enter and leave the slab |coordinate| <= half_width."
     speed = off_zero(direction)
     middle, reach = -origin / speed, half_width / speed.abs()
     return middle - reach, middle + reach
 
 # %% ../../nbs/data/02_raycast.ipynb #f6141022
-def walls(
-    rays: Rays,  # from inside the room
-    half_width: float,  # the walls stand at x, y = -half_width and half_width
-    height: float,  # and reach from z = 0 up to this
-) -> Hit:
-    "The inner sides of four walls around a square, open above."
+def walls(rays: Rays, half_width: float, height: float) -> Hit:
+    "The inner sides of four walls at x, y = -half_width and half_width, up to a height; open above."
     (ox, oy, oz), (dx, dy, dz) = rays.origin, rays.direction
     leave_x, leave_y = slab(ox, dx, half_width)[1], slab(oy, dy, half_width)[1]
     distance = torch.minimum(leave_x, leave_y)
@@ -163,7 +155,7 @@ def capsule(rays: Rays, half_length: float = 1.0) -> Hit:
     return Hit(miss_unless((side_enter < side_leave) & (side | (end_enter < end_leave)), enter), normal)
 
 # %% ../../nbs/data/02_raycast.ipynb #80592bcd
-def turned(a: Float[Tensor, "3 scenes rays"], angle: Float[Tensor, "scenes"]) -> Float[Tensor, "3 scenes rays"]:
+def turned(a: Vectors, angle: Float[Tensor, "scenes"]) -> Vectors:
     "Vectors turned about the vertical, anticlockwise seen from above; `angle` in radians."
     x, y, z = a
     cos, sin = angle.cos()[:, None], angle.sin()[:, None]
@@ -184,10 +176,7 @@ def placed(
 
 # %% ../../nbs/data/02_raycast.ipynb #75fc7dea
 def limb(
-    rays: Rays,
-    start: Float[Tensor, "3 scenes"],
-    end: Float[Tensor, "3 scenes"],
-    radius: Float[Tensor, "#scenes"],
+    rays: Rays, start: Float[Tensor, "3 scenes"], end: Float[Tensor, "3 scenes"], radius: Float[Tensor, "#scenes"]
 ) -> Hit:
     "Points within `radius` of the segment between two points; of a point, if they are the same."
     o, d, axis, radius = rays.origin - start[..., None], rays.direction, (end - start)[..., None], radius[:, None]
@@ -204,7 +193,7 @@ def limb(
     return Hit(miss_unless((side_enter < side_leave) & (on_side | (end_enter < end_leave)), enter), normal)
 
 # %% ../../nbs/data/02_raycast.ipynb #5bfba125
-def rotated(a: Float[Tensor, "3 scenes rays"], rotation: Float[Tensor, "3 3 scenes"]) -> Float[Tensor, "3 scenes rays"]:
+def rotated(a: Vectors, rotation: Float[Tensor, "3 3 scenes"]) -> Vectors:
     "Vectors multiplied by a matrix."
     return torch.stack([dot(row[..., None], a) for row in rotation])
 
@@ -222,10 +211,8 @@ def held(
     return Hit(hit.distance, rotated(hit.normal, rotation))
 
 # %% ../../nbs/data/02_raycast.ipynb #a26bae8f
-def nearest(
-    hits: Sequence[Hit],  # one per surface
-) -> tuple[Hit, Int[Tensor, "scenes rays"]]:  # the nearest hit, and the number of its surface; len(hits) for none
-    "Of several surfaces the one that each ray meets first."
+def nearest(hits: Sequence[Hit]) -> tuple[Hit, Int[Tensor, "scenes rays"]]:
+    "The hit of the surface that each ray meets first, and the number of this surface; `len(hits)` for none."
     distance, normal = hits[0].distance, hits[0].normal
     which = torch.where(distance.isfinite(), 0, len(hits))
     for surface, hit in enumerate(hits[1:], start=1):
@@ -235,12 +222,8 @@ def nearest(
     return Hit(distance, normal), which
 
 # %% ../../nbs/data/02_raycast.ipynb #6d2422af
-def passes_near(
-    rays: Rays,  # of length one
-    centre: Float[Tensor, "3 scenes"],
-    radius: Float[Tensor, "scenes"],
-) -> Tensor:  # booleans, (scenes, rays); false only for rays that miss the ball
-    "Whether rays may meet something that lies within a ball."
+def passes_near(rays: Rays, centre: Float[Tensor, "3 scenes"], radius: Float[Tensor, "scenes"]) -> Tensor:
+    "Whether rays of length one may meet something within a ball; false only for rays that miss it."
     to, radius = centre[..., None] - rays.origin, 1.01 * radius[:, None]
     along = dot(to, rays.direction)
     return (dot(to, to) - along**2 < radius**2) & (along > -radius)
@@ -271,12 +254,8 @@ class Bodies:
         return near.nonzero(as_tuple=True)
 
 # %% ../../nbs/data/02_raycast.ipynb #e93b5a12
-def first_met(
-    rays: Rays,  # of length one
-    bodies: Bodies,
-    backdrop: Hit,  # what the rays meet where there is no body
-) -> tuple[Hit, Int[Tensor, "scenes rays"]]:  # and 0 for the backdrop (or nothing), 1, 2, ... for a body
-    "The nearest hit of each ray among the bodies of its scene and what is behind them."
+def first_met(rays: Rays, bodies: Bodies, backdrop: Hit) -> tuple[Hit, Int[Tensor, "scenes rays"]]:
+    "The nearest hit of each ray of length one, and of what: 0 the backdrop or nothing, 1, 2, ... a body of its scene."
     scene, body, ray = bodies.near(rays)
     shape, size = bodies.shape[scene, body], (*bodies.shape.shape, rays.direction.shape[2])
     distances = rays.direction.new_full((size[0], size[1] + 1, size[2]), math.inf)
@@ -296,10 +275,7 @@ def first_met(
     return Hit(distance, normal), which
 
 # %% ../../nbs/data/02_raycast.ipynb #f1353ae0
-def towards(
-    points: Float[Tensor, "3 scenes rays"],
-    light: Float[Tensor, "3 #scenes"],
-) -> Float[Tensor, "3 scenes rays"]:
+def towards(points: Vectors, light: Float[Tensor, "3 #scenes"]) -> Vectors:
     "Unit vectors from the points to a lamp."
     return unit(light[..., None] - points)
 
@@ -309,13 +285,8 @@ def lambert(normal: Float[Tensor, "3 *shape"], to_light: Float[Tensor, "3 *shape
     return dot(normal, to_light).clamp(min=0)
 
 # %% ../../nbs/data/02_raycast.ipynb #10df4cea
-def highlight(
-    normal: Float[Tensor, "3 scenes rays"],
-    to_light: Float[Tensor, "3 scenes rays"],
-    direction: Float[Tensor, "3 scenes rays"],  # of the ray that meets the surface, length one
-    squarings: int = 4,  # the exponent is two to this power
-) -> Float[Tensor, "scenes rays"]:
-    "Brightness, at most one, of a lamp's reflection in a glossy surface (Blinn, 1977)."
+def highlight(normal: Vectors, to_light: Vectors, direction: Vectors, squarings: int = 4) -> Numbers:
+    "Brightness, at most 1, of a lamp's reflection in a glossy surface, to the power 2 ** `squarings` (Blinn, 1977)."
     brightness = lambert(normal, unit(to_light - direction))
     for _ in range(squarings):
         brightness = brightness**2
@@ -323,30 +294,22 @@ def highlight(
 
 # %% ../../nbs/data/02_raycast.ipynb #c83d5ba0
 def openness(
-    points: Float[Tensor, "3 scenes rays"],  # of a surface outside the ball
-    normal: Float[Tensor, "3 scenes rays"],
-    centre: Float[Tensor, "3 scenes"],  # of the ball
-    radius: Float[Tensor, "scenes"],
-) -> Float[Tensor, "scenes rays"]:
-    "The share, from 0 to 1, of the light from all around that a ball lets through to points of a surface."
+    points: Vectors, normal: Vectors, centre: Float[Tensor, "3 scenes"], radius: Float[Tensor, "scenes"]
+) -> Numbers:
+    "Share, 0 to 1, of the light from all around that a ball lets through to points of a surface outside of it."
     to_ball = centre[..., None] - points
     squared_distance = dot(to_ball, to_ball)
     taken = lambert(normal, to_ball) / squared_distance.sqrt() * radius[:, None] ** 2 / squared_distance
     return 1 - taken.clamp(max=1)
 
 # %% ../../nbs/data/02_raycast.ipynb #d90b91bf
-def mirrored(
-    direction: Float[Tensor, "3 scenes rays"],  # of rays that arrive
-    normal: Float[Tensor, "3 scenes rays"],
-) -> Float[Tensor, "3 scenes rays"]:  # of the rays that leave; of the same length
-    "Directions of rays after a mirror."
+def mirrored(direction: Vectors, normal: Vectors) -> Vectors:
+    "Directions of rays, of the same length, after a mirror."
     return direction - 2 * dot(direction, normal) * normal
 
 # %% ../../nbs/data/02_raycast.ipynb #02a38c4c
 def shrunk(
-    values: Float[Tensor, "scenes layers rays"],  # of images with `samples` times as many rows and columns
-    image_size: int,  # height and width in pixels, after
-    samples: int,  # rays per pixel along each side
+    values: Float[Tensor, "scenes layers rays"], image_size: int, samples: int
 ) -> Float[Tensor, "scenes layers height width"]:
-    "The mean over the rays of each pixel."
+    "The mean over the rays of each pixel, `samples` along each side."
     return avg_pool2d(values.unflatten(2, (samples * image_size, samples * image_size)), samples)

@@ -5,16 +5,17 @@
 # %% ../../nbs/data/03_scenes.ipynb #a82ca307
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ..core.errors import extra
-from .joint import Domains, Joint, domains_of, joint_of, joint_rows, sample_accepted
+from .joint import Domains, Joint, domains_of, joint_of, joint_rows, joint_size, sample_accepted
 from .sources import Sources
 
 if TYPE_CHECKING:  # slow to import, and only figures and tables need them
@@ -25,7 +26,10 @@ if TYPE_CHECKING:  # slow to import, and only figures and tables need them
 __all__ = []
 
 # %% ../../nbs/data/03_scenes.ipynb #4f3ba459
-def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Float[Tensor, "n height width 3"]:
+Images = Float[Tensor, "n height width 3"]  # red, green, blue from 0 to 1
+
+
+def checked_images(scene: Scene | ObjectScene, drawn: Float[Tensor, "*shape"]) -> Images:
     "What a scene drew; `ValueError` unless it is images with channels last, of numbers from 0 to 1."
     size = scene.image_size
     if drawn.ndim != 4 or drawn.shape[1:] != (size, size, 3):
@@ -46,14 +50,30 @@ class Scene:
     ranges: tuple[tuple[float, float], ...]  # first and last value of each source, as published labels give them
     image_size: int  # height and width, pixels
     version: int  # to be raised whenever its images change
-    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from values, `image_size`, `samples`, `repeats`; see below
+    draw: Callable[..., Images]  # from values, `image_size`, `samples`, `repeats`; see below
     binary: bool = False  # do files hold black and white?
     joint: Joint | None = None  # distribution of the sources; independent and uniform where there is none
+    block: ClassVar[int] = 4096  # images of a part of a file: a multiple of every chunk
 
     def under(self, correlation: Any = None, held_out: Any = None) -> Scene:
         "The same generator with correlated or held-out sources; `ValueError` for what does not fit them."
         joint = joint_of(correlation, held_out, domains_of(self.sources))
         return self if joint is None else replace(self, joint=joint)
+
+    @property
+    def size(self) -> int:
+        "Images in the whole data set."
+        return self.sources.size if self.joint is None else joint_size(self.joint, self.sources)
+
+    def rows(self, n: int | None, seed: int) -> Int[Tensor, "n"]:
+        "Rows of the grid: all in their order or, of `n` or under a joint distribution, random ones."
+        if self.joint is not None:
+            return joint_rows(self.joint, self.sources, n, seed)
+        return torch.arange(self.sources.size) if n is None else self.sources.subset(n, seed)
+
+    def scenes(self, n: int | None, seed: int) -> Int[Tensor, "n sources"]:
+        "Value indices of `n` images, or of all."
+        return self.sources.factors(self.rows(n, seed))
 
     def values(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n sources"]:
         "What value indices stand for (hues, degrees, ...), in double precision."
@@ -65,7 +85,7 @@ class Scene:
         self,
         sources: Float[Tensor, "n sources"],  # value indices; integers, or reals to draw what lies between
         samples: int = 2,  # rays per pixel along each side
-    ) -> Float[Tensor, "n height width 3"]:  # red, green, blue from 0 to 1; float32, or the type of real sources
+    ) -> Images:  # red, green, blue from 0 to 1; float32, or the type of real sources
         "Images of the sources; `ValueError` for a wrong number of sources or an integer that is no value index."
         if sources.shape[1:] != (len(self.ranges),):
             raise ValueError(f"sources has shape {tuple(sources.shape)} but must have (n, {len(self.ranges)}).")
@@ -98,10 +118,11 @@ class ObjectScene:
     image_size: int  # height and width, pixels
     version: int = 1  # to be raised whenever its images change
     sample: Callable[[int, int], Float[Tensor, "n sources"]]  # the first n scenes' sources, from n and a seed
-    draw: Callable[..., Float[Tensor, "n height width 3"]]  # from sources, `image_size` and `samples`
+    draw: Callable[..., Images]  # from sources, `image_size` and `samples`
     mask: Callable[..., Int[Tensor, "n height width"]]  # from sources and `image_size`
     image: Callable[..., UInt8[Tensor, "n height width 3"]] | None = None  # where files hold another drawing
     joint: Joint | None = None  # of features of each object; as `sample` has them where there is none
+    block: ClassVar[int] = 256  # as of a grid
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,11 +146,12 @@ class ObjectScene:
         joint = joint_of(correlation, held_out, self.domains)
         return self if joint is None else replace(self, joint=joint)
 
-    def scenes(self, n: int, seed: int) -> Float[Tensor, "n sources"]:
-        "Sources of `n` scenes, under the joint distribution if there is one."
+    def scenes(self, n: int | None, seed: int) -> Float[Tensor, "n sources"]:
+        "Sources of `n` scenes, or of all, under the joint distribution if there is one."
+        n = n or self.size
         if self.joint is None:
             return self.sample(n, seed)
-        return sample_accepted(self.joint, self.sample, self.of_objects, self.features, self.domains, n, seed)
+        return sample_accepted(self, n, seed)
 
     def of_objects(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n objects features"]:
         "The sources object by object, without the backdrop's."
@@ -139,7 +161,7 @@ class ObjectScene:
         self,
         sources: Float[Tensor, "n sources"],  # as `sample` draws them
         samples: int = 2,  # rays per pixel along each side
-    ) -> Float[Tensor, "n height width 3"]:  # red, green, blue from 0 to 1, of the type of the sources
+    ) -> Images:  # red, green, blue from 0 to 1, of the type of the sources
         "Images of the sources; `ValueError` for a wrong number of sources."
         return checked_images(self, self.draw(self.checked(sources), self.image_size, samples))
 
@@ -159,6 +181,19 @@ class ObjectScene:
             raise ValueError(f"sources has shape {tuple(sources.shape)} but must have (n, {len(self.names)}).")
         return sources
 
+# %% ../../nbs/data/03_scenes.ipynb #5877a566
+Draw = Callable[[Float[Tensor, "n sources"]], Float[Tensor, "n height width channels"]]
+
+
+def block(scene: ObjectScene, number: int) -> Float[Tensor, "features sources"]:
+    "Directions of an object's real-valued features, each as long as its range; objects count from 1."
+    rows = []
+    for name, (low, high) in scene.ranges.items():
+        if name in scene.features:
+            rows.append(torch.zeros(len(scene.names), dtype=torch.float64))
+            rows[-1][scene.names.index(f"{name} {number}")] = high - low
+    return torch.stack(rows)
+
 # %% ../../nbs/data/03_scenes.ipynb #994355ed
 def pure_colour(hue: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 3"]:
     "Red, green and blue of a hue (1 is a full turn) at full saturation and value."
@@ -170,12 +205,44 @@ def to_bytes(images: Float[Tensor, "*shape"]) -> UInt8[Tensor, "*shape"]:
     "Numbers from 0 to 1 as levels from 0 to 255; what lies outside is clipped."
     return (images.clamp(0, 1) * 255).round().to(torch.uint8)
 
+# %% ../../nbs/data/03_scenes.ipynb #897013c2
+K = TypeVar("K")
+
+
+def by_kind(
+    numbers: Float[Tensor, "n"], kinds: Collection[K], at_once: int, draw: Callable[[K, Int[Tensor, "rows"]], Tensor]
+) -> Tensor:
+    "What `draw` makes of the rows of each kind, `at_once` at a time, in the order of the rows; numbers are rounded."
+    numbers, result = numbers.round().clamp(0, len(kinds) - 1), None
+    for number, kind in enumerate(kinds):
+        for rows in (numbers == number).nonzero()[:, 0].split(at_once):
+            if len(rows) or not len(numbers):
+                drawn = draw(kind, rows)
+                result = drawn.new_zeros(len(numbers), *drawn.shape[1:]) if result is None else result
+                result[rows] = drawn
+    return result
+
+# %% ../../nbs/data/03_scenes.ipynb #21b67975
+def distinct(rows: Float[Tensor, "n *columns"], repeats: bool) -> tuple[Float[Tensor, "m *columns"], Int[Tensor, "n"]]:
+    "Different rows, if they may repeat, or else all; and the place among them of each row."
+    if repeats:
+        return rows.unique(dim=0, return_inverse=True)
+    return rows, torch.arange(len(rows), device=rows.device)
+
+
+def coloured(
+    layers: Float[Tensor, "distinct layers pixels"], rows: Int[Tensor, "n"], colours: Float[Tensor, "n layers 3"]
+) -> Images:
+    "Sums of light times colour over the layers, of which `rows` says which each image is made of."
+    parts = zip(colours.mT.split(64), rows.split(64), strict=True)
+    images = torch.cat([colour @ layers[row] for colour, row in parts])
+    return images.unflatten(2, (math.isqrt(layers.shape[-1]), -1)).permute(0, 2, 3, 1)
+
 # %% ../../nbs/data/03_scenes.ipynb #50010f24
 def mosaic(
-    images: UInt8[Tensor, "rows columns height width channels"],
-    border: int = 2,  # pixels of white between images
+    images: UInt8[Tensor, "rows columns height width channels"], border: int = 2
 ) -> UInt8[Tensor, "height width channels"]:
-    "A grid of images as one image."
+    "A grid of images as one image, with `border` pixels of white between them."
     padded = torch.nn.functional.pad(images, (0, 0, 0, border, 0, border), value=255)
     rows, columns, height, width, channels = padded.shape
     grid = padded.permute(0, 2, 1, 3, 4).reshape(rows * height, columns * width, channels)
@@ -183,10 +250,8 @@ def mosaic(
 
 # %% ../../nbs/data/03_scenes.ipynb #397e2b9d
 def rows_of_values(
-    scene: Scene | ObjectScene,
-    start: Float[Tensor, "sources"],  # sources that stay, apart from one
-    columns: int = 8,
-) -> dict[str, Float[Tensor, "steps sources"]]:  # at most `columns` steps
+    scene: Scene | ObjectScene, start: Float[Tensor, "sources"], columns: int = 8
+) -> dict[str, Float[Tensor, "steps sources"]]:
     "For each source, or for the backdrop and each feature of the first object, its values from the first to the last."
     rows = {}
     if isinstance(scene, Scene):
@@ -203,19 +268,12 @@ def rows_of_values(
     return rows
 
 # %% ../../nbs/data/03_scenes.ipynb #3c5f6126
-def contact_sheet(
-    scene: Scene | ObjectScene,
-    seed: int = 0,  # which random images
-    size: float = 0.62,  # of an image, inches
-) -> Figure:
-    "Eight random images of a scene, then one row per source: its values while the others stay as in the first one."
+def contact_sheet(scene: Scene | ObjectScene, seed: int = 0, size: float = 0.62) -> Figure:
+    "Eight random images of a scene, then a row per source: its values while the others stay; `size` inches per image."
     with extra("tables"):
         import matplotlib.pyplot as plt
 
-    grid = isinstance(scene, Scene)
-    if grid:
-        rows = scene.sources.subset(8, seed) if scene.joint is None else joint_rows(scene.joint, scene.sources, 8, seed)
-    chosen = scene.sources.factors(rows) if grid else scene.scenes(8, seed)
+    chosen = scene.scenes(8, seed)
     rows = {"random": chosen, **rows_of_values(scene, chosen[0])}
     images = scene.images(torch.cat(list(rows.values()))).split([len(row) for row in rows.values()])
     sheet = torch.full((len(rows), 8, *images[0].shape[1:]), 255, dtype=torch.uint8)
@@ -230,12 +288,8 @@ def contact_sheet(
     return figure
 
 # %% ../../nbs/data/03_scenes.ipynb #116f0080
-def changes(
-    scene: Scene,
-    n: int = 200,  # random images
-    seed: int = 0,  # which
-) -> pd.DataFrame:  # one row per source of more than one value
-    "How much of an image changes when one source moves by one step."
+def changes(scene: Scene, n: int = 200, seed: int = 0) -> pd.DataFrame:
+    "How much of `n` random images changes when one source moves by one step: a row for each that has two values."
     import pandas as pd
 
     sources, table = scene.sources.factors(scene.sources.subset(n, seed)), {}

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .raycast import Hit, Rays, box, camera_rays, capsule, cylinder, floor, highlight, lambert
 from .raycast import nearest, openness, placed, shrunk, sphere, towards, walls
-from .scenes import Scene, pure_colour
+from .scenes import Images, Scene, by_kind, coloured, distinct, pure_colour
 from .sources import Sources
 
 # %% auto #0
@@ -61,13 +61,9 @@ SHAPES: dict[str, tuple[Callable[[Rays], Hit], float]] = {  # body of size 1, ha
 
 # %% ../../nbs/data/04_shapes3d.ipynb #af23a0a9
 def shapes3d_layers(
-    scale: Float[Tensor, "scenes"],
-    shape: str,  # one of `SHAPES`
-    degrees: Float[Tensor, "scenes"],  # direction of view
-    image_size: int,  # pixels
-    samples: int = 2,  # rays per pixel along each side
-) -> Float[Tensor, "scenes 5 height width"]:  # light of floor, walls, object, sky, highlight
-    "The light that reaches each pixel, apart from colours."
+    scale: Float[Tensor, "scenes"], shape: str, degrees: Float[Tensor, "scenes"], image_size: int, samples: int = 2
+) -> Float[Tensor, "scenes 5 height width"]:
+    "The light of floor, walls, object, sky and highlight that reaches each pixel, without colours."
     body, half_height = SHAPES[shape]
     rays, size, zero = orbit(degrees, samples * image_size), ROOM.object_size * scale, torch.zeros_like(scale)
     centre = torch.stack([zero, zero, half_height * size])
@@ -82,47 +78,23 @@ def shapes3d_layers(
     layers = torch.stack([torch.where(which == surface, brightness, 0) for surface, brightness in light], 1)
     return shrunk(layers, image_size, samples)
 
-# %% ../../nbs/data/04_shapes3d.ipynb #d178ed7c
-def all_layers(
-    geometry: Float[Tensor, "n 3"],  # scale, number of the shape, degrees
-    image_size: int,
-    samples: int,
-) -> Float[Tensor, "n 5 pixels"]:
-    "Layers for scenes of all shapes; the shape's number is rounded."
-    layers = geometry.new_zeros(len(geometry), 5, image_size**2)
-    numbers = geometry[:, 1].round().clamp(0, len(SHAPES) - 1)
-    for number, shape in enumerate(SHAPES):
-        for rows in (numbers == number).nonzero()[:, 0].split(16):
-            scale, _, degrees = geometry[rows].T
-            layers[rows] = shapes3d_layers(scale, shape, degrees, image_size, samples).flatten(2)
-    return layers
-
 # %% ../../nbs/data/04_shapes3d.ipynb #cc3f2eec
-def draw_shapes3d(
-    values: Float[Tensor, "n 6"],  # hue of floor, walls, object; scale; number of the shape; degrees
-    image_size: int,
-    samples: int,
-    repeats: bool,  # draw rows that share scale, shape and degrees once
-) -> Float[Tensor, "n height width 3"]:
-    "Images of the shapes3d scene."
-    hues, geometry, rows = values[:, :3], values[:, 3:], torch.arange(len(values), device=values.device)
-    if repeats:
-        geometry, rows = geometry.unique(dim=0, return_inverse=True)
-    layers = all_layers(geometry, image_size, samples)
+def draw_shapes3d(values: Float[Tensor, "n 6"], image_size: int, samples: int, repeats: bool) -> Images:
+    "Images from hue of floor, walls, object; scale; number of the shape; degrees. Equal layers are drawn once."
+    geometry, rows = distinct(values[:, 3:], repeats)
+
+    def draw(shape: str, some: Tensor) -> Float[Tensor, "some 5 pixels"]:
+        scale, _, degrees = geometry[some].T
+        return shapes3d_layers(scale, shape, degrees, image_size, samples).flatten(2)
+
+    layers = by_kind(geometry[:, 1], SHAPES, 16, draw)
     sky_and_white = torch.tensor([ROOM.sky, (1, 1, 1)]).to(values).expand(len(values), 2, 3)
-    colours = torch.cat([pure_colour(hues), sky_and_white], 1).mT
-    images = torch.cat([colour @ layers[row] for colour, row in zip(colours.split(64), rows.split(64), strict=True)])
-    return images.clamp(max=1).unflatten(2, (image_size, image_size)).permute(0, 2, 3, 1)
+    return coloured(layers, rows, torch.cat([pure_colour(values[:, :3]), sky_and_white], 1)).clamp(max=1)
 
 # %% ../../nbs/data/04_shapes3d.ipynb #d22bfbd9
 SHAPES3D = Scene(
     name="shapes3d",
-    sources=Sources(
-        ("floor hue", "wall hue", "object hue", "scale", "shape", "orientation"),
-        (10, 10, 10, 8, 4, 15),
-    ),
+    sources=Sources(("floor hue", "wall hue", "object hue", "scale", "shape", "orientation"), (10, 10, 10, 8, 4, 15)),
     ranges=((0, 0.9), (0, 0.9), (0, 0.9), (0.75, 1.25), (0, 3), (-30, 30)),
-    image_size=64,
-    version=1,
-    draw=draw_shapes3d,
-)
+    image_size=64, version=1, draw=draw_shapes3d,
+)  # fmt: skip

@@ -24,14 +24,10 @@ __all__ = []
 
 # %% ../../nbs/data/25_small_norb.ipynb #594bbe63
 SMALL_NORB = Scene(
-    name="small_norb",
-    sources=Sources(("category", "instance", "elevation", "azimuth", "lighting"), (5, 10, 9, 18, 6)),
+    name="small_norb", sources=Sources(("category", "instance", "elevation", "azimuth", "lighting"), (5, 10, 9, 18, 6)),
     ranges=((0, 4), (0, 9), (30, 70), (0, 340), (0, 5)),  # elevation and azimuth in degrees
-    image_size=64,
-    version=1,
-    draw=not_drawn,
-)
-FACTORS = ("category", "elevation", "azimuth", "lighting")  # that disentanglement_lib scores
+    image_size=64, version=1, draw=not_drawn,
+)  # fmt: skip
 
 # %% ../../nbs/data/25_small_norb.ipynb #b73fde79
 TYPES = {0x1E3D4C55: "uint8", 0x1E3D4C54: "<i4", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8"}
@@ -54,13 +50,6 @@ def read_matrix(path: Path, dtype: str, *wanted: int | None) -> np.ndarray:
     if (held := path.stat().st_size - 4 * len(head)) != size:
         raise DataError(path, f"has {held} bytes after its header but {shape} needs {size}")
     return np.memmap(path, dtype, "r", 4 * len(head), shape)
-
-
-def write_matrix(path: Path, matrix: np.ndarray) -> None:
-    "The inverse of `read_matrix`."
-    (magic,) = (number for number, dtype in TYPES.items() if np.dtype(dtype) == matrix.dtype)
-    lengths = (*matrix.shape, *[1] * (3 - matrix.ndim))
-    path.write_bytes(np.array([magic, matrix.ndim, *lengths], "<i4").tobytes() + matrix.tobytes())
 
 # %% ../../nbs/data/25_small_norb.ipynb #21d56a1e
 PARTS = ("5x46789x9x18x6x2x96x96-training", "5x01235x9x18x6x2x96x96-testing")
@@ -107,21 +96,3 @@ def read_small_norb(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
         return {"images": small[..., None].repeat(3, axis=3)}
 
     yield Reading(labels_in_order(scene), scene.sources.names, map(batch, steps(n)))
-
-# %% ../../nbs/data/25_small_norb.ipynb #d6caa233
-def write_small_norb(
-    path: Path,
-    images: np.ndarray,  # (n, 96, 96) bytes of the first camera, in the order of the grid
-    scene: Scene,
-    seed: int = 0,  # of the order in which the files hold them
-) -> None:
-    "The inverse of `read_small_norb`; the first half of the instances is for training."
-    path.mkdir(parents=True, exist_ok=True)
-    rows = np.random.default_rng(seed).permutation(len(images))
-    sources = scene.sources.factors(torch.from_numpy(rows)).numpy().astype(np.int32)
-    training = sources[:, 1] < scene.sources.value_counts[1] / 2
-    for part, here in zip(PARTS, (training, ~training), strict=True):
-        pair = np.stack([images[rows[here]], 255 - images[rows[here]]], axis=1)
-        info = sources[here, 1:] * np.array([1, 1, 2, 1], np.int32)
-        for kind, matrix in (("dat", pair), ("cat", sources[here, 0]), ("info", info)):
-            write_matrix(file_of(path, part, kind), np.ascontiguousarray(matrix))

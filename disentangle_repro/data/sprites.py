@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..core.device import make_generator
-from .scenes import ObjectScene, pure_colour
+from .scenes import Images, ObjectScene, by_kind, pure_colour
 
 # %% auto #0
 __all__ = []
@@ -34,12 +34,8 @@ def of_area_one(corners: Float[np.ndarray, "corners 2"]) -> Float[np.ndarray, "c
     return corners / math.sqrt(polygon_area(corners))
 
 # %% ../../nbs/data/10_sprites.ipynb #e9e63c66
-def on_circle(
-    count: int,  # points, equally far apart
-    first: float,  # where the first one lies, degrees anticlockwise from the right
-    radius: float = 1.0,
-) -> Float[np.ndarray, "count 2"]:
-    "Points on a circle around the origin."
+def on_circle(count: int, first: float, radius: float = 1.0) -> Float[np.ndarray, "count 2"]:
+    "Points equally far apart on a circle around the origin; the first at `first` degrees anticlockwise from the right."
     angle = np.deg2rad(first) + 2 * np.pi * np.arange(count) / count
     return radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
@@ -63,31 +59,17 @@ def spokes(count: int, first: float = 0.0) -> Float[np.ndarray, "corners 2"]:
 
 # %% ../../nbs/data/10_sprites.ipynb #3467a18e
 SHAPES: dict[str, Float[np.ndarray, "corners 2"]] = {
-    "triangle": polygon(3, 90),
-    "square": polygon(4, 45),
-    "pentagon": polygon(5, 90),
-    "hexagon": polygon(6),
-    "octagon": polygon(8),
-    "circle": polygon(30),
-    "star_4": star(4, 45),
-    "star_5": star(5, 198),
-    "star_6": star(6),
-    "spoke_4": spokes(4, 45),
-    "spoke_5": spokes(5, 198),
-    "spoke_6": spokes(6),
-}
+    "triangle": polygon(3, 90), "square": polygon(4, 45), "pentagon": polygon(5, 90), "hexagon": polygon(6),
+    "octagon": polygon(8), "circle": polygon(30), "star_4": star(4, 45), "star_5": star(5, 198), "star_6": star(6),
+    "spoke_4": spokes(4, 45), "spoke_5": spokes(5, 198), "spoke_6": spokes(6),
+}  # fmt: skip
 
 # %% ../../nbs/data/10_sprites.ipynb #370c2b6d
 FEATURES = ("present", "x", "y", "shape", "angle", "scale", "hue", "saturation", "value")
 RANGES = {
-    "x": (0.1, 0.9),
-    "y": (0.1, 0.9),
-    "angle": (0, 360),
-    "scale": (0.15, 0.25),
-    "hue": (0, 1),
-    "saturation": (0.4, 1),
-    "value": (0.6, 1),
-}
+    "x": (0.1, 0.9), "y": (0.1, 0.9), "angle": (0, 360), "scale": (0.15, 0.25),
+    "hue": (0, 1), "saturation": (0.4, 1), "value": (0.6, 1),
+}  # fmt: skip
 FEWEST, MOST = 2, 4  # sprites in a scene
 
 # %% ../../nbs/data/10_sprites.ipynb #48925db7
@@ -107,10 +89,7 @@ def first_spaced(
     return too_close.long().cumprod(1).sum(1).clamp(max=positions.shape[1] - 1)
 
 # %% ../../nbs/data/10_sprites.ipynb #49cf465e
-def sample_sprites(
-    n: int,  # scenes
-    seed: int,
-) -> Float[Tensor, "n sources"]:
+def sample_sprites(n: int, seed: int) -> Float[Tensor, "n sources"]:
     "The first `n` scenes of a seed: their number of sprites, and each feature of theirs, equally likely in its range."
     chosen = len(RANGES) - 2  # features besides the position, and the shape
     sizes = 1, PROPOSALS * MOST * 2, MOST * (chosen + 1)
@@ -126,10 +105,9 @@ def sample_sprites(
 
 # %% ../../nbs/data/10_sprites.ipynb #31b74418
 def sprite_corners(
-    sprites: Float[Tensor, "sprites features"],
-    corners: Float[Tensor, "corners 2"],  # of the shape that they all have
-) -> Float[Tensor, "sprites corners 2"]:  # in the unit square, y upwards
-    "Corners of sprites of one shape on the image."
+    sprites: Float[Tensor, "sprites features"], corners: Float[Tensor, "corners 2"]
+) -> Float[Tensor, "sprites corners 2"]:
+    "Corners of sprites of one shape, with these corners, in the unit square, y upwards."
     _, x, y, _, degrees, scale, *_ = sprites[..., None].unbind(1)
     cosine, sine = degrees.deg2rad().cos(), degrees.deg2rad().sin()
     across, up = corners.T
@@ -137,18 +115,13 @@ def sprite_corners(
 
 # %% ../../nbs/data/10_sprites.ipynb #6724700d
 def by_shape(
-    sprites: Float[Tensor, "sprites features"],
-    draw: Callable[[Float[Tensor, "some corners 2"]], Tensor],  # gives something for each of them
-) -> Tensor:  # for each sprite
+    sprites: Float[Tensor, "sprites features"], draw: Callable[[Float[Tensor, "some corners 2"]], Tensor]
+) -> Tensor:
     "What `draw` makes of the sprites' corners, whatever their shapes."
-    numbers, together = sprites[:, 3].round().clamp(0, len(SHAPES) - 1), 1024 if sprites.is_cuda else 16
-    rows, drawn = [], []
-    for number, corners in enumerate(SHAPES.values()):
-        for some in (numbers == number).nonzero()[:, 0].split(together):
-            if len(some):
-                rows.append(some)
-                drawn.append(draw(sprite_corners(sprites[some], torch.from_numpy(corners).to(sprites))))
-    return torch.cat(drawn)[torch.cat(rows).argsort()]
+    def draw_shape(corners: Float[np.ndarray, "corners 2"], rows: Tensor) -> Tensor:
+        return draw(sprite_corners(sprites[rows], torch.from_numpy(corners).to(sprites)))
+
+    return by_kind(sprites[:, 3], SHAPES.values(), 1024 if sprites.is_cuda else 16, draw_shape)
 
 # %% ../../nbs/data/10_sprites.ipynb #8a7d8375
 def sprite_colours(sprites: Float[Tensor, "*shape features"]) -> Float[Tensor, "*shape 3"]:
@@ -161,11 +134,9 @@ ANTIALIASING, REACH = 5, 4  # canvas pixels per pixel along each side; pixels ar
 
 
 def shrink_around(
-    canvas: Image.Image,
-    corners: Float[np.ndarray, "corners 2"],  # canvas pixels
-    image: UInt8[np.ndarray, "height width 3"],  # is written to
+    canvas: Image.Image, corners: Float[np.ndarray, "corners 2"], image: UInt8[np.ndarray, "height width 3"]
 ) -> None:
-    "Write what the canvas shows around a polygon, shrunk, to its place in the image."
+    "Write what the canvas shows around a polygon (in canvas pixels), shrunk, to its place in the image."
     size = len(image)
     left, top = (int(place) for place in np.clip(corners.min(0) // ANTIALIASING - REACH, 0, size - 1))
     right, bottom = (int(place) for place in np.clip(corners.max(0) // ANTIALIASING + 1 + REACH, 1, size))
@@ -174,9 +145,8 @@ def shrink_around(
 
 # %% ../../nbs/data/10_sprites.ipynb #7e7796d7
 def canvas_corners(
-    sprites: Float[Tensor, "sprites features"],
-    canvas_size: int,  # pixels
-) -> list[Float[np.ndarray, "corners 2"]]:  # of each sprite as many as it has
+    sprites: Float[Tensor, "sprites features"], canvas_size: int
+) -> list[Float[np.ndarray, "corners 2"]]:
     "Corners of sprites of all shapes, in pixels of a canvas with its rows counted from the bottom."
     counts = [len(corners) for corners in SHAPES.values()]
     padded = by_shape(sprites, lambda corners: pad(corners, (0, 0, 0, max(counts) - corners.shape[1])))
@@ -184,11 +154,8 @@ def canvas_corners(
     return [corners[: counts[kind]] for corners, kind in zip((canvas_size * padded).numpy(), kinds, strict=True)]
 
 
-def draw_with_pillow(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,  # pixels
-) -> UInt8[Tensor, "n height width 3"]:  # on the device of the sources
-    "Images as Spriteworld draws them; they are drawn on the CPU, one after the other."
+def draw_with_pillow(sources: Float[Tensor, "n sources"], image_size: int) -> UInt8[Tensor, "n height width 3"]:
+    "Images as Spriteworld draws them, one after the other on the CPU; on the device of the sources."
     sprites = sources.detach().cpu().double().unflatten(1, (MOST, len(FEATURES)))
     corners = canvas_corners(sprites.flatten(0, 1), ANTIALIASING * image_size)
     colours = (255 * sprite_colours(sprites)).floor().int().tolist()
@@ -204,22 +171,21 @@ def draw_with_pillow(
 
 # %% ../../nbs/data/10_sprites.ipynb #d3611784
 def mean_clipped(
-    start: Float[Tensor, "*shape"],
-    end: Float[Tensor, "*shape"],
-    rise: Float[Tensor, "*shape"],  # `end - start`, nowhere zero
+    start: Float[Tensor, "*shape"], end: Float[Tensor, "*shape"], rise: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
-    "Mean of a number that runs from `start` to `end`, where what is below 0 counts as 0 and what is above 1 as 1."
+    "Mean of a number that rises by `rise`, not zero, to `end`, where less than 0 counts as 0 and more than 1 as 1."
     low, high = start.clamp(0, 1), end.clamp(0, 1)
     above = (end - 1).clamp(min=0) - (start - 1).clamp(min=0)
     return ((high - low) * (high + low) / 2 + above) / rise
 
 # %% ../../nbs/data/10_sprites.ipynb #ae81c8a2
 def heights_in_columns(
-    x: Float[Tensor, "polygons edges"],  # where edges begin, columns
-    y: Float[Tensor, "polygons edges"],  # likewise, rows
-    image_size: int,
+    x: Float[Tensor, "polygons edges"], y: Float[Tensor, "polygons edges"], image_size: int
 ) -> tuple[Float[Tensor, "polygons edges columns"], ...]:
-    "Of each edge's part within each column: its width, negative where it runs left; its height at both ends; its rise."
+    """Of each edge's part in each column: its width, negative where it runs left; its height at both ends; its rise.
+
+    Edges begin at `x` columns and `y` rows.
+    """
     small = torch.finfo(x.dtype).eps ** 0.5
     run, climb = (place.roll(-1, 1) - place for place in (x, y))
     start = x[..., None] - torch.arange(image_size, device=x.device)
@@ -234,11 +200,8 @@ def heights_in_columns(
     return leave - enter, first, last, last - first
 
 # %% ../../nbs/data/10_sprites.ipynb #ef8a2ae8
-def coverage(
-    corners: Float[Tensor, "polygons corners 2"],  # in the unit square, y upwards; anticlockwise
-    image_size: int,
-) -> Float[Tensor, "polygons height width"]:
-    "What share of each pixel's area polygons cover."
+def coverage(corners: Float[Tensor, "polygons corners 2"], image_size: int) -> Float[Tensor, "polygons height width"]:
+    "What share of each pixel's area polygons cover; corners anticlockwise in the unit square, y upwards."
     x, y = image_size * corners[..., 0], image_size * (1 - corners[..., 1])
     width, first, last, rise = (part[:, :, None] for part in heights_in_columns(x, y, image_size))
     row = torch.arange(image_size, device=x.device)[:, None]
@@ -246,10 +209,9 @@ def coverage(
 
 # %% ../../nbs/data/10_sprites.ipynb #45bc5e06
 def covers_middle(
-    corners: Float[Tensor, "polygons corners 2"],  # in the unit square, y upwards
-    image_size: int,
+    corners: Float[Tensor, "polygons corners 2"], image_size: int
 ) -> Bool[Tensor, "polygons height width"]:
-    "Which pixels' middles lie inside polygons."
+    "Which pixels' middles lie inside polygons, with corners in the unit square, y upwards."
     x, y = image_size * corners[..., None, 0], image_size * (1 - corners[..., None, 1])
     next_x, next_y = x.roll(-1, 1), y.roll(-1, 1)
     middle = torch.arange(image_size, device=x.device) + 0.5
@@ -259,19 +221,21 @@ def covers_middle(
     return (at[..., None] > middle).sum(1) % 2 == 1
 
 # %% ../../nbs/data/10_sprites.ipynb #5ddd5182
-def draw_sprites(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,
-    samples: int = 1,  # no matter: pixels are exact means, not means of samples
-) -> Float[Tensor, "n height width 3"]:
-    "Images of sprites as a function of their sources: linear in presence, differentiable in all else but shape."
+def laid_over(
+    ground: Images, shares: Float[Tensor, "n sprites height width"], colours: Float[Tensor, "n sprites 3"]
+) -> Images:
+    "Sprites that cover shares of pixels on a ground, from back to front."
+    for share, colour in zip(shares.unbind(1), colours.unbind(1), strict=True):
+        ground = ground + share[..., None] * (colour[:, None, None] - ground)
+    return ground
+
+
+def draw_sprites(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
+    "Images of sprites: linear in presence, differentiable in all else but shape. Pixels are exact, without samples."
     sprites = sources.unflatten(1, (MOST, len(FEATURES)))
     covered = by_shape(sprites.flatten(0, 1), partial(coverage, image_size=image_size)).unflatten(0, (-1, MOST))
-    alpha = (covered * sprites[..., 0, None, None])[..., None]
-    image = torch.zeros_like(alpha[:, 0]).expand(-1, -1, -1, 3)
-    for k, colour in enumerate(sprite_colours(sprites).unbind(1)):
-        image = image + alpha[:, k] * (colour[:, None, None] - image)
-    return image
+    black = covered.new_zeros(len(sources), image_size, image_size, 3)
+    return laid_over(black, covered * sprites[..., 0, None, None], sprite_colours(sprites))
 
 # %% ../../nbs/data/10_sprites.ipynb #04ffb896
 def mask_sprites(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Tensor, "n height width"]:
@@ -283,14 +247,7 @@ def mask_sprites(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Te
 
 # %% ../../nbs/data/10_sprites.ipynb #4172c8fd
 SPRITES = ObjectScene(
-    name="sprites",
-    features=FEATURES,
-    ranges=RANGES,
-    categories={"present": ("no", "yes"), "shape": tuple(SHAPES)},
-    objects=(FEWEST, MOST),
-    image_size=64,
-    sample=sample_sprites,
-    draw=draw_sprites,
-    mask=mask_sprites,
-    image=draw_with_pillow,
-)
+    name="sprites", features=FEATURES, ranges=RANGES, categories={"present": ("no", "yes"), "shape": tuple(SHAPES)},
+    objects=(FEWEST, MOST), image_size=64,
+    sample=sample_sprites, draw=draw_sprites, mask=mask_sprites, image=draw_with_pillow,
+)  # fmt: skip

@@ -10,39 +10,23 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
-from .scenes import ObjectScene
+from .scenes import Images, ObjectScene
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #2ad2960a
 PIECES = {
-    "I lying": ("####",),
-    "I standing": ("#", "#", "#", "#"),
-    "O": ("##", "##"),
-    "T up": (".#.", "###"),
-    "T right": ("#.", "##", "#."),
-    "T down": ("###", ".#."),
-    "T left": (".#", "##", ".#"),
-    "L": ("#.", "#.", "##"),
-    "L turned by 90": ("###", "#.."),
-    "L turned by 180": ("##", ".#", ".#"),
-    "L turned by 270": ("..#", "###"),
-    "J": (".#", ".#", "##"),
-    "J turned by 90": ("#..", "###"),
-    "J turned by 180": ("##", "#.", "#."),
-    "J turned by 270": ("###", "..#"),
-    "S": (".##", "##."),
-    "Z": ("##.", ".##"),
-}
+    "I lying": ("####",), "I standing": ("#", "#", "#", "#"), "O": ("##", "##"),
+    "T up": (".#.", "###"), "T right": ("#.", "##", "#."), "T down": ("###", ".#."), "T left": (".#", "##", ".#"),
+    "L": ("#.", "#.", "##"), "L turned by 90": ("###", "#.."), "L turned by 180": ("##", ".#", ".#"),
+    "L turned by 270": ("..#", "###"), "J": (".#", ".#", "##"), "J turned by 90": ("#..", "###"),
+    "J turned by 180": ("##", "#.", "#."), "J turned by 270": ("###", "..#"), "S": (".##", "##."), "Z": ("##.", ".##"),
+}  # fmt: skip
 COLOURS = {
-    "red": (1, 0, 0),
-    "green": (0, 1, 0),
-    "blue": (0, 0, 1),
-    "yellow": (1, 1, 0),
-    "magenta": (1, 0, 1),
-    "cyan": (0, 1, 1),
-}
+    "red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1),
+    "yellow": (1, 1, 0), "magenta": (1, 0, 1), "cyan": (0, 1, 1),
+}  # fmt: skip
 CELLS = 7  # blocks along each side of an image, five pixels each
 
 
@@ -58,11 +42,9 @@ PROPOSALS, PER_SCENE = 64, 3
 
 
 def on_board(
-    piece: Int[Tensor, "*shape"],  # numbers of pieces
-    row: Int[Tensor, "*shape"],  # of the upper left corner
-    column: Int[Tensor, "*shape"],
+    piece: Int[Tensor, "*shape"], row: Int[Tensor, "*shape"], column: Int[Tensor, "*shape"]
 ) -> Int[Tensor, "*shape"]:
-    "Pieces on the board as 49 bits."
+    "Pieces, by number and upper left corner, on the board as 49 bits."
     cells = BLOCKS[..., 0] * CELLS + BLOCKS[..., 1]
     return (2 ** cells).sum(1)[piece] << (row * CELLS + column)
 
@@ -76,10 +58,7 @@ def without_overlap(boards: Int[Tensor, "n proposals pieces"]) -> Bool[Tensor, "
 FEATURES = ("present", "x", "y", "shape", "colour")
 
 
-def sample_tetrominoes(
-    n: int,  # scenes
-    seed: int,
-) -> Float[Tensor, "n sources"]:
+def sample_tetrominoes(n: int, seed: int) -> Float[Tensor, "n sources"]:
     "The first `n` scenes of a seed: pieces and colours uniform, places uniform among those without overlap."
     sizes = PER_SCENE, PER_SCENE, PROPOSALS * PER_SCENE * 2
     piece, colour, places = torch.rand(n, sum(sizes), generator=make_generator(seed)).split(sizes, dim=1)
@@ -108,11 +87,7 @@ def cover_pieces(sources: Float[Tensor, "n sources"], image_size: int) -> Float[
     return torch.einsum("npbh,npbw->nphw", down, across) * present[..., None, None]
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #0d772e67
-def draw_tetrominoes(
-    sources: Float[Tensor, "n sources"],
-    image_size: int,
-    samples: int = 1,  # no matter: a pixel is a share, not a mean of samples
-) -> Float[Tensor, "n height width 3"]:
+def draw_tetrominoes(sources: Float[Tensor, "n sources"], image_size: int, samples: int = 1) -> Images:
     "Images of the pieces: differentiable in their positions."
     number = sources.unflatten(1, (PER_SCENE, len(FEATURES)))[..., 4].round().long().clamp(0, len(COLOURS) - 1)
     colours = torch.tensor(list(COLOURS.values())).to(sources)[number]
@@ -126,13 +101,8 @@ def mask_tetrominoes(sources: Float[Tensor, "n sources"], image_size: int) -> In
 
 # %% ../../nbs/data/13_tetrominoes.ipynb #20eb739a
 TETROMINOES = ObjectScene(
-    name="tetrominoes",
-    features=FEATURES,
-    ranges={"x": (0, 1 - 1 / CELLS), "y": (0, 1 - 1 / CELLS)},
+    name="tetrominoes", features=FEATURES, ranges={"x": (0, 1 - 1 / CELLS), "y": (0, 1 - 1 / CELLS)},
     categories={"present": ("no", "yes"), "shape": tuple(PIECES), "colour": tuple(COLOURS)},
-    objects=(PER_SCENE, PER_SCENE),
-    image_size=35,
-    sample=sample_tetrominoes,
-    draw=draw_tetrominoes,
-    mask=mask_tetrominoes,
-)
+    objects=(PER_SCENE, PER_SCENE), image_size=35,
+    sample=sample_tetrominoes, draw=draw_tetrominoes, mask=mask_tetrominoes,
+)  # fmt: skip

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .scenes import Scene
+from .scenes import Images, Scene
 from .shapes3d import SHAPES3D, draw_shapes3d
 from .sources import Sources
 
@@ -22,22 +22,13 @@ __all__ = []
 CYLINDER = (1.0, 1.0, 0.0)  # scale, number of the shape, degrees
 
 
-def draw_three_hues(
-    values: Float[Tensor, "n 3"],  # hue of floor, walls, object
-    image_size: int,  # pixels
-    samples: int,  # rays per pixel along each side
-    **how: Any,  # as `draw_shapes3d` takes it
-) -> Float[Tensor, "n height width 3"]:
+def draw_three_hues(values: Float[Tensor, "n 3"], image_size: int, samples: int, **options: Any) -> Images:
     "Images of the same cylinder in rooms of different hues."
     rest = values.new_tensor(CYLINDER).expand(len(values), -1)
-    return draw_shapes3d(torch.cat([values, rest], 1), image_size, samples, **how)
+    return draw_shapes3d(torch.cat([values, rest], 1), image_size, samples, **options)
 
 
 THREE_HUES = Scene(
-    name="three_hues",
-    sources=Sources(SHAPES3D.sources.names[:3], SHAPES3D.sources.value_counts[:3]),
-    ranges=SHAPES3D.ranges[:3],
-    image_size=16,
-    version=1,
-    draw=draw_three_hues,
-)
+    name="three_hues", sources=Sources(SHAPES3D.sources.names[:3], SHAPES3D.sources.value_counts[:3]),
+    ranges=SHAPES3D.ranges[:3], image_size=16, version=1, draw=draw_three_hues,
+)  # fmt: skip

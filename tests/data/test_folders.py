@@ -32,13 +32,27 @@ def greys(name):
     return (4 * np.arange(FEW[name].sources.size) + 3).astype(np.uint8)
 
 
+def write_matrix(path, matrix):
+    magic = {"uint8": 0x1E3D4C55, "int32": 0x1E3D4C54}[matrix.dtype.name]
+    header = [magic, matrix.ndim, *matrix.shape, *[1] * (3 - matrix.ndim)]
+    path.write_bytes(np.array(header, "<i4").tobytes() + matrix.tobytes())
+
+
 def published(data, name):
-    folder, grey = data / PUBLISHED[name].file, greys(name)
+    folder, grey, sources = data / PUBLISHED[name].file, greys(name), FEW[name].scenes(None, 0).numpy()
     if name == "cars3d":
-        images = np.broadcast_to(grey[:, None, None, None], (len(grey), 64, 64, 3))
-        cars3d.write_cars3d(folder / "deeper", images, FEW[name])
-    else:
-        small_norb.write_small_norb(folder, np.broadcast_to(grey[:, None, None], (len(grey), 96, 96)), FEW[name])
+        (folder / "deeper").mkdir(parents=True)
+        images = np.broadcast_to(grey.reshape(2, 4, 3, 1, 1, 1), (2, 4, 3, 128, 128, 3)).transpose(2, 3, 4, 5, 1, 0)
+        for car, im in enumerate(images):
+            savemat(folder / "deeper" / f"cars3d_{car:03}_mesh.mat", {"im": im})
+        return folder
+    folder.mkdir()
+    rows = np.random.default_rng(0).permutation(len(grey))
+    images = np.broadcast_to(grey[:, None, None, None], (len(grey), 2, 96, 96))
+    for part, some in zip(small_norb.PARTS, (rows[sources[rows, 1] == 0], rows[sources[rows, 1] == 1]), strict=True):
+        info = (sources[some, 1:] * [1, 1, 2, 1]).astype("int32")
+        for kind, matrix in (("dat", images[some]), ("cat", sources[some, 0].astype("int32")), ("info", info)):
+            write_matrix(small_norb.file_of(folder, part, kind), np.ascontiguousarray(matrix))
     return folder
 
 
@@ -107,7 +121,7 @@ def test_two_images_of_one_combination_are_refused(data):
     path = small_norb.file_of(folder, small_norb.PARTS[0], "info")
     info = small_norb.read_matrix(path, "<i4", None, 4).copy()
     info[0] = info[1]
-    small_norb.write_matrix(path, info)
+    write_matrix(path, info)
     with pytest.raises(DataError, match="has 4[67] combinations in 48 images but must have 48 in 48"):
         load_dataset("small_norb", "official")
 

@@ -78,19 +78,7 @@ def refused(path, scene=None):
     return str(caught.value).removeprefix(f"{path}: ")
 
 
-# -- the layout, there and back
-
-
-def test_a_whole_grid_is_what_was_drawn(grid):
-    images, sources, names, masks = read_images(grid, SMALL)
-    assert sources.equal(SMALL.sources.factors(torch.arange(128))) and names == SMALL.sources.names and masks is None
-    assert images[:].equal(SMALL.images(sources))
-
-
-def test_several_objects_are_what_was_drawn(spots):
-    images, sources, names, masks = read_images(spots, SPOTS)
-    assert sources.equal(SPOTS.sample(300, 3)) and sources.dtype == torch.float32 and names == SPOTS.names
-    assert images[:].equal(SPOTS.images(sources)) and masks[:].equal(SPOTS.masks(sources))
+# -- the layout
 
 
 def test_a_whole_grid_needs_no_attributes(grid):
@@ -103,19 +91,9 @@ def test_a_whole_grid_needs_no_attributes(grid):
 
 def test_a_subset_says_what_it_is(part):
     with h5py.File(part) as file:
-        assert dict(file.attrs) == {
-            "generator": "disentangle_repro shapes3d",
-            "version": SHAPES3D.version,
-            "seed": 3,
-            "grid_size": 128,
-        }
+        generator, version = "disentangle_repro shapes3d", SHAPES3D.version
+        assert dict(file.attrs) == {"generator": generator, "version": version, "seed": 3, "grid_size": 128}
         assert file["rows"][:].tolist() == SMALL.sources.subset(70, 3).tolist()
-
-
-def test_several_objects_say_what_they_are(spots):
-    with h5py.File(spots) as file:
-        assert set(file) == {"images", "labels", "masks"} and file.attrs["seed"] == 3
-        assert tuple(file.attrs["names"]) == SPOTS.names
 
 
 def test_only_chunks_with_wanted_rows_are_read_and_each_once():
@@ -182,15 +160,6 @@ def test_a_file_that_vanishes_is_named(grid):
 # -- files that are refused, and why
 
 
-def test_missing_file(tmp_path):
-    assert refused(tmp_path / "grid.h5") == "does not exist"
-
-
-def test_not_hdf5(grid):
-    grid.write_bytes(b"<html>404</html>" * 100)
-    assert refused(grid).startswith("is no hdf5 file or not a whole one")
-
-
 @pytest.mark.parametrize("name", SCENE_OF)
 @pytest.mark.parametrize("kept", [0, 100, 0.5, -1])
 def test_truncated(name, kept, request):
@@ -216,38 +185,25 @@ def test_missing_data_set(name, data, request):
     assert refused(path) == f"has no data set '{data}'"
 
 
-def test_group_in_place_of_a_data_set(grid):
-    replaced(grid, "labels", None)
-    with h5py.File(grid, "a") as file:
-        file.create_group("labels")
-    assert refused(grid) == "has no data set 'labels'"
+WRONG = [
+    ("grid", "labels", np.zeros((128, 6), "float32"), "'labels' has type float32 but must have float64"),
+    ("grid", "images", np.zeros((128, 64, 64, 3), "float32"), "'images' has type float32 but must have uint8"),
+    ("spots", "masks", np.zeros((300, 16, 16), bool), "'masks' has type bool but must have uint8"),
+    ("grid", "labels", np.zeros((128, 5)), "one row of 'labels' has shape (5,) but must have (6,)"),
+    ("grid", "images", np.zeros((128, 3, 64, 64), "uint8"),
+     "one row of 'images' has shape (3, 64, 64) but must have (64, 64, 3)"),
+    ("spots", "masks", np.zeros((300, 16, 16, 1), "uint8"),
+     "one row of 'masks' has shape (16, 16, 1) but must have (16, 16)"),
+    ("grid", "labels", np.zeros((127, 6)), "has 128 images but 127 labels"),
+    ("spots", "masks", np.zeros((299, 16, 16), "uint8"), "has 300 images but 299 masks"),
+]  # fmt: skip
 
 
-def test_wrong_types(grid, spots):
-    labels = labels_of(grid)
-    replaced(grid, "labels", labels.astype("float32"))
-    assert refused(grid) == "'labels' has type float32 but must have float64"
-    replaced(grid, "images", np.zeros((128, 64, 64, 3), "float32"))
-    assert refused(grid) == "'images' has type float32 but must have uint8"
-    replaced(spots, "masks", np.zeros((300, 16, 16), bool))
-    assert refused(spots) == "'masks' has type bool but must have uint8"
-
-
-def test_wrong_shapes(grid, spots):
-    labels = labels_of(grid)
-    replaced(grid, "labels", labels[:, :5])
-    assert refused(grid) == "one row of 'labels' has shape (5,) but must have (6,)"
-    replaced(grid, "images", np.zeros((128, 3, 64, 64), "uint8"))
-    assert refused(grid) == "one row of 'images' has shape (3, 64, 64) but must have (64, 64, 3)"
-    replaced(spots, "masks", np.zeros((300, 16, 16, 1), "uint8"))
-    assert refused(spots) == "one row of 'masks' has shape (16, 16, 1) but must have (16, 16)"
-
-
-def test_different_lengths(grid, spots):
-    replaced(grid, "labels", labels_of(grid)[:-1])
-    assert refused(grid) == "has 128 images but 127 labels"
-    replaced(spots, "masks", np.zeros((299, 16, 16), "uint8"))
-    assert refused(spots) == "has 300 images but 299 masks"
+@pytest.mark.parametrize("name, data, contents, problem", WRONG)
+def test_wrong_types_shapes_and_lengths(name, data, contents, problem, request):
+    path = request.getfixturevalue(name)
+    replaced(path, data, contents)
+    assert refused(path) == problem
 
 
 @pytest.mark.parametrize("value", [0.8, 1.3, 0.7, np.nan, np.inf])
@@ -304,10 +260,6 @@ def test_rows_of_another_length(part):
     assert refused(part) == "has 70 images but 'rows' names 69"
 
 
-def test_the_full_size_reader_refuses_a_smaller_grid(grid):
-    assert refused(grid, SHAPES3D) == "has 128 images but there is no data set 'rows', and the whole grid has 480000"
-
-
 # -- writing
 
 
@@ -344,7 +296,7 @@ def test_the_number_of_processes_makes_no_difference(tmp_path, scene, monkeypatc
     write_images(tmp_path / "two.h5", counting, device="cpu", workers=2)
     assert len(blocks) == 1, "all but the first block are drawn by other processes"
     assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
-    sources = hdf5.sources_to_draw(scene, None, 0)
+    sources = scene.scenes(None, 0)
     assert read_images(tmp_path / "one.h5", scene).images[:].equal(scene.images(sources))
     assert not hidden_in(tmp_path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
 from math import exp
 from pathlib import Path
 
@@ -12,18 +11,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scipy.ndimage import label
 from scipy.stats import chisquare
 from small_scenes import SMALL, SPOTS
 
 from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError, until
-from disentangle_repro.data import add_dataset, datasets_table, joint, layouts, load, load_dataset, official
+from disentangle_repro.data import add_dataset, datasets_table, load, load_dataset
 from disentangle_repro.data.dsprites import DSPRITES
-from disentangle_repro.data.hdf5 import sources_to_draw, write_images
-from disentangle_repro.data.multi_dsprites import MULTI_DSPRITES
+from disentangle_repro.data.hdf5 import write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
-from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.lab.plan.cost import files_needed
@@ -69,17 +65,6 @@ def run_of(dataset="shapes3d", **of_data):
 # -- three generators
 
 
-def test_dsprites_has_the_published_grid_in_black_and_white():
-    assert DSPRITES.sources.names == ("shape", "scale", "orientation", "x", "y")
-    assert DSPRITES.sources.value_counts == (3, 6, 40, 32, 32) and DSPRITES.sources.size == 737_280
-    labels = DSPRITES.values(torch.tensor([[0, 0, 0, 0, 0], [2, 5, 39, 31, 31]]))
-    torch.testing.assert_close(labels, torch.tensor([[1, 0.5, 0, 0, 0], [3, 1, 2 * np.pi, 1, 1]], dtype=torch.float64))
-    images = load_dataset("dsprites", n=300).images
-    assert images.unique().tolist() == [0, 255] and (images == images[..., :1]).all()
-    lit = (images[..., 0] > 0).float()
-    assert lit.sum((1, 2)).min() > 50 and not lit[:, [0, -1]].any() and not lit[:, :, [0, -1]].any(), "within the frame"
-
-
 def test_a_sprite_is_where_its_sources_say():
     "Centre of mass of the square, drawn half as large, and the direction in which the heart's tip points."
     factors = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 31, 0], [0, 0, 0, 31, 31], [0, 5, 0, 31, 31]])
@@ -92,52 +77,6 @@ def test_a_sprite_is_where_its_sources_say():
     upright = DSPRITES.images(torch.tensor([[2, 5, 0, 15, 15]]))[0, ..., 0] > 0
     (rows,) = upright.any(1).nonzero(as_tuple=True)
     assert upright[rows[-1]].sum() <= 3 < upright[rows[3]].sum(), "the tip of the heart is below"
-
-
-def test_the_grid_of_dsprites_has_one_orientation_twice():
-    turned = torch.tensor([[1, 3, k, 10, 20] for k in range(40)])
-    counts = Counter(image.numpy().tobytes() for image in DSPRITES.images(turned))
-    assert sorted(counts.values()) == [1] * 38 + [2]
-
-
-def test_rendered_dsprites_are_read_by_the_official_reader(data, monkeypatch):
-    few = dataclasses.replace(DSPRITES, sources=Sources(DSPRITES.sources.names, (3, 2, 3, 2, 2)))
-    monkeypatch.setitem(load.GRIDS, "dsprites", few)
-    monkeypatch.setitem(load.SCENES, "dsprites", few)
-    drawn = load_dataset("dsprites")
-    data.mkdir(exist_ok=True)
-    path = data / official.PUBLISHED["dsprites"].file
-    layouts.write_dsprites(path, drawn.images[..., 0].numpy() // 255, drawn.sources.numpy())
-    published = load_dataset("dsprites", "official")
-    assert published.images.equal(drawn.images) and published.sources.equal(drawn.sources)
-
-
-def test_multi_dsprites_has_two_to_five_sprites_and_masks_of_them():
-    data = load_dataset("multi_dsprites", n=100)
-    present = data.objects[..., 0]
-    assert data.images.shape == (100, 64, 64, 3) and set(present.sum(1).tolist()) == {2, 3, 4, 5}
-    for image, mask, there in zip(data.images, data.masks, present, strict=True):
-        numbers = mask.unique().tolist()
-        assert numbers[0] == 0 and all(there[k - 1] for k in numbers[1:])
-        assert all(len(image[mask == k].unique(dim=0)) == 1 for k in numbers), "one colour a segment"
-        assert image[mask == 0][0].unique().numel() == 1, "the ground is grey"
-
-
-def test_tetrominoes_are_three_connected_pieces_of_four_blocks():
-    data = load_dataset("tetrominoes", n=300)
-    forms, colours = Counter(), Counter()
-    assert data.images.shape == (300, 35, 35, 3)
-    for image, mask in zip(data.images, data.masks.numpy(), strict=True):
-        for k in (1, 2, 3):
-            piece = mask == k
-            blocks = piece.reshape(7, 5, 7, 5).sum((1, 3))
-            assert label(piece)[1] == 1 and sorted(set(blocks.ravel())) == [0, 25] and (blocks == 25).sum() == 4
-            rows, columns = np.nonzero(blocks)
-            forms[tuple(sorted(zip(rows - rows.min(), columns - columns.min(), strict=True)))] += 1
-            (colour,) = image[torch.from_numpy(piece)].unique(dim=0).tolist()
-            colours[tuple(colour)] += 1
-        assert not image[torch.from_numpy(mask == 0)].any()
-    assert len(forms) == 17 and len(colours) == 6 and all(set(colour) == {0, 255} for colour in colours)
 
 
 def test_a_slot_model_takes_multi_dsprites_and_smaller_tetrominoes():
@@ -163,8 +102,8 @@ def differs(table, expected):
     "The p-value of a chi-square test, cells that are expected fewer than five times together."
     expected = expected * table.sum() / expected.sum()
     rare = expected < 5
-    both = [np.append(of[~rare], of[rare].sum()) if rare.any() else of.ravel() for of in (table, expected)]
-    return chisquare(*both).pvalue
+    counts = [np.append(n[~rare], n[rare].sum()) if rare.any() else n.ravel() for n in (table, expected)]
+    return chisquare(*counts).pvalue
 
 
 def stated(sigma, alpha, rows, columns):
@@ -179,26 +118,13 @@ def stated(sigma, alpha, rows, columns):
 def test_correlated_rows_follow_the_stated_distribution(sigma, alpha):
     "20,000 rows; level one in a thousand."
     scene = SHAPES3D.under({**CORRELATED, "sigma": sigma, "alpha": alpha})
-    factors = sources_to_draw(scene, 20_000, seed=1).numpy()
+    factors = scene.scenes(20_000, seed=1).numpy()
     table = frequencies(factors, (2, 3), (10, 8))
     assert differs(table, stated(sigma, alpha, 10, 8)) > 1e-3
     assert differs(table, stated(1.15 * sigma, alpha, 10, 8)) < 1e-6, "another sigma would be noticed"
     for column, count in ((0, 10), (1, 10), (4, 4), (5, 15)):
         assert differs(frequencies(factors, (column,), (count,)), np.ones(count)) > 1e-3
     assert differs(frequencies(factors, (0, 2), (10, 10)), np.outer(np.ones(10), table.sum(1))) > 1e-3
-
-
-def test_objects_follow_the_stated_distribution_and_keep_their_number():
-    "3,000 scenes of Multi-dSprites, hue and scale in 6 x 6 squares."
-    correlation = {"sources": ["hue", "scale"], "sigma": 0.4}
-    scene = MULTI_DSPRITES.under(correlation)
-    objects = scene.of_objects(scene.scenes(3_000, seed=2))
-    assert objects[..., 0].sum(1).equal(scene.of_objects(scene.sample(3_000, 2))[..., 0].sum(1))
-    hue, scale = objects[objects[..., 0] == 1][:, [6, 5]].T.numpy()
-    table, *_ = np.histogram2d(hue, 2 * scale - 1, bins=6, range=[(0, 1), (0, 1)])
-    fine = (np.arange(300) + 0.5) / 300
-    density = np.exp(-((fine[:, None] - fine) ** 2) / (2 * 0.4**2)).reshape(6, 50, 6, 50).sum((1, 3))
-    assert differs(table, density) > 1e-3 and differs(table, np.ones((6, 6))) < 1e-6
 
 
 def test_correlated_images_show_their_sources_and_are_reproducible(small, data):
@@ -244,7 +170,7 @@ def test_a_rectangle_and_the_rest_are_the_grid(small, data, source):
 
 def test_both_together_leave_the_rest_in_its_proportions():
     held_out = {"sources": ["object hue", "scale"], "values": [[0, 1, 2], [0, 1, 2, 3]]}
-    factors = sources_to_draw(SHAPES3D.under(CORRELATED, held_out), 20_000, 0).numpy()
+    factors = SHAPES3D.under(CORRELATED, held_out).scenes(20_000, 0).numpy()
     expected = stated(0.2, 1, 10, 8)
     expected[:3, :4] = 0
     table = frequencies(factors, (2, 3), (10, 8))
@@ -252,21 +178,12 @@ def test_both_together_leave_the_rest_in_its_proportions():
     assert differs(np.delete(table.ravel(), np.flatnonzero(expected == 0)), expected[expected > 0]) > 1e-3
 
 
-def test_scenes_without_a_combination_and_scenes_with_it():
-    held_out = {"sources": ["shape", "colour"], "values": [[0, 1, 2], [0, 4]]}
-    for part in ("train", "test"):
-        scene = TETROMINOES.under(held_out={**held_out, "part": part})
-        objects = scene.of_objects(scene.scenes(400, 0))
-        inside = (objects[..., 3] <= 2) & ((objects[..., 4] == 0) | (objects[..., 4] == 4))
-        assert inside.any(1).all() if part == "test" else not inside.any()
-
-
 @pytest.mark.parametrize("name", load.SCENES)
 def test_every_generator_can_be_put_under_a_joint_distribution(name):
     scene = load.SCENES[name]
     if name in load.GRIDS:
         pair = scene.sources.names[:2]
-        table = sources_to_draw(scene.under({"sources": pair, "sigma": 0.05}), 2_000, 0)[:, :2].double()
+        table = scene.under({"sources": pair, "sigma": 0.05}).scenes(2_000, 0)[:, :2].double()
         first, second = table.T / (torch.tensor(scene.sources.value_counts[:2])[:, None] - 1)
         assert np.corrcoef(first, second)[0, 1] > 0.8
     else:
@@ -316,16 +233,6 @@ def test_what_cannot_be_is_named(data, arguments, message):
     with pytest.raises(ValueError, match=message):
         load_dataset(**{"name": "shapes3d", "n": 20} | arguments)
     assert not data.exists()
-
-
-def test_correlated_sources_hold_no_image_twice():
-    "A perfect code of a grid of 1,000 had an InfoM of 0.57, since rows were drawn with replacement."
-    grid = Sources(("a", "b", "c"), (10, 10, 10))
-    correlated = joint.Joint(joint.Correlation(("a", "b"), 0.4))
-    rows = joint.joint_rows(correlated, grid, None, seed=0)
-    assert len(rows.unique()) == len(rows) == joint.joint_size(correlated, grid) > 400
-    with pytest.raises(ValueError, match=f"n is 1000 but must be from 1 to {len(rows)}, the number of images"):
-        joint.joint_rows(correlated, grid, 1_000, seed=0)
 
 
 # -- in a specification
@@ -427,16 +334,6 @@ def test_a_folder_may_be_given_again_as_by_a_cell_that_is_executed_twice(mine):
     assert load.NAMES.count("mine") == 1
 
 
-def test_qlae_is_trained_and_scored_on_a_folder(mine):
-    add_dataset("mine", folder=mine, sources="sources.csv", image_size=32)
-    spec, data = run_of("mine", images=60), load_dataset("mine")
-    training = assemble(spec, data.images)
-    curve = fit(training, 3, log_every=1, progress=False, probe=make_probe(spec, data), probe_every=1)
-    assert len(curve) == 3 and training.model.latent.n_latents == 4
-    scores = score(spec, training.model, data).scores
-    assert set(scores) >= {"infom", "infoe", "infoc", "d", "i", "c", "psnr"} and files_needed(spec) == {}
-
-
 def test_images_without_sources_are_trained_on_and_not_scored(mine):
     (mine / "sources.csv").unlink()
     add_dataset("mine", folder=mine, image_size=32)
@@ -488,9 +385,9 @@ def test_other_faults_of_a_folder_are_named(mine, tmp_path):
         load_dataset("mine")
 
 
-@pytest.mark.parametrize("change, said", WRONG_DRAWINGS)
-def test_what_a_scene_draws_is_checked(tmp_path, change, said):
-    wrong = dataclasses.replace(SMALL, draw=lambda *of, **how: change(SMALL.draw(*of, **how)))
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize("change, message", WRONG_DRAWINGS)
+def test_what_a_scene_draws_is_checked(tmp_path, change, message):
+    wrong = dataclasses.replace(SMALL, draw=lambda *given, **options: change(SMALL.draw(*given, **options)))
+    with pytest.raises(ValueError, match=message):
         write_images(tmp_path / "wrong.h5", wrong, device="cpu")
     assert not (tmp_path / "wrong.h5").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import stat
 import warnings
 import zipfile
 from pathlib import Path
@@ -63,27 +62,36 @@ def random_images(name):
 LATENTS = np.random.default_rng(1).normal(size=(24, 4, 5))
 
 
+def factors_of(name):
+    return GRIDS[name].scenes(None, 0).numpy()
+
+
 def write_published(name, path, **other):
     "A small file as it would be published; `other` puts something else in place of a part of it."
     images, masks = random_images(name)
     reader, options = PUBLISHED[name].reader, PUBLISHED[name].reader_options
-    images = other.get("images", images)
+    images, masks = other.get("images", images), other.get("masks", masks)
     if reader is None:
         write_images(path, GRIDS[name], device="cpu")
     elif reader is layouts.read_npz_grid:
-        layouts.write_npz_grid(path, images)
+        np.savez_compressed(path, images=images)
     elif reader is layouts.read_dsprites:
-        sources = GRIDS[name].sources
-        factors = other.get("labels", sources.factors(torch.arange(sources.size)).numpy())
-        layouts.write_dsprites(path, images if "images" in other else images[..., 0] // 255, factors)
+        classes = np.pad(other.get("labels", factors_of(name)), ((0, 0), (1, 0)))
+        images = images if "images" in other else images[..., 0] // 255
+        np.savez_compressed(path, imgs=images, latents_classes=classes, latents_values=classes.astype(float))
     elif reader is layouts.read_png_grid:
-        sources = GRIDS[name].sources
-        steps = sources.factors(torch.arange(sources.size)).numpy() / (np.array(sources.value_counts) - 1)
-        layouts.write_png_grid(path, images, other.get("labels", steps), **options)
+        steps = factors_of(name) / (np.array(GRIDS[name].sources.value_counts) - 1)
+        with zipfile.ZipFile(path, "w") as archive:
+            with archive.open(f"{options['folder']}/{options['labels']}", "w") as stream:
+                np.save(stream, other.get("labels", steps))
+            for row, image in enumerate(images.repeat(2, axis=1).repeat(2, axis=2)):
+                with archive.open(f"{options['folder']}/images/{row:06}.png", "w") as stream:
+                    layouts.Image.fromarray(image).save(stream, "PNG")
     elif reader is layouts.read_npz_objects:
-        layouts.write_npz_objects(path, images, other.get("latents", LATENTS), other.get("masks", masks))
+        np.savez_compressed(path, images, other.get("latents", LATENTS), masks)
     else:
-        layouts.write_hdf5_objects(path, images, other.get("masks", masks))
+        with h5py.File(path, "w") as file:
+            file["image"], file["mask"] = images, masks[..., None]
 
 
 @pytest.fixture
@@ -155,22 +163,11 @@ def test_rows_at_random(data, name):
             assert {image.numpy().tobytes() for image in part.split(split).images} <= known
 
 
-@pytest.mark.parametrize("name", ["isaac3d", "falcor3d"])
-def test_an_unpacked_folder_will_do(data, name):
-    path = published(data, name)
-    with zipfile.ZipFile(path) as archive:
-        archive.extractall(data)
-    path.unlink()
-    assert np.array_equal(load_dataset(name, "official").images, random_images(name)[0])
-    with h5py.File(data / "official" / f"{name}.h5") as file:
-        assert file.attrs["sha256"] == ""
-
-
 def test_the_import_says_what_it_was_made_from(data):
     path = published(data, "mpi3d")
     load_dataset("mpi3d", "official")
     with h5py.File(data / "official" / "mpi3d.h5") as file:
-        assert file.attrs["sha256"] == official.file_hash(path, "sha256")
+        assert file.attrs["sha256"] == pooch.file_hash(path, "sha256")
         assert file.attrs["published"] == path.name and file["images"].chunks[0] == 16
 
 
@@ -181,21 +178,6 @@ def test_an_import_of_another_version_is_made_again(data, monkeypatch):
     assert np.array_equal(load_dataset("mpi3d", "official").images, random_images("mpi3d")[0])
     monkeypatch.setattr(official, "IMPORT_VERSION", official.IMPORT_VERSION + 1)
     assert np.array_equal(load_dataset("mpi3d", "official").images, 255 - random_images("mpi3d")[0])
-
-
-def test_images_of_128_are_halved_by_area(data):
-    path = data / PUBLISHED["isaac3d"].file
-    images = np.random.default_rng(0).integers(0, 256, (12, 128, 128, 3), dtype="uint8")
-    write_published("isaac3d", path)
-    with zipfile.ZipFile(path) as archive:
-        labels = archive.read("Isaac3D_down128/labels.npy")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("Isaac3D_down128/labels.npy", labels)
-        for row, image in enumerate(images):
-            with archive.open(f"Isaac3D_down128/images/{row:06}.png", "w") as stream:
-                layouts.Image.fromarray(image).save(stream, "PNG")
-    mean = sum(images[:, i::2, j::2].astype(float) for i in (0, 1) for j in (0, 1)) / 4
-    assert np.array_equal(load_dataset("isaac3d", "official").images, np.floor(mean + 0.5))
 
 
 # -- files that are refused, and why
@@ -223,30 +205,6 @@ def test_damaged_members(data, name):
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-@pytest.mark.parametrize("member", ["../x", "/x", "a/../../x", "..\\x", "C:\\x"])
-def test_members_that_lead_out(data, name, member):
-    path = published(data, name)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(member, b"")
-    assert refused(data, name) == f"has a member '{member}', which leads out of its folder"
-    assert not (data.parent / "x").exists() and not Path("/x").exists()
-
-
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_links_and_encrypted_members(data, name):
-    path = published(data, name)
-    whole = path.read_bytes()
-    link = zipfile.ZipInfo("link")
-    link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(link, "/etc/passwd")
-    assert refused(data, name) == "has a member 'link', which is a link"
-    where = whole.index(b"PK\x01\x02") + 8  # flags of the first member in the table of contents
-    path.write_bytes(whole[:where] + bytes([whole[where] | 1]) + whole[where + 1 :])
-    assert "which is encrypted" in refused(data, name)
-
-
-@pytest.mark.parametrize("name", ARCHIVES)
 def test_missing_members(data, name):
     path = published(data, name)
     with zipfile.ZipFile(path) as archive:
@@ -264,11 +222,16 @@ def test_missing_members(data, name):
 
 
 @pytest.mark.parametrize("name", ["isaac3d", "falcor3d"])
-def test_unpacked_folders_that_are_not_whole(data, name):
+def test_an_unpacked_folder_will_do_if_it_is_whole(data, name):
     path = published(data, name)
     with zipfile.ZipFile(path) as archive:
         archive.extractall(data)
     path.unlink()
+    assert np.array_equal(load_dataset(name, "official").images, random_images(name)[0])
+    imported = data / "official" / f"{name}.h5"
+    with h5py.File(imported) as file:
+        assert file.attrs["sha256"] == ""
+    imported.unlink()
     folder = path.with_suffix("")
     image = folder / "images" / "000009.png"
     whole = image.read_bytes()
@@ -286,19 +249,26 @@ def test_unpacked_folders_that_are_not_whole(data, name):
     assert refused(data, name, folder) == f"has no member '{folder.name}/{labels.name}'"
 
 
-@pytest.mark.parametrize("name", ["mpi3d", "mpi3d_toy", "sprites", "clevr6", "clevr", "objects_room"])
-def test_wrong_types_of_images(data, name):
-    published(data, name, images=random_images(name)[0] / np.float32(255))
-    assert "has type float32 but must have uint8" in refused(data, name)
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_encrypted_members(data, name):
+    path = published(data, name)
+    with zipfile.ZipFile(path) as archive:
+        first = archive.infolist()[0]
+    whole = bytearray(path.read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # of the first member, and in the table
+        whole[whole.index(signature) + flags] |= 1
+    path.write_bytes(whole)
+    assert refused(data, name) == f"has a member '{first.filename}', which is encrypted"
 
 
 @pytest.mark.parametrize("name", ["mpi3d", "mpi3d_toy", "sprites", "clevr6", "clevr", "objects_room"])
-def test_wrong_shapes_of_images(data, name):
+def test_wrong_images(data, name):
     images = random_images(name)[0]
+    published(data, name, images=images / np.float32(255))
+    assert "has type float32 but must have uint8" in refused(data, name)
     for wrong in (images[:, :-1], images[..., :1], images.transpose(0, 3, 1, 2), images[:-1]):
-        path = published(data, name, images=wrong)
-        assert "has shape" in (problem := refused(data, name)) or f"has {len(wrong)} images but" in problem
-        path.unlink()
+        published(data, name, images=wrong)
+        assert "has shape" in (problem := refused(data, name)) or f"has {len(wrong)} image" in problem
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -314,7 +284,7 @@ def test_wrong_masks(data, name):
     published(data, name, masks=masks[:, :-1])
     assert "has shape" in refused(data, name)
     published(data, name, masks=masks[:-1])
-    assert "has shape" in refused(data, name)
+    assert "has shape" in (problem := refused(data, name)) or problem == "has 24 image but 23 mask"
 
 
 @pytest.mark.parametrize("name", ["sprites", "clevr6"])
@@ -323,13 +293,10 @@ def test_wrong_latents(data, name):
     assert "'arr_1.npy' has shape (23, 4, 5) but must have (24, any) or (24, any, any)" in refused(data, name)
     published(data, name, latents=np.array([{}] * 24))
     assert "'arr_1.npy' has type object but must have number" in refused(data, name)
-
-
-def test_latents_that_are_no_numbers(data):
     latents = LATENTS.copy()
     latents[3, 1, 2] = np.nan
-    published(data, "sprites", latents=latents)
-    assert refused(data, "sprites") == "column 7 of 'labels' is nan in row 3: out of range"
+    published(data, name, latents=latents)
+    assert refused(data, name) == "column 7 of 'labels' is nan in row 3: out of range"
 
 
 @pytest.mark.parametrize("name", ["clevr", "objects_room"])
@@ -341,19 +308,14 @@ def test_missing_keys(data, name, key):
     assert refused(data, name) == f"has no data set '{key}'"
 
 
-def test_dsprites_with_a_class_out_of_range(data):
-    factors = GRIDS["dsprites"].sources.factors(torch.arange(36)).numpy()
+def test_dsprites_with_faults(data):
+    factors = factors_of("dsprites")
     for value in (3, -1):
         wrong = factors.copy()
         wrong[17, 0] = value
         published(data, "dsprites", labels=wrong)
-        assert refused(data, "dsprites") == (
-            f"column 1 of 'latents_classes' is {value} in row 17 but must be from 0 to 2"
-        )
-
-
-def test_dsprites_with_faults(data):
-    factors = GRIDS["dsprites"].sources.factors(torch.arange(36)).numpy()
+        problem = f"column 1 of 'latents_classes' is {value} in row 17 but must be from 0 to 2"
+        assert refused(data, "dsprites") == problem
     published(data, "dsprites", labels=factors[::-1].copy())
     assert "rows are out of order" in refused(data, "dsprites")
     published(data, "dsprites", labels=factors[:, :2])
@@ -371,7 +333,7 @@ def test_dsprites_with_faults(data):
 @pytest.mark.parametrize("name", ["isaac3d", "falcor3d"])
 def test_png_grids_with_wrong_labels(data, name):
     sources = GRIDS[name].sources
-    steps = sources.factors(torch.arange(sources.size)).numpy() / (np.array(sources.value_counts) - 1)
+    steps = factors_of(name) / (np.array(sources.value_counts) - 1)
     first, count = sources.names[0], sources.value_counts[0]
     wrong = steps.copy()
     wrong[-1, 0] = 2
@@ -492,7 +454,7 @@ def test_a_download_with_another_checksum_is_not_kept(tmp_path, monkeypatch):
 
 def test_a_download_with_the_checksum_is_imported(data, monkeypatch):
     path = published(data, "mpi3d_toy")
-    content, checksum = path.read_bytes(), f"md5:{official.file_hash(path, 'md5')}"
+    content, checksum = path.read_bytes(), f"md5:{pooch.file_hash(path, 'md5')}"
     path.unlink()
     serve(monkeypatch, content)
     monkeypatch.setitem(PUBLISHED, "mpi3d_toy", dataclasses.replace(PUBLISHED["mpi3d_toy"], checksum=checksum))
@@ -505,8 +467,8 @@ def test_a_file_put_there_by_hand_is_compared_with_the_checksum(data, monkeypatc
     path = published(data, "mpi3d_toy")
     known = dataclasses.replace(PUBLISHED["mpi3d_toy"], checksum=f"{kind}:{'0' * 32}")
     monkeypatch.setitem(PUBLISHED, "mpi3d_toy", known)
-    found = official.file_hash(path, kind)
-    assert refused(data, "mpi3d_toy") == f"has {kind} {found} but the published file has {'0' * 32}"
+    problem = f"has {kind} {pooch.file_hash(path, kind)} but the published file has {'0' * 32}"
+    assert refused(data, "mpi3d_toy") == problem
 
 
 def test_the_grids_have_the_published_sizes():
@@ -516,23 +478,6 @@ def test_the_grids_have_the_published_sizes():
         "mpi3d_toy": 1_036_800, "mpi3d_realistic": 1_036_800, "mpi3d_real": 1_036_800, "cars3d": 17_568,
         "small_norb": 48_600,
     }  # fmt: skip
-    assert {name: published.splits for name, published in PUBLISHED.items() if published.splits} == {
-        **dict.fromkeys(
-            ("sprites", "clevr", "objects_room", "multi_dsprites", "tetrominoes"),
-            {"train": 90_000, "validation": 5_000, "test": 5_000},
-        ),
-        "clevr6": {"train": 49_483, "validation": 2_000, "test": 2_000},
-    }
-
-
-def test_a_server_that_does_not_answer_is_given_up_after_ten_seconds(tmp_path, monkeypatch):
-    given, addresses = {}, [("", "", "", "", (f"10.0.0.{i}", 443)) for i in range(4)]
-    monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path))
-    monkeypatch.setattr(official.socket, "getaddrinfo", lambda *_, **__: addresses)
-    monkeypatch.setattr("requests.get", lambda address, **how: given.update(how) or pytest.fail("stop"))
-    with pytest.raises(pytest.fail.Exception):
-        official.official_file("shapes3d")
-    assert given["timeout"][0] * len(addresses) == 10
 
 
 def test_what_is_not_available_is_named(data, monkeypatch):

@@ -26,8 +26,8 @@ KINDS = {
 @pytest.fixture
 def path(tmp_path):
     with h5py.File(tmp_path / "images.h5", "w") as file:
-        for name, how in KINDS.items():
-            file.create_dataset(name, data=IMAGES, **how)
+        for name, options in KINDS.items():
+            file.create_dataset(name, data=IMAGES, **options)
     return tmp_path / "images.h5"
 
 

@@ -50,24 +50,15 @@ def test_area_one_anticlockwise_around_the_origin(name):
         # the shape whose inner corners have distance 1: polygons k sin(c) cos(c), stars 2 k sin(c), spokes
         # k sin(c) (2 + cos(c)), for c of 180 / k degrees
         ("triangle", 0, 0, 0.8773826753),  # straight up; A = 1.2990381057
-        ("triangle", 1, -0.7598356857, -0.4386913377),
         ("square", 0, 0.5, 0.5),
-        ("square", 1, -0.5, 0.5),
-        ("pentagon", 0, 0, 0.6485251650),  # A = 2.3776412907
         ("hexagon", 0, 0.6204032394, 0),  # A = 2.5980762114
-        ("octagon", 0, 0.5946035575, 0),  # A = 2.8284271247
         ("circle", 0, 0.5662587362, 0),  # A = 3.1186753623
         ("star_4", 0, 0.2973017788, 0.2973017788),  # a notch at 45 degrees; A = 5.6568542495
-        ("star_4", 1, 0, 0.8408964153),  # a tip straight up
         ("star_5", 0, -0.3922807373, -0.1274597380),  # a notch at 198 degrees; A = 5.8778525229
-        ("star_6", 0, 0.4082482905, 0),  # A = 6
         ("star_6", 1, 0.7071067812, 0.4082482905),
         ("spoke_4", 0, 0.6169294429, 0.2555405423),  # 45 degrees and 0 degrees; A = 2 + 4 sqrt(2)
-        ("spoke_4", 1, 0.2555405423, 0.2555405423),
         ("spoke_5", 1, -0.3310051855, -0.1075501043),  # 198 degrees
         ("spoke_6", 0, 0.6363805633, -0.1705176580),  # 0 degrees and -30 degrees; A = 8.5980762114
-        ("spoke_6", 1, 0.3410353160, 0),
-        ("spoke_6", 2, 0.6363805633, 0.1705176580),
     ],
 )
 def test_written_down_corners(name, corner, x, y):
@@ -84,14 +75,6 @@ def by_the_recipe(sprites, size):
         colour = tuple(int(255 * level) for level in colorsys.hsv_to_rgb(*sprite[6:]))
         ImageDraw.Draw(canvas).polygon([tuple(corner) for corner in 5 * size * image_corners(sprite)], fill=colour)
     return np.flipud(np.array(canvas.resize((size, size), Image.Resampling.LANCZOS)))
-
-
-@pytest.mark.parametrize("size", [64, 40])
-def test_images_are_the_recipes_to_the_byte(size):
-    sources = SPRITES.sample(60, seed=7)
-    images = draw_with_pillow(sources, size).numpy()
-    for sprites, image in zip(SPRITES.of_objects(sources).double().tolist(), images, strict=True):
-        assert (image == by_the_recipe([sprite for sprite in sprites if sprite[0] == 1], size)).all()
 
 
 def test_sprites_beyond_the_border_are_cut():
@@ -184,12 +167,6 @@ def test_scenes_are_a_prefix_and_in_range():
         column = sprites[sprites[..., 0] == 1][:, FEATURES.index(name)]
         assert low <= column.min() and column.max() <= high
     assert SPRITES.size == 100_000 and SPRITES.categories["shape"] == tuple(NAMES)
-
-
-def test_wrong_shapes_are_refused():
-    for draw in (SPRITES.images, SPRITES.generate, SPRITES.masks):
-        with pytest.raises(ValueError, match=r"sources has shape \(1, 35\) but must have \(n, 36\)"):
-            draw(torch.zeros(1, 35))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

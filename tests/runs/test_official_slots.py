@@ -8,6 +8,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -15,7 +16,6 @@ import torch
 from disentangle_repro.core.errors import until
 from disentangle_repro.data import layouts, load_dataset
 from disentangle_repro.data.clevr6 import CLEVR6
-from disentangle_repro.data.layouts import write_hdf5_objects, write_npz_objects
 from disentangle_repro.data.objects_room import OBJECTS_ROOM
 from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.sprites import SPRITES
@@ -67,10 +67,10 @@ def data(tmp_path, monkeypatch, drawn):
         entry = dataclasses.replace(PUBLISHED[name], splits=splits, checksum=None)
         monkeypatch.setitem(PUBLISHED, name, entry)
         if name == "objects_room":
-            write_hdf5_objects(tmp_path / entry.file, images, published)
+            with h5py.File(tmp_path / entry.file, "w") as file:
+                file["image"], file["mask"] = images, published[..., None]
         else:
-            latents = SCENES[name].of_objects(sources).numpy()
-            write_npz_objects(tmp_path / entry.file, images, latents, published)
+            np.savez(tmp_path / entry.file, images, SCENES[name].of_objects(sources).numpy(), published)
     return tmp_path
 
 

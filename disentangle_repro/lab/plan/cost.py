@@ -25,7 +25,7 @@ from ...core.extensions import load_extensions
 from ...core.files import need_checkout
 from ...experiment.hyperparameters import flat
 from ...experiment.run_spec import RunSpec
-from ...data.hdf5 import holds, size_of
+from ...data.hdf5 import holds
 from ...data.load import GRIDS, SCENES, describe, rendered_path
 from ...papers import PAPERS
 from .probe import DEVICES, Cost, Rates, Works, count_kinds, data_bytes, estimated_costs
@@ -58,7 +58,7 @@ def files_needed(spec: RunSpec) -> dict[Path, int]:
     if joint and spec.dataset in GRIDS:  # which is scored on as many images with independent sources
         scenes.append(("train", scenes[0][1], alone))
     for split, n, scene in scenes:
-        seed, size = HELD_OUT_SEEDS.get(split, 0), size_of(scene)
+        seed, size = HELD_OUT_SEEDS.get(split, 0), scene.size
         number = None if n == size and spec.dataset not in GRIDS else n
         path = rendered_path(scene, number, seed)
         if not holds(path, scene, number, seed):

@@ -19,7 +19,6 @@ from tqdm import tqdm
 from ...baselines.autoencoder import Autoencoder
 from ...core.errors import DataError, check_choice
 from ...experiment.run_spec import RunSpec
-from ...data.hdf5 import sources_to_draw
 from ...data.load import GRIDS, Dataset, load_dataset
 from ...data.own_images import OwnImages
 from ...models import create_model, load_files
@@ -75,7 +74,7 @@ def scored_sources(spec: RunSpec) -> Int[Tensor, "n sources"]:
     grid = GRIDS.get(spec.dataset)
     if grid is None or isinstance(grid, OwnImages) or spec.source != "rendered":
         return scored_images(spec).sources
-    return sources_to_draw(grid, spec.part("data")["images"], seed=0)
+    return grid.scenes(spec.part("data")["images"], seed=0)
 
 
 def trained_model(spec: RunSpec, store: Store) -> Autoencoder:
