@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,7 +19,8 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int, Num, Shaped
+from jaxtyping import Num
+from tabulate import tabulate
 
 from . import __version__
 from .core.errors import FAULTS, DataError, check_choice, extra, option_of
@@ -36,155 +37,105 @@ if TYPE_CHECKING:
 __all__ = []
 
 # %% ../nbs/command.ipynb #59f2246b
-class OneByOne(Mapping[str, np.ndarray]):
-    "The arrays of a file by name, each read when it is asked for."
-
-    def __init__(self, path: Path, names: Iterable[str], read: Callable[[str], np.ndarray]):
-        self.path, self.names, self.read = path, dict.fromkeys(names), read
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.names:
-            raise KeyError(name)
-        with unreadable(self.path):
-            return self.read(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-
 @contextmanager
 def unreadable(path: Path) -> Iterator[None]:
     "Whatever reading an unsuitable file may raise becomes a `DataError`."
     try:
         yield
-    except DataError:
-        raise
-    except (*FAULTS, ValueError) as error:
+    except (*FAULTS, ValueError, KeyError, RuntimeError) as error:  # the last two are h5py's
         raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
 
 
-def read_numpy(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:  # by name; a single array has the empty name
-    "Arrays of an `.npz` or `.npy` file."
-
-    def read(name: str) -> np.ndarray:
-        try:
-            arrays = np.load(path, allow_pickle=False)
-            return arrays[name] if isinstance(arrays, np.lib.npyio.NpzFile) else arrays
-        except ValueError as error:
-            if "allow_pickle" not in str(error):
-                raise
-            save = "as np.stack(rows) makes them of rows of one length, or words as np.array(words, dtype=str)"
-            raise ValueError(f"an array is of Python objects, which are not opened: save numbers, {save}.") from error
-
+def read_numpy(path: Path) -> Mapping[str, np.ndarray]:
+    "Arrays of an `.npz` file, each read when it is asked for, or the array of an `.npy` file."
     with path.open("rb") as file:
-        start = file.read(2)
-    if start not in (b"PK", b"\x93N"):
-        raise ValueError("it is no numpy file.")
-    return OneByOne(path, np.load(path).files if start == b"PK" else [""], read)
+        if file.read(2) not in (b"PK", b"\x93N"):
+            raise ValueError("it is no numpy file.")
+    content = np.load(path)
+    return content if isinstance(content, np.lib.npyio.NpzFile) else {"": content}
 
 # %% ../nbs/command.ipynb #f903a8c7
-def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
-    "Data sets of an hdf5 file; those of a group are named `group/name`."
+def read_hdf5(path: Path) -> Mapping[str, Any]:
+    "Data sets of an hdf5 file, each read when an array is made of it; those of a group are named `group/name`."
     import h5py
 
-    from disentangle_repro.data.hdf5 import opened
+    parts: dict[str, Any] = {}
 
-    names: list[str] = []
+    def note(name: str, part: Any) -> None:
+        if isinstance(part, h5py.Dataset) and part.shape is not None:
+            parts[name] = part.asstr() if h5py.check_string_dtype(part.dtype) else part
 
-    def read(name: str) -> np.ndarray:
-        with opened(path) as file:
-            part = file[name]
-            if part.shape is None:
-                raise ValueError(f"{name} is empty.")
-            return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
-
-    with opened(path) as file:
-        file.visititems(lambda name, part: names.append(name) if isinstance(part, h5py.Dataset) else None)
-    return OneByOne(path, names, read)
+    h5py.File(path, locking=False).visititems(note)  # stays open while one of them is in use
+    return parts
 
 # %% ../nbs/command.ipynb #e6314b1e
-def separator(path: Path) -> str:
-    "The separator of columns: the most frequent of comma, semicolon and tab in the first line."
-    with path.open(encoding="utf-8") as file:
-        return max(",;\t", key=file.readline().count)
-
-
-def read_csv(path: Path) -> pd.DataFrame:
-    """A table without pandas' row numbers; the first row is data if it has only numbers.
+def read_table(path: Path) -> pd.DataFrame:
+    """A table without pandas' row numbers; the first row of text is data if it has only numbers.
 
     `ValueError` for a first row 0, 1, 2, ... of more than two columns: pandas writes that for columns without names.
     """
     import pandas as pd
 
-    first = pd.read_csv(path, sep=separator(path), header=None, nrows=1)
+    if path.suffix.lower() == ".parquet":
+        return pd.read_parquet(path)
+    with path.open(encoding="utf-8") as file:
+        separator = max(",;\t", key=file.readline().count)
+    first = pd.read_csv(path, sep=separator, header=None, nrows=1)
     row = first.iloc[0].tolist()
     indexed = pd.isna(row[0])
     counted = row[indexed:] == list(range(len(row) - indexed))
     if counted and not indexed and len(row) > 2:
         raise ValueError("its first row is 0, 1, 2, ...: if these are names, write none (header=False) or others.")
     named = (counted and indexed) or any(kind.kind not in "if" for kind in first.dtypes)
-    table = pd.read_csv(path, sep=separator(path), header=0 if named else None)
+    table = pd.read_csv(path, sep=separator, header=0 if named else None)
     return table.iloc[:, 1:] if indexed and (table.iloc[:, 0] == table.index).all() else table
 
+# %% ../nbs/command.ipynb #7dd7f6f2
+def columns_named(table: pd.DataFrame, kind: str, alone: bool, name: str = "") -> pd.DataFrame | None:  # as in `pick`
+    "The column `name`, or those that begin so, or with latent or source; all of a table for one kind without such."
+    if name in table:
+        return table[[name]]
+    starts = [str(column).lower()[:6] for column in table]
+    chosen = [str(column).startswith(name) for column in table] if name else [start == kind[:-1] for start in starts]
+    if any(chosen):
+        return table.loc[:, chosen]
+    return table if alone and not name and {"latent", "source"}.isdisjoint(starts) else None
 
-def read_parquet(path: Path) -> pd.DataFrame:
-    "A table; `ImportError` if pandas lacks a parquet library."
+
+def as_numbers(path: Path, part: np.ndarray | pd.DataFrame, words: bool) -> Num[np.ndarray, "*shape"]:
+    "A table's columns, or an array; strings, if `words`, are numbered from 0. `DataError` for others, and for a gap."
     import pandas as pd
 
-    return pd.read_parquet(path)
-
-# %% ../nbs/command.ipynb #7dd7f6f2
-def by_prefix(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    "Columns whose names begin with `latent` and `source`, and each other column; all as one array if none does."
-    begins = np.array([str(name).lower()[:6] for name in table])
-    found = {f"{kind}s": table.loc[:, begins == kind] for kind in ("latent", "source") if (begins == kind).any()}
-    others = {str(name): table[[name]] for name in table.columns[~np.isin(begins, ["latent", "source"])]}
-    return found | others if found else {"": table}
-
-
-def numbered(path: Path, name: str, words: Shaped[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
-    "Strings as numbers from 0, in alphabetical order; `DataError` for the first missing value."
-    if len(missing := np.flatnonzero([word is None or word != word for word in words])):
-        raise DataError(path, f"{name} has no value in row {missing[0]}: every row needs one.")
-    return np.unique(words.astype(str), return_inverse=True)[1]
-
-
-def as_numbers(
-    path: Path,
-    part: np.ndarray | pd.DataFrame,
-    words: bool,  # are strings allowed? they are numbered
-) -> Num[np.ndarray, "*shape"]:
-    "A table's columns as an array, or an array; `DataError` for the first column that is not numeric."
     if isinstance(part, np.ndarray):
         if part.dtype.kind in "biuf" or not words:
             return part
-        columns = {f"column {i}": column for i, column in enumerate(part.reshape(len(part), -1).T)}
-    else:
-        columns = {f"column {name!r}": column.to_numpy() for name, column in part.items()}
-    for name, column in columns.items():
-        if column.dtype.kind not in "biuf":
+        part = pd.DataFrame(part.reshape(len(part), -1))
+    columns = []
+    for name, column in part.items():
+        values = column.to_numpy()
+        if values.dtype.kind not in "biuf":
             if not words:
-                found = f"{name} holds {column[0]!r}" if len(column) else f"{name} is empty"
-                raise DataError(path, f"{found}: needed are numbers. Words are taken for sources only.")
-            columns[name] = numbered(path, name, column)
-    return np.column_stack(list(columns.values()))
+                holds = f"holds {values[0]!r}" if len(values) else "is empty"
+                raise DataError(path, f"column {name!r} {holds}: needed are numbers. Words are taken for sources only.")
+            values = pd.factorize(values, sort=True)[0]
+            if len(missing := np.flatnonzero(values < 0)):
+                raise DataError(path, f"column {name!r} has no value in row {missing[0]}: every row needs one.")
+        columns.append(values)
+    return np.column_stack(columns)
 
 # %% ../nbs/command.ipynb #694017ca
-READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray | pd.DataFrame]]] = {
+READERS: dict[str, Callable[[Path], Mapping[str, Any] | pd.DataFrame]] = {
     ".npz": read_numpy,
     ".npy": read_numpy,
     ".h5": read_hdf5,
-    ".csv": lambda path: by_prefix(read_csv(path)),
-    ".tsv": lambda path: by_prefix(read_csv(path)),
-    ".parquet": lambda path: by_prefix(read_parquet(path)),
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".parquet": read_table,
 }
 
 
-def read_arrays(path: Path) -> Mapping[str, Num[np.ndarray, "..."] | pd.DataFrame]:
-    "The arrays of a file; `DataError` for a missing, unknown or damaged file."
+def read_arrays(path: Path) -> Mapping[str, Any] | pd.DataFrame:
+    "The arrays of a file by name, or its table; `DataError` for a missing, unknown or damaged file."
     if path.is_dir():
         raise DataError(path, f"is a folder: needed is a file that ends in {', '.join(READERS)}.")
     if path.suffix.lower() not in READERS:
@@ -198,22 +149,6 @@ def read_arrays(path: Path) -> Mapping[str, Num[np.ndarray, "..."] | pd.DataFram
         raise DataError(path, "pandas needs pyarrow to read this: pip install pyarrow.") from error
 
 # %% ../nbs/command.ipynb #7c1763ac
-def unnamed(part: np.ndarray | pd.DataFrame) -> str:
-    "The text of an error for a file with neither latents nor sources by name."
-    return "an array without a name" if isinstance(part, np.ndarray) else f"columns {', '.join(map(repr, part))}"
-
-
-def columns_named(arrays: Mapping[str, np.ndarray | pd.DataFrame], name: str) -> pd.DataFrame | None:
-    "The columns of a table whose names begin with `name`; None without any."
-    import pandas as pd
-
-    if isinstance(arrays, OneByOne) or not (tables := [*arrays.values()]):
-        return None
-    table = pd.concat(tables, axis=1)
-    begins = [str(column).startswith(name) for column in table]
-    return table.loc[:, begins] if any(begins) else None
-
-
 def pick(
     path: Path,
     kind: str,  # "latents" or "sources"
@@ -222,33 +157,37 @@ def pick(
 ) -> Num[np.ndarray, "rows columns"]:
     "Latents or sources of a file; `DataError` if it has none, or if they are not numeric."
     arrays = read_arrays(path)
-    found = arrays.get(name or kind, arrays.get("") if alone and not name else None)
-    if found is None and name:
-        found = columns_named(arrays, name)
-    if found is not None:
-        return as_numbers(path, found, words=kind == "sources")
-    there = shorten(", ".join(repr(key) if key else unnamed(arrays[key]) for key in arrays), 300) or "nothing"
+    with unreadable(path):
+        if isinstance(arrays, Mapping):
+            part = arrays.get(name or kind, arrays.get("") if alone and not name else None)
+            part = None if part is None else np.asarray(part)
+        else:
+            part = columns_named(arrays, kind, alone, name)
+    if part is not None:
+        return as_numbers(path, part, words=kind == "sources")
+    names = ["an array without a name" if key == "" else repr(key) for key in arrays]
+    holds = f"holds {shorten(', '.join(names), 300) or 'nothing'}"
     if name:
-        raise DataError(path, f"holds {there}: needed is {name!r}, which --{kind} names, or columns that begin so.")
+        raise DataError(path, f"{holds}: needed is {name!r}, which --{kind} names, or columns that begin so.")
     in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
     elsewhere = "" if alone else f", or --{kind} NAME, or latents alone and --sources FILE"
-    raise DataError(path, f"holds {there}: needed are {in_tables}{elsewhere}.")
+    raise DataError(path, f"{holds}: needed are {in_tables}{elsewhere}.")
 
 
-def place(asked: str | None, latents: Path) -> tuple[Path | None, str]:  # the file, if another, and a name in it
+def place(sources: str | None) -> tuple[Path | None, str]:  # the file, if another than the latents', and a name in it
     "What `--sources` says: FILE, NAME, or FILE:NAME."
-    if asked is None:
+    if sources is None:
         return None, ""
-    file, _, name = asked.rpartition(":") if asked.rpartition(":")[0] else (asked, "", "")
+    file, _, name = sources.rpartition(":") if sources.rpartition(":")[0] else (sources, "", "")
     is_file = Path(file).suffix.lower() in READERS or Path(file).is_file()
-    return (Path(file), name) if is_file else (None, asked)
+    return (Path(file), name) if is_file else (None, sources)
 
 
 def read_pair(latents: Path, sources: str | None = None, name: str = "") -> tuple[np.ndarray, np.ndarray]:
     "Sources and latents, from one file or from two; `name` is that of the latents."
-    file, of_sources = place(sources, latents)
+    file, sources_name = place(sources)
     alone = file is not None
-    return pick(file or latents, "sources", alone, of_sources), pick(latents, "latents", alone, name)
+    return pick(file or latents, "sources", alone, sources_name), pick(latents, "latents", alone, name)
 
 # %% ../nbs/command.ipynb #9b86b373
 HEADERS = ("score", "meaning", "value", "chance", "ceiling", "samples")
@@ -258,15 +197,16 @@ def score_rows(scored: Scored) -> list[tuple[str, ...]]:
     "Score, meaning, value with its interval, chance, ceiling and number of samples, as text."
     from disentangle_repro.metrics import METRICS
 
-    def text(values: Mapping[str, float], name: str, before: str = "") -> str:
-        return f"{before}{values[name]:.3f}" if name in values else ""
+    def text(values: Mapping[str, float], name: str) -> str:
+        return f"{values[name]:.3f}" if name in values else ""
 
-    return [
-        (of.title, of.meaning, text(scored.scores, name) + text(scored.half_widths, name, " ± "),
-         text(scored.chance, name), text(scored.ceiling, name), f"{n:,}" if (n := scored.samples[metric]) else "")
-        for metric in scored.results
-        for name, of in METRICS[metric].scores.items()
-    ]  # fmt: skip
+    rows = []
+    for metric, n in scored.samples.items():
+        for name, entry in METRICS[metric].scores.items():
+            value = " ± ".join(filter(None, [text(scored.scores, name), text(scored.half_widths, name)]))
+            limits = text(scored.chance, name), text(scored.ceiling, name)
+            rows.append((entry.title, entry.meaning, value, *limits, f"{n:,}" if n else ""))
+    return rows
 
 
 def left_out(scored: Scored) -> list[str]:
@@ -279,13 +219,16 @@ def left_out(scored: Scored) -> list[str]:
     return [f"Left out: {', '.join(those)}. {reason}" for reason, those in titles.items()]
 
 # %% ../nbs/command.ipynb #ae0d547e
-def heat_map(scored: Scored) -> str:  # an <svg> element
-    "The heat map of NMI of each source and latent."
+def page(scored: Scored, title: str, summary: str) -> str:
+    "The whole page: the table, and the heat map of NMI of each source and latent as an <svg> element."
     from io import StringIO
+
+    from markupsafe import Markup
 
     with extra("tables"):
         from matplotlib import pyplot as plt
 
+    from disentangle_repro.core.pages import render
     from disentangle_repro.qlae.infomec import plot_nmi
 
     drawing, infomec = StringIO(), scored.results["infomec"]
@@ -293,19 +236,13 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
     figure = plot_nmi(infomec.nmi, names, infomec.active).figure
     figure.savefig(drawing, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return drawing.getvalue()[drawing.getvalue().index("<svg") :]  # without the header of a separate file
-
-# %% ../nbs/command.ipynb #bd6e3e94
-def page(scored: Scored, title: str, summary: str) -> str:
-    "The whole page."
-    from markupsafe import Markup
-
-    from disentangle_repro.core.pages import render
-
-    shown = {"headers": HEADERS, "rows": score_rows(scored), "drawing": Markup(heat_map(scored))}
-    return render("scores.html", title=title, summary=summary, **shown)
+    svg = Markup(drawing.getvalue()[drawing.getvalue().index("<svg") :])  # without the header of a separate file
+    return render("scores.html", title=title, summary=summary, headers=HEADERS, rows=score_rows(scored), drawing=svg)
 
 # %% ../nbs/command.ipynb #a628002f
+LISTINGS = ("models", "datasets", "metrics", "tables", "proofs")
+
+
 def models_table() -> pd.DataFrame:
     "Names for `create_model`, the kind of data, and the data sets for which `load_pretrained` has weights."
     import pandas as pd
@@ -313,30 +250,12 @@ def models_table() -> pd.DataFrame:
     from disentangle_repro.models import MODELS, SLOT_MODELS, list_models
     from disentangle_repro.saved_models import list_pretrained
 
-    kinds, kept = {"one object": MODELS, "several objects": SLOT_MODELS}, list_pretrained()
-    rows = [
-        (
-            name,
-            ", ".join(kind for kind, known in kinds.items() if name in known),
-            ", ".join(dict.fromkeys(of.dataset for of in kept if of.name == name)),
-        )
-        for name in list_models()
-    ]
+    kinds, saved, rows = {"one object": MODELS, "several objects": SLOT_MODELS}, list_pretrained(), []
+    for name in list_models():
+        scenes = [kind for kind, known in kinds.items() if name in known]
+        datasets = dict.fromkeys(model.dataset for model in saved if model.name == name)
+        rows.append((name, ", ".join(scenes), ", ".join(datasets)))
     return pd.DataFrame(rows, columns=["model", "for scenes of", "trained weights"])
-
-
-def datasets_table() -> pd.DataFrame:
-    "Names for `load_dataset`."
-    from disentangle_repro.data.load import datasets_table as table
-
-    return table().reset_index(names="data set")
-
-
-def metrics_table() -> pd.DataFrame:
-    "Scores, what they mean, their range and value by chance, and what their metrics take."
-    from disentangle_repro.metrics import list_metrics
-
-    return list_metrics().reset_index()
 
 
 def tables_table() -> pd.DataFrame:
@@ -346,29 +265,32 @@ def tables_table() -> pd.DataFrame:
     from disentangle_repro.papers import PAPERS
 
     rows = [
-        (t.paper, t.number, f"{t.title}{' (on request)' * t.on_request}", ", ".join(t.models), ", ".join(t.datasets))
+        (t.paper, t.number, f"{t.title} (on request)" if t.on_request else t.title, ", ".join(t.models),
+         ", ".join(t.datasets))
         for paper in PAPERS.values()
         for t in paper.every_table()
-    ]
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=["paper", "table", "title", "models", "data sets"])
 
 
-def proofs_table() -> pd.DataFrame:
-    "The propositions that are checked; `ImportError` without the requirements of development."
-    from disentangle_repro.core.files import need_checkout
+def listing(what: str) -> pd.DataFrame:  # one of `LISTINGS`
+    "A list as a table; `ImportError` for proofs without the requirements of development."
+    if what == "models":
+        return models_table()
+    if what == "tables":
+        return tables_table()
+    if what == "datasets":
+        from disentangle_repro.data.load import datasets_table
+
+        return datasets_table().reset_index(names="data set")
+    if what == "metrics":
+        from disentangle_repro.metrics import list_metrics
+
+        return list_metrics().reset_index()
     from disentangle_repro.core.proofs import proof_checks
 
     need_checkout("disentangle-repro list proofs")
     return proof_checks()
-
-
-LISTINGS = {
-    "models": models_table,
-    "datasets": datasets_table,
-    "metrics": metrics_table,
-    "tables": tables_table,
-    "proofs": proofs_table,
-}
 
 # %% ../nbs/command.ipynb #c0a17e5b
 IN_A_CHECKOUT = {
@@ -394,19 +316,6 @@ def lab_main(name: str) -> Callable[[Sequence[str]], int]:
     return import_module("disentangle_repro.lab.command").main
 
 # %% ../nbs/command.ipynb #5ba983ee
-def metric_name(text: str) -> str:
-    "Checks a name that `--metrics` gives."
-    from disentangle_repro.metrics import asked_metrics
-
-    if Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"{text} is a file, not a metric: write the file before the option.")
-    try:
-        asked_metrics([text])
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return text
-
-
 def parser() -> argparse.ArgumentParser:
     "The command line."
     command = argparse.ArgumentParser(prog="disentangle-repro", description=(
@@ -417,46 +326,33 @@ def parser() -> argparse.ArgumentParser:
     subcommands.add_parser("data", help="render data sets to files")
     for name, text in IN_A_CHECKOUT.items():
         subcommands.add_parser(name, help=text)
-    options = subcommands.add_parser("score", help="every score that latents in a file allow")
-    options.add_argument("files", type=Path, nargs="+", metavar="LATENTS", help=(
+    add = subcommands.add_parser("score", help="every score that latents in a file allow").add_argument
+    add("files", type=Path, nargs="+", metavar="LATENTS", help=(
         "npz, npy, h5, csv, tsv or parquet (with pyarrow), one row per sample: arrays named latents and sources, or"
         " columns whose names begin with latent and source; several files are trainings of one model, whose scores are"
         " averaged"
     ))
-    options.add_argument("--latents", default="", metavar="NAME", help=(
-        "the latents' name in the file: of an array, or the beginning of the columns' names"
-    ))
-    options.add_argument("--sources", metavar="WHERE", help=(
-        "the sources' name in the file, or another FILE, or FILE:NAME; strings are numbered alphabetically"
-    ))
-    options.add_argument("--discrete", action="store_true", help="latents take few values, recognised by equality")
-    options.add_argument("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
-    options.add_argument("--protocol", choices=("field", "paper", "code"), default="field", help=(
+    add("--latents", default="", metavar="NAME", help="name of the latents' array, or the beginning of their columns'")
+    add("--sources", metavar="WHERE", help="likewise, or another FILE, or FILE:NAME; strings are numbered by alphabet")
+    add("--discrete", action="store_true", help="latents take few values, recognised by equality")
+    add("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
+    add("--protocol", choices=("field", "paper", "code"), default="field", help=(
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
         " text, where they score about a half; code: its released code (%(default)s)"
     ))
-    options.add_argument("--metrics", nargs="+", type=metric_name, default=[], metavar="METRIC", help=(
-        "only these, such as infomec or dci; `disentangle-repro list metrics` has them as functions and scores"
-    ))
-    options.add_argument("--dci-samples", type=int, default=2_000, metavar="N", help=(
+    add("--metrics", nargs="+", default=[], metavar="METRIC", help="only these, by names as in `list metrics`")
+    add("--dci-samples", type=int, default=2_000, metavar="N", help=(
         "samples for DCI and other forests and regressions, at least 10, or 0 for all (%(default)s)"
     ))
-    options.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads of DCI; -1: one per core")
-    options.add_argument("--models", type=Path, nargs="+", default=[], metavar="FILE", help=(
-        "latents of other trained models, of the same images in the same order, for UDR"
+    add("--seed", type=int, default=0)
+    add("--interval", action="store_true", help=(
+        "95%% intervals from random halves of samples, in twenty times the time; of several files, over files"
     ))
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--interval", action="store_true", help=(
-        "95%% intervals of the expected scores, from random halves of samples: twenty times the time; of several files"
-        " the interval is that over files"
-    ))
-    options.add_argument("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")
-    options.add_argument("--methods", action="store_true", help=(
-        "print settings to be stated in a paper, a citation, and the settings that other papers use"
-    ))
-    options.add_argument("--json", action="store_true", help="print only one JSON object, with the settings")
-    options.add_argument("--latex", action="store_true", help="print only a LaTeX table, with the settings")
-    options.add_argument("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
+    add("--no-chance", action="store_true", help="no chance and no ceiling: a third of the time")
+    add("--methods", action="store_true", help="print sentences and a citation for a paper, and other papers' settings")
+    add("--json", action="store_true", help="print only one JSON object, with the settings")
+    add("--latex", action="store_true", help="print only a LaTeX table, with the settings")
+    add("--html", type=Path, metavar="FILE", help="write a page with the heat map of NMI, too")
     options = subcommands.add_parser("list", help=f"list the {', '.join(LISTINGS)}")
     options.add_argument("what", type=option_of(LISTINGS), metavar="WHAT", help=f"one of {', '.join(LISTINGS)}")
     return command
@@ -479,8 +375,6 @@ def as_json(scored: Scored, **more: Any) -> str:
 
 def as_latex(scored: Scored) -> str:
     "A table of the scores for booktabs, after the settings as a comment."
-    from tabulate import tabulate
-
     rows = [(title, value.replace("±", "$\\pm$"), *rest) for title, _, value, *rest in score_rows(scored)]
     table = tabulate(rows, ("", "score", *HEADERS[3:]), tablefmt="latex_raw", disable_numparse=True)
     for rule in ("\\toprule", "\\midrule", "\\bottomrule"):
@@ -490,8 +384,6 @@ def as_latex(scored: Scored) -> str:
 
 def for_a_paper(scored: Scored) -> list[str]:
     "Paragraphs: sentences for the methods, a citation, and the settings of other papers."
-    from tabulate import tabulate
-
     from disentangle_repro.metrics import CITATION, PAPER_CALLS, methods
 
     rows = [(whose, call, f"{n:,}") for whose, calls in PAPER_CALLS.items() for call, n in calls]
@@ -500,52 +392,43 @@ def for_a_paper(scored: Scored) -> list[str]:
     return ["", methods(scored), "", CITATION.format(scored.settings["version"]), "", others, "", advice]
 
 
-def printed_below(caught: list[warnings.WarningMessage]) -> list[str]:
-    "Warnings about the input, to be printed below the table; other warnings are issued again."
-    from disentangle_repro.scores.inputs import InputWarning
-
-    for warning in caught:
-        if not issubclass(warning.category, InputWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
-
-
-def score_file(given: argparse.Namespace) -> str:  # the text to print
-    "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
-    from tabulate import tabulate
-
-    from disentangle_repro.metrics import HALVINGS, asked_metrics, over_seeds, score
-    from disentangle_repro.qlae.infomec import active_latents
-    from disentangle_repro.scores.inputs import InputWarning, input_warnings
+def check_options(given: argparse.Namespace) -> None:
+    "`ValueError` for an option of `score` that is out of range, or does not go with another."
+    from disentangle_repro.metrics import asked_metrics
 
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
     if "infomec" not in asked_metrics(given.metrics) and given.html:
         raise ValueError("--html draws the NMI of infomec, which --metrics leaves out: add infomec.")
-    several = len(given.files) > 1
-    if several and (given.html or given.models):
-        raise ValueError(f"--{'html' if given.html else 'models'} is for one file of latents, not {len(given.files)}.")
-    if given.jobs == 0:
-        raise ValueError("--jobs is 0 but must be a number of threads, or -1 for as many as there are cores.")
+    if given.html and len(given.files) > 1:
+        raise ValueError(f"--html is for one file of latents, not {len(given.files)}.")
+
+
+def score_file(given: argparse.Namespace) -> str:  # the text to print
+    "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
+    from disentangle_repro.metrics import HALVINGS, over_seeds, score
+    from disentangle_repro.qlae.infomec import active_latents
+    from disentangle_repro.scores.inputs import InputWarning, input_warnings
+
+    check_options(given)
     given.discrete = given.discrete or given.categorical
     names = ("discrete", "categorical", "protocol", "dci_samples", "seed", "metrics")
-    choices = {name: getattr(given, name) for name in names} | {"n_jobs": given.jobs, "references": not given.no_chance}
-    choices |= {"halvings": HALVINGS * (given.interval and not several)}
-    models = [pick(path, "latents", True) for path in given.models]
+    choices = {name: getattr(given, name) for name in names} | {"references": not given.no_chance}
+    choices |= {"halvings": HALVINGS if given.interval and len(given.files) == 1 else 0}
     trainings, remarks = [], []
     for file in given.files:
         sources, latents = read_pair(file, given.sources, given.latents)
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", InputWarning)
-                trainings.append(score(sources, latents, **choices, models=models))
+                trainings.append(score(sources, latents, **choices))
         except ValueError as error:
-            of_sources = place(given.sources, file)[0] if str(error).startswith("sources") else None
-            raise DataError(of_sources or file, str(error)) from error
+            wrong = place(given.sources)[0] if str(error).startswith("sources") else None
+            raise DataError(wrong or file, str(error)) from error
         info = trainings[-1].results.get("infomec")
         active = active_latents(latents, given.discrete) if info is None else info.active
-        remarks += input_warnings(sources, latents, given.discrete, active) + printed_below(caught)
-    scored = over_seeds(trainings) if several else trainings[0]
+        remarks += input_warnings(sources, latents, given.discrete, active) + [str(each.message) for each in caught]
+    scored = over_seeds(trainings) if len(trainings) > 1 else trainings[0]
     kind = "categorical" if given.categorical else "discrete" if given.discrete else "continuous"
     counts = f"{sources.shape[1]} sources; {len(active)} {kind} latents, {active.sum()} active"
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
@@ -554,20 +437,13 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
         with written_whole(given.html) as part:
             part.write_text(page(scored, given.files[0].name, summary), encoding="utf-8")
     if given.json:
-        of_latents = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1]}
-        return as_json(scored, **of_latents, protocol=given.protocol, remarks=remarks)
+        more = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1], "protocol": given.protocol}
+        return as_json(scored, **more, remarks=remarks)
     if given.latex:
         return as_latex(scored)
     paragraphs = for_a_paper(scored) if given.methods else []
     table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
     return "\n".join([table, "", summary, *remarks, *paragraphs])
-
-
-def listed(table: pd.DataFrame) -> str:
-    "A table as text, its columns aligned on the left."
-    from tabulate import tabulate
-
-    return tabulate(table, headers="keys", showindex=False, disable_numparse=True, tablefmt="plain")
 
 
 @ends_in_one_line("disentangle-repro")
@@ -584,7 +460,8 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
             check_choice("SUBCOMMAND", name, ["data", "score", "list", *IN_A_CHECKOUT])
         load_extensions()  # before the options, which name what there is
         given = command.parse_args(arguments)
-        print(score_file(given) if given.subcommand == "score" else listed(LISTINGS[given.what]()))
+        left = {"headers": "keys", "showindex": False, "disable_numparse": True, "tablefmt": "plain"}
+        print(score_file(given) if given.subcommand == "score" else tabulate(listing(given.what), **left))
     except ValueError as error:
         command.error(str(error))
     except ImportError as error:

@@ -28,16 +28,7 @@ from .core.extensions import check_new
 from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
-from .qlae.choices import choices
-from disentangle_repro.qlae.infomec import (
-    InfoMEC,
-    active_latents,
-    compactness,
-    infomec,
-    modularity,
-    plot_nmi,
-    procedure,
-)
+from .qlae.infomec import InfoMEC, active_latents, infomec, modularity, plot_nmi, procedure
 from .scores.dci import SMALL_FOREST, dci, drawn_rows
 from .scores.importance import completeness, disentanglement
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
@@ -62,11 +53,9 @@ _all_ = [
 
 # %% auto #0
 __all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'UNREPORTED', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS',
-           'LOWER_IS_BETTER', 'ORDERED', 'TREES', 'ROWS', 'LINEAR', 'SLOTS', 'MASKS', 'IMAGES', 'PARTITION',
-           'DCI_SAMPLES', 'PAPER_CALLS', 'CITATION', 'FACTORS', 'CHANGES', 'REPRESENTATIONS', 'LABELS', 'ASKED',
-           'Metric', 'add_scores', 'add_metric', 'span', 'list_metrics', 'Scored', 'reason_against', 'not_given',
-           'asked_metrics', 'given_to', 'score', 'over_seeds', 'methods', 'change', 'examples', 'numbers_of',
-           'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST',
+           'LOWER_IS_BETTER', 'DCI_SAMPLES', 'PAPER_CALLS', 'CITATION', 'CHANGES', 'ASKED', 'Metric', 'add_scores',
+           'add_metric', 'span', 'list_metrics', 'Scored', 'score', 'over_seeds', 'methods', 'change', 'examples',
+           'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST',
            'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
            'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
            'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
@@ -124,15 +113,15 @@ class Metric:
         "The function's result, with the given choices that it has."
         return self.function(*given, **self.asked(choices))
 
-    def numbers(self, found: Any) -> dict[str, float]:  # the function's result; of several models, the first
+    def numbers(self, result: Any) -> dict[str, float]:  # of several models, those of the first
         """The scores by name: the attribute's, or metric and attribute if that is taken (`dci_es_e`).
 
         Warns of a score outside the range that its entry states."""
-        if hasattr(found, "to_dict"):
-            named = found.to_dict()
+        if hasattr(result, "to_dict"):
+            named = result.to_dict()
             values = {name: named[name.removeprefix(f"{self.name}_")] for name in self.scores}
         else:
-            numbers = np.ravel(found)
+            numbers = np.ravel(result)
             if len(numbers) != 1 and self.takes != MODELS:
                 raise ValueError(f"{self.name} gave {len(numbers)} numbers: needed is one, or a result with to_dict.")
             values = {name: float(numbers[0]) for name in self.scores}
@@ -272,22 +261,14 @@ def list_metrics() -> pd.DataFrame:  # a row per score
     "All scores: meaning, range, value by chance, and the arguments of the metric."
     import pandas as pd
 
-    rows = {
-        name: {
-            "title": score.title,
-            "meaning": score.meaning,
-            "range": span(score),
-            "better": "lower" if score.lower_is_better else "higher",
-            "by chance": score.chance,
-            "unchanged by": ", ".join(metric.unchanged_by),
-            "function": metric.name,
-            "takes": ", ".join(metric.takes),
-            "source": metric.source,
-        }
+    columns = "score,title,meaning,range,better,by chance,unchanged by,function,takes,source".split(",")
+    rows = [
+        (name, score.title, score.meaning, span(score), "lower" if score.lower_is_better else "higher", score.chance,
+         ", ".join(metric.unchanged_by), metric.name, ", ".join(metric.takes), metric.source)
         for metric in METRICS.values()
         for name, score in metric.scores.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("score")
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns).set_index("score")
 
 # %% ../nbs/metrics.ipynb #63f49740
 DCI_SAMPLES = 2_000
@@ -314,18 +295,13 @@ class Scored:
         return f"Scored({', '.join(f'{name}={value:.3f}' for name, value in self.scores.items())})"
 
 # %% ../nbs/metrics.ipynb #31e34468
-def reason_against(metric: Metric, kind: str, models: int) -> str | None:  # None: it can be computed
-    "Why `score` cannot compute a metric for latents of a kind; empty if the metric takes no latents."
-    if metric.takes not in (LATENTS, GENERATOR, MODELS) or (metric.takes == MODELS and models < 2):
-        return ""
-    return None if kind in metric.kinds else f"latents are {kind}: needed are {' or '.join(metric.kinds)} ones."
-
-
-def not_given(metric: Metric) -> str:
-    "The reason against a metric that was asked for and does not score one model's sources and latents."
-    if metric.takes == MODELS:
+def reason_against(metric: Metric, kind: str, models: int) -> str:  # empty: it can be computed
+    "Why `score` cannot compute a metric for latents of a kind, given the latents of so many other models."
+    if metric.takes == MODELS and not models:
         return "needed are the latents of other models, too: models."
-    return f"it takes {' and '.join(metric.takes)} and is a function to call with them."
+    if metric.takes not in (LATENTS, GENERATOR, MODELS):
+        return f"it takes {' and '.join(metric.takes)} and is a function to call with them."
+    return "" if kind in metric.kinds else f"latents are {kind}: needed are {' or '.join(metric.kinds)} ones."
 
 
 def asked_metrics(names: Sequence[str]) -> dict[str, Metric]:  # by the name of the function
@@ -339,12 +315,8 @@ def asked_metrics(names: Sequence[str]) -> dict[str, Metric]:  # by the name of 
 
 
 def given_to(
-    metric: Metric,
-    sources: np.ndarray,
-    latents: np.ndarray,
-    models: Sequence[np.ndarray],
-    categorical: bool,
-) -> tuple[tuple[Any, ...], dict[str, int]]:  # the function's arrays and choices
+    metric: Metric, sources: np.ndarray, latents: np.ndarray, models: Sequence[np.ndarray], categorical: bool
+) -> tuple[tuple[Any, ...], dict[str, int]]:
     "The arguments that `score` gives a metric; `ValueError` if it needs a complete grid and the samples lack one."
     if metric.takes == GENERATOR:
         return lookup_generator(sources, latents), {}
@@ -383,7 +355,6 @@ def score(
     """
     check_choice("protocol", protocol, TREES)
     check_sources_latents(sources, latents)  # errors come before the first score
-    drawn_rows(10, dci_samples, seed)
     sources, latents, models = to_numpy(sources), to_numpy(latents), [to_numpy(each) for each in models]
     if models:
         check_representations([latents, *models])
@@ -392,9 +363,11 @@ def score(
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"
     asked = {"discrete": discrete or categorical, "categorical": categorical, "protocol": protocol, "seed": seed}
     asked |= {"max_samples": 0, "n_jobs": n_jobs}
-    against = {name: reason_against(of, kind, 1 + len(models)) for name, of in asked_metrics(metrics).items()}
-    tried = {name: METRICS[name] for name, why in against.items() if why is None}
-    refused = {name: why or not_given(METRICS[name]) for name, why in against.items() if why or (metrics and why == "")}
+    possible = (LATENTS, GENERATOR, MODELS) if models else (LATENTS, GENERATOR)
+    wanted = {name: metric for name, metric in asked_metrics(metrics).items() if metrics or metric.takes in possible}
+    against = {name: reason_against(metric, kind, len(models)) for name, metric in wanted.items()}
+    refused = {name: reason for name, reason in against.items() if reason}
+    tried = {name: metric for name, metric in wanted.items() if name not in refused}
     drawn = partial(drawn_rows, len(latents), seed=seed)
     inputs = {name: drawn(dci_samples if metric.subsampled else 0) for name, metric in tried.items()}
 
@@ -407,7 +380,7 @@ def score(
 
     results, samples = {}, {}
     limits: dict[str, dict[str, float]] = {"chance": {}, "ceiling": {}}
-    half_width: dict[str, float] = {}
+    widths: dict[str, float] = {}
     compared = reference_latents(sources, latents, discrete or categorical, seed) if references else {}
     for name, metric in tqdm(tried.items(), desc="scores", unit="metric", leave=False, disable=None):
         rows = inputs[name]
@@ -427,24 +400,21 @@ def score(
                         limits[reference] |= numbers(metric, z, rows)
             if halvings and metric.takes == GENERATOR:  # which draws samples by its seed
                 draws = [numbers(metric, latents, rows, seed + i + 1) for i in range(halvings)]
-                half_width |= half_width_of_draws(draws)
+                widths |= half_width_of_draws(draws)
             elif halvings:
                 with suppress(ValueError):
-                    of_rows = partial(numbers, metric, latents)
-                    half_width |= half_widths(of_rows, rows, halvings=halvings, seed=seed)
+                    widths |= half_widths(partial(numbers, metric, latents), rows, halvings=halvings, seed=seed)
     if metrics and not results:
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
-    scores = {name: value for key, found in results.items() for name, value in METRICS[key].numbers(found).items()}
+    scores = {name: value for key, each in results.items() for name, value in METRICS[key].numbers(each).items()}
     given = {"samples": len(latents), "sources": sources.shape[1], "latents": latents.shape[1], "kind": kind}
     given |= {"halvings": halvings, "version": __version__}
     given |= {name: METRICS[name].settings(asked) | {"samples": samples[name]} for name in results}
-    return Scored(scores, results, samples, refused, given, **limits, half_widths=half_width)
+    return Scored(scores, results, samples, refused, given, **limits, half_widths=widths)
 
 # %% ../nbs/metrics.ipynb #38606ea1
-def over_seeds(
-    scored: Sequence[Scored],  # of several trainings, by the same settings
-) -> Scored:
-    "Means, with 95% intervals over trainings (Student's); `ValueError` for fewer than two, or other settings."
+def over_seeds(scored: Sequence[Scored]) -> Scored:
+    "Means over trainings, with 95% intervals (Student's); `ValueError` for fewer than two, or different settings."
     if len(scored) < 2:
         raise ValueError(f"scored holds {len(scored)}: needed are those of at least two trainings.")
     first, *others = scored
@@ -456,12 +426,11 @@ def over_seeds(
         shared = [name for name in values[0] if all(name in scores for scores in values)]
         return {name: float(np.mean([scores[name] for scores in values])) for name in shared}
 
-    values = [of.scores for of in scored]
-    width = half_width_of_draws(values)
-    mean = {name: value / np.sqrt(len(values)) for name, value in width.items()}
-    limits = {"chance": means([of.chance for of in scored]), "ceiling": means([of.ceiling for of in scored])}
+    values = [each.scores for each in scored]
+    widths = {name: value / np.sqrt(len(values)) for name, value in half_width_of_draws(values).items()}
+    limits = {"chance": means([each.chance for each in scored]), "ceiling": means([each.ceiling for each in scored])}
     settings = first.settings | {"trainings": len(scored)}
-    return Scored(means(values), first.results, first.samples, first.left_out, settings, **limits, half_widths=mean)
+    return Scored(means(values), first.results, first.samples, first.left_out, settings, **limits, half_widths=widths)
 
 
 PAPER_CALLS = {  # whose: how to call it here, and the number of samples
@@ -481,8 +450,8 @@ def methods(scored: Scored) -> str:
         chosen = ", ".join(f"{key} {value}" for key, value in given[name].items() if value is not None)
         parts.append(f"{METRICS[name].title} ({METRICS[name].source}; {chosen})")
     seeds = f" of each of {given['trainings']} trainings" if "trainings" in given else ""
-    of = f"{given['samples']:,} samples{seeds}, {given['sources']} sources, {given['latents']} {given['kind']} latents"
-    sentences = [f"Scores were computed with disentangle_repro {given['version']} on {of}: {'; '.join(parts)}."]
+    on = f"{given['samples']:,} samples{seeds}, {given['sources']} sources, {given['latents']} {given['kind']} latents"
+    sentences = [f"Scores were computed with disentangle_repro {given['version']} on {on}: {'; '.join(parts)}."]
     if scored.chance:
         sentences.append("Chance is the score of these latents with permuted rows, the ceiling that of perfect ones.")
     if seeds:
@@ -493,26 +462,25 @@ def methods(scored: Scored) -> str:
     return " ".join(sentences)
 
 # %% ../nbs/metrics.ipynb #c4ec0002
-FACTORS = 4.0 ** -np.arange(8)
 CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "shift": lambda z: z + np.arange(z.shape[-1]) - 1,
     "scale": lambda z: z / 128,
-    "units": lambda z: z * FACTORS[: z.shape[-1]],
+    "units": lambda z: z / 4.0 ** np.arange(z.shape[-1]),
     "sign": lambda z: z * (-1.0) ** np.arange(z.shape[-1]),
     "permutation": lambda z: z[..., ::-1] if z.ndim == 2 else z[:, ::-1],  # of latents, or of slots
     "labels": lambda labels: np.array([7, -3, 90, 2, 5, 40, -8, 1, 6])[labels],  # of sources or of segments
     "order": lambda rows: rows[::-1],  # of samples, in all arrays
     "repetition": lambda rows: np.concatenate([rows, rows]),
 }
-REPRESENTATIONS = ("jacobian", "slots", "latents", "slots_b", "predicted_masks", "reconstructions")
-LABELS = ("sources", "predicted_masks")
 
 
 def change(arrays: dict[str, Any], name: str) -> dict[str, Any]:
     "Arrays after one of `CHANGES`; `ValueError` where there is none to change."
     every = [key for key, array in arrays.items() if isinstance(array, np.ndarray)]
-    kinds = {"order": every, "repetition": every, "labels": [key for key in LABELS if key in every][:1]}
-    changed = kinds.get(name, [key for key in REPRESENTATIONS if key in every][:1])
+    representations = ("jacobian", "slots", "latents", "slots_b", "predicted_masks", "reconstructions")
+    labels = [key for key in ("sources", "predicted_masks") if key in every][:1]
+    others = [key for key in representations if key in every][:1]
+    changed = {"order": every, "repetition": every, "labels": labels}.get(name, others)
     if not changed:
         raise ValueError(f"{name} changes none of {', '.join(arrays)}.")
     return arrays | {key: np.ascontiguousarray(CHANGES[name](arrays[key])) for key in changed}

@@ -5,14 +5,14 @@
 # %% ../nbs/models.ipynb #6f8c7056
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -44,9 +44,8 @@ from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'slots_for', 'model_for', 'listed_hyperparameters',
-           'noting_hyperparameters', 'check_integers', 'latents_and_size', 'slots_and_size', 'create_model',
-           'built_from', 'load_files', 'from_pretrained', 'add_model']
+__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'create_model', 'built_from', 'load_files', 'from_pretrained',
+           'add_model']
 
 # %% ../nbs/models.ipynb #5966ace7
 def of_codebook(ablation: str) -> Callable[..., Autoencoder]:
@@ -127,13 +126,6 @@ def model_for(name: str, dataset: str | None, slots: bool = False) -> Callable[.
     return kinds[has][check_choice("name", name, kinds[has])]
 
 # %% ../nbs/models.ipynb #de04e89c
-def listed_hyperparameters(make: Callable[..., Autoencoder]) -> list[str]:
-    "A model's hyperparameters besides those that `create_model` sets, by its signature: `name=default`, and `**nets`."
-    named = [p.replace(annotation=p.empty) for p in signature(make).parameters.values()]
-    kinds = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)
-    return [str(p) for p in named if p.kind in kinds and p.name not in ("image_size", "width", "protocol")]
-
-
 @contextmanager
 def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Iterator[None]:
     "Adds a note to the `TypeError` of an unknown hyperparameter: the model's, and the argument that is spelled alike."
@@ -141,12 +133,11 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
         yield
     except TypeError as error:
         if "unexpected keyword argument" in str(error):
-            listed, given = listed_hyperparameters(make), str(error).split("'")[-2]
-            if given in ("image_size", "protocol", "width"):
-                error.add_note(f"create_model gives {given} to the function that makes {name}: it needs it, or **how.")
-                raise
-            known = [*signature(create_model).parameters, *(of.partition("=")[0] for of in listed)]
-            near = get_close_matches(given, known, n=1)
+            every = [p.replace(annotation=p.empty) for p in signature(make).parameters.values()]
+            own = [p for p in every if p.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
+            listed = [str(p) for p in own if p.name not in ("image_size", "width", "protocol")]
+            known = [*signature(create_model).parameters, *(p.name for p in own)]
+            near = get_close_matches(str(error).split("'")[-2], known, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             error.add_note(f"{name} takes {', '.join(listed) or 'no hyperparameters'}.{meant}")
         raise
@@ -159,32 +150,21 @@ def check_integers(**numbers: int | None) -> None:
             raise ValueError(f"{name} is {number!r} but must be an integer.")
 
 
-def latents_and_size(name: str, dataset: str | None, n_latents: int | None, image_size: int | None) -> tuple[int, int]:
-    "The number of latents and the pixels per side, by default those of the data set."
-    check_integers(n_latents=n_latents, image_size=image_size)
-    if dataset is None:
-        if n_latents is None or image_size is None:
-            raise ValueError(f"dataset is left out: then {name} needs n_latents and image_size.")
-        names: Sequence[str] = ()
-    else:
-        grid = GRIDS[dataset]
-        names, image_size = grid.sources.names, image_size or grid.image_size
-        n_latents = 2 * len(names) if n_latents is None else n_latents
-    if n_latents < 1:
-        uncounted = "" if names or dataset is None else f"; {dataset} has no sources to count"
-        raise ValueError(f"n_latents is {n_latents} but must be at least 1{uncounted}.")
-    return n_latents, image_size
-
-
-def slots_and_size(name: str, dataset: str | None, n_slots: int | None, image_size: int | None) -> tuple[int, int]:
-    "The number of slots and the pixels per side, by default those of the data set."
-    check_integers(n_slots=n_slots, image_size=image_size)
-    if dataset is None:
-        if n_slots is None or image_size is None:
-            raise ValueError(f"dataset is left out: then {name} needs n_slots and image_size.")
-        return n_slots, image_size
-    scene = cast(ObjectScene, SCENES[dataset])
-    return slots_for(scene) if n_slots is None else n_slots, image_size or scene.image_size
+def sizes(name: str, dataset: str | None, several: bool, n: int | None, image_size: int | None) -> tuple[int, int]:
+    "The number of latents, or of slots where there are `several` objects, and the pixels per side; or the data set's."
+    counted = "n_slots" if several else "n_latents"
+    check_integers(**{counted: n, "image_size": image_size})
+    uncounted = ""
+    if dataset is not None:
+        scene: Any = SCENES[dataset] if several else GRIDS[dataset]
+        default = slots_for(scene) if several else 2 * len(scene.sources.names)
+        n, image_size = default if n is None else n, image_size or scene.image_size
+        uncounted = "" if default else f"; {dataset} has no sources to count"
+    elif n is None or image_size is None:
+        raise ValueError(f"dataset is left out: then {name} needs {counted} and image_size.")
+    if n < 1 and not several:
+        raise ValueError(f"n_latents is {n} but must be at least 1{uncounted}.")
+    return n, image_size
 
 # %% ../nbs/models.ipynb #bdacd967
 def create_model(
@@ -206,7 +186,7 @@ def create_model(
     not above 0, `n_latents` below 1, numbers of latents or values that are no integers, or a negative weight of the
     loss; `TypeError` for an unknown hyperparameter, with a note of the model's own.
     """
-    check_integers(**{of: value for of, value in hyperparameters.items() if of.startswith("n_") or of == "dim"})
+    check_integers(**{key: value for key, value in hyperparameters.items() if key.startswith("n_") or key == "dim"})
     if not isinstance(width, Real):
         raise ValueError(f"width is {width!r} but must be a number above 0.")
     slots = "n_slots" in hyperparameters
@@ -215,21 +195,19 @@ def create_model(
     readings = PROTOCOLS if not several or name in TABLE_1 | RELEASED else ("paper",)
     if check_choice("protocol", protocol, readings) == "code" and several:
         make = RELEASED.get(name, make)
-    config = {"name": name, "dataset": dataset, "protocol": protocol, "width": width, "seed": seed}
+    if several and n_latents is not None:
+        raise ValueError(f"n_latents is {n_latents} but {name} has slots: give n_slots and dim.")
+    n = hyperparameters.pop("n_slots", None) if several else n_latents
+    n, size = sizes(name, dataset, several, n, image_size)
     with seeded(seed), noting_hyperparameters(name, make):
         if several:
-            if n_latents is not None:
-                raise ValueError(f"n_latents is {n_latents} but {name} has slots: give n_slots and dim.")
-            n_slots, size = slots_and_size(name, dataset, hyperparameters.pop("n_slots", None), image_size)
             reading = {"protocol": protocol} if "protocol" in signature(make).parameters else {}
-            model = make(n_slots=n_slots, image_size=size, **reading, **hyperparameters, width=width)
-            sizes = {"image_size": size, "n_slots": n_slots}
+            model = make(n_slots=n, image_size=size, **reading, **hyperparameters, width=width)
         else:
-            n_latents, size = latents_and_size(name, dataset, n_latents, image_size)
             sized = {} if image_size is None and size == IMAGE_SIZE else {"image_size": size}
-            model = make(n_latents, **sized, width=width, protocol=protocol, **hyperparameters)
-            sizes = {"image_size": size, "n_latents": n_latents}
-    model.note_config({**config, **sizes, **hyperparameters})
+            model = make(n, **sized, width=width, protocol=protocol, **hyperparameters)
+    config = {"name": name, "dataset": dataset, "protocol": protocol, "width": width, "seed": seed, "image_size": size}
+    model.note_config({**config, "n_slots" if several else "n_latents": n, **hyperparameters})
     return model
 
 # %% ../nbs/models.ipynb #aa7f2f71
@@ -261,11 +239,8 @@ def load_files(weights: Path, card: Path, device: torch.device | str = "cpu") ->
     return model.eval().to(device)
 
 
-def from_pretrained(
-    path: Path | str,  # a folder written by `save_pretrained`
-    device: torch.device | str = "cpu",
-) -> Autoencoder:
-    "The model of a folder, with its weights, in evaluation mode; `DataError` as in `load_files`, or without a folder."
+def from_pretrained(path: Path | str, device: torch.device | str = "cpu") -> Autoencoder:
+    "The model of a folder that `save_pretrained` wrote, in evaluation mode; `DataError` as in `load_files`."
     if not Path(path).is_dir():
         raise DataError(path, "is no folder that save_pretrained has written; load_pretrained takes a model's name.")
     return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)

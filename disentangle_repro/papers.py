@@ -27,8 +27,7 @@ from .qlae.reported import PAPER as QLAE
 from .tripod.reported import PAPER as TRIPOD
 
 # %% auto #0
-__all__ = ['PAPERS', 'MODEL_NAMES', 'REGISTRIES', 'trained', 'check_table', 'with_table', 'add_table', 'claimed_models',
-           'check_folder', 'add_paper', 'with_row', 'add_row', 'add_column']
+__all__ = ['PAPERS', 'MODEL_NAMES', 'REGISTRIES', 'with_table', 'add_table', 'add_paper', 'add_row', 'add_column']
 
 # %% ../nbs/papers.ipynb #8ea1ba92
 PAPERS: dict[str, Paper] = {}
@@ -48,7 +47,7 @@ def check_table(paper: Paper, table: Table) -> None:
     for metric in table.metrics:
         check_choice("metrics", metric, [*METRIC_NAMES, *paper.metrics])
     if table.compares:
-        check_choice("compares", table.compares, [of.name for of in paper.measurements])
+        check_choice("compares", table.compares, [measurement.name for measurement in paper.measurements])
 
 # %% ../nbs/papers.ipynb #fd9d2206
 def with_table(paper: Paper, table: Table, like: str = "") -> Paper:
@@ -62,12 +61,10 @@ def with_table(paper: Paper, table: Table, like: str = "") -> Paper:
     return replace(paper, tables=(*paper.tables, table), like={**paper.like, **added})
 
 
-def add_table(
-    table: Table,  # of an existing paper
-    *,
-    like: str = "",  # the paper's data set whose settings new data sets take
-) -> None:
-    "Add a table to a paper; `ValueError` if the number is taken, or a model, data set or metric is unknown."
+def add_table(table: Table, *, like: str = "") -> None:
+    """Add a table to a paper; new data sets take the settings of the paper's data set `like`.
+
+    `ValueError` if the number is taken, or a model, data set or metric is unknown."""
     paper = check_choice("paper", table.paper, PAPERS)
     PAPERS[paper] = with_table(PAPERS[paper], table, like)
 
@@ -103,9 +100,8 @@ def add_paper(paper: Paper) -> None:
     whole = replace(paper, tables=())
     for table in paper.tables:
         whole = with_table(whole, table)
-    for of in paper.measurements:
-        if of.table:
-            check_table(paper, of.table)
+    for table in [measurement.table for measurement in paper.measurements if measurement.table]:
+        check_table(paper, table)
     for models in (models for figure in paper.figures for models in figure.models):
         for model in [models] if isinstance(models, str) else models:
             check_choice("figures", model, paper.models)
@@ -119,11 +115,6 @@ for paper in (QLAE, TRIPOD, FACTORQVAE, ASYMMETRY, PSA):
     add_paper(paper)
 
 # %% ../nbs/papers.ipynb #3c0aae09
-def with_row(table: Table, model: str, like: str) -> Table:
-    "A table with a new last model, if it has the model `like`."
-    return replace(table, models=(*table.models, model)) if like in table.models else table
-
-
 def add_row(
     paper: str,
     model: str,  # a name that `create_model` takes
@@ -134,31 +125,27 @@ def add_row(
     **own: Any,  # additional or different hyperparameters of the model: numbers and strings
 ) -> None:
     "Add a model to the tables of a paper that have `like`; `ValueError` if a name is unknown or taken."
-    of = PAPERS[check_choice("paper", paper, PAPERS)]
-    check_choice("like", like, [name for name, row in of.models.items() if row.setting is not None])
-    check_choice("model", model, list_models()), check_new("model", model, of.models)
-    known = flat(with_defaults(of.models[like].setting.text))
+    existing = PAPERS[check_choice("paper", paper, PAPERS)]
+    check_choice("like", like, [name for name, row in existing.models.items() if row.setting is not None])
+    check_choice("model", model, list_models())
+    check_new("model", model, existing.models)
+    known = flat(with_defaults(existing.models[like].setting.text))
     for name in hyperparameters or {}:
         check_choice("hyperparameters", name, known)
     different = merged({"model": own}, nested(hyperparameters or {}))
     row = Model(MODEL_NAMES.setdefault(model, title or model), like=like, own=different)
-    tables = tuple(with_row(table, model, like) for table in of.tables)
-    PAPERS[paper] = replace(of, models={**of.models, model: row}, tables=tables)
+    tables = tuple(replace(t, models=(*t.models, model)) if like in t.models else t for t in existing.tables)
+    PAPERS[paper] = replace(existing, models={**existing.models, model: row}, tables=tables)
 
 # %% ../nbs/papers.ipynb #257d545d
-def add_column(
-    paper: str,
-    score: str,  # of a metric of sources and latents
-    *,
-    tables: Sequence[str] = (),  # their numbers; default: all
-) -> None:
-    "Add a score to tables of a paper, as their last column; `ValueError` if its runs cannot compute it."
-    of = PAPERS[check_choice("paper", paper, [key for key, p in PAPERS.items() if p.scoring == "latents"])]
+def add_column(paper: str, score: str, *, tables: Sequence[str] = ()) -> None:
+    "Add a score of latents to tables of a paper, by default all, as their last column; `ValueError` for another score."
+    existing = PAPERS[check_choice("paper", paper, [key for key, p in PAPERS.items() if p.scoring == "latents"])]
     check_choice("score", score, [name for m in METRICS.values() if m.takes == LATENTS for name in m.scores])
-    has_not = {table.number: table for table in of.tables if score not in table.metrics}
-    chosen = [check_choice("tables", number, has_not) for number in tables or [t.number for t in of.tables]]
+    has_not = {table.number: table for table in existing.tables if score not in table.metrics}
+    chosen = [check_choice("tables", number, has_not) for number in tables or [t.number for t in existing.tables]]
     longer = {number: replace(has_not[number], metrics=(*has_not[number].metrics, score)) for number in chosen}
-    PAPERS[paper] = replace(of, tables=tuple(longer.get(table.number, table) for table in of.tables))
+    PAPERS[paper] = replace(existing, tables=tuple(longer.get(table.number, table) for table in existing.tables))
 
 # %% ../nbs/papers.ipynb #0765feae
 REGISTRIES = (MODELS, SLOT_MODELS, SCENES, GRIDS, PUBLISHED, NAMES, RENDERED, PAPERS, MODEL_NAMES, METRICS,

@@ -199,11 +199,11 @@ def compare(
     rows = {
         name: {
             (METRIC_NAMES[key], kind): values[key]
-            for key in of.scores
-            for kind, values in (("score", of.scores), ("±", of.half_widths), ("chance", of.chance))
+            for key in each.scores
+            for kind, values in (("score", each.scores), ("±", each.half_widths), ("chance", each.chance))
             if key in values
         }
-        for name, of in scored.items()
+        for name, each in scored.items()
     }
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.columns = pd.MultiIndex.from_tuples(table.columns)

@@ -19,7 +19,7 @@ from .models import list_models, load_files
 from .papers import PAPERS
 
 # %% auto #0
-__all__ = ['Pretrained', 'list_pretrained', 'not_kept', 'load_pretrained']
+__all__ = ['Pretrained', 'list_pretrained', 'load_pretrained']
 
 # %% ../nbs/saved_models.ipynb #5845d86c
 class Pretrained(NamedTuple):
@@ -33,36 +33,20 @@ class Pretrained(NamedTuple):
     card: Path
 
 
-def list_pretrained(
-    results: Path | str | None = None,  # the folder of kept records; left out: `kept_results()`
-) -> list[Pretrained]:
-    "The trained models with kept weights; `DataError` if a record cannot be read."
+def list_pretrained(results: Path | str | None = None) -> list[Pretrained]:
+    "The trained models in a folder, by default `kept_results()`; `DataError` if a record cannot be read."
     results = Path(results or kept_results())
-    found = []
+    saved = []
     for weights in sorted((results / "model").glob("*.safetensors")):
         try:
             spec = json.loads((record := results / f"{weights.stem}.json").read_bytes())["spec"]
         except (OSError, ValueError, KeyError) as error:
             raise DataError(record, f"cannot be read as the record of {weights}: {error}") from error
         asked = (spec["paper"], spec["model"], spec["dataset"], spec.get("revision", 1))
-        found.append(Pretrained(*asked, weights, results / "card" / f"{weights.stem}.json"))
-    return found
+        saved.append(Pretrained(*asked, weights, results / "card" / f"{weights.stem}.json"))
+    return saved
 
 # %% ../nbs/saved_models.ipynb #31c67e30
-def not_kept(name: str, dataset: str, paper: str | None, there: list[Pretrained], results: Path) -> str:
-    "The error for a model without kept weights: the kept models, and the command that trains it."
-    if not results.is_dir():
-        return f"there is no folder {results}: a checkout keeps weights in paper_tables/results; name it by `results`."
-    kept = ", ".join(sorted({f"{of.name} on {of.dataset} ({of.paper})" for of in there})) or "none yet"
-    of = f" of {paper}" if paper else ""
-    papers = f" PAPERS={paper}" if paper else ""
-    command = f"make tables SCALE=study{papers} MODELS={name} DATASETS={dataset}"
-    return (
-        f"no weights of {name} on {dataset}{of} are kept; kept are: {kept}. '{command}' trains it, and from_pretrained"
-        " reads it from the folder 'model' of its run, under paper_tables/runs."
-    )
-
-
 def load_pretrained(
     name: str,  # one of `list_models()`
     dataset: str = "shapes3d",
@@ -75,16 +59,23 @@ def load_pretrained(
 
     `ValueError` where it is unknown, not kept or of several papers, `DataError` for a faulty file.
     """
-    check_choice("name", name, list_models()), check_choice("dataset", dataset, NAMES)
+    check_choice("name", name, list_models())
+    check_choice("dataset", dataset, NAMES)
     results = Path(results or kept_results())
-    there = list_pretrained(results)
+    saved = list_pretrained(results)
     if paper is not None:
-        check_choice("paper", paper, dict.fromkeys([*PAPERS, *(of.paper for of in there)]))
-    found = [of for of in there if (of.name, of.dataset) == (name, dataset) and paper in (None, of.paper)]
-    if not found:
-        raise ValueError(not_kept(name, dataset, paper, there, results))
-    papers = sorted({of.paper for of in found})
-    if len(papers) > 1:
-        raise ValueError(f"{name} on {dataset} is kept as trained by {' and by '.join(papers)}: choose one by paper.")
-    newest = max(found, key=lambda of: of.revision)
+        check_choice("paper", paper, dict.fromkeys([*PAPERS, *(model.paper for model in saved)]))
+    fitting = [m for m in saved if (m.name, m.dataset) == (name, dataset) and paper in (None, m.paper)]
+    if not fitting:
+        kept = ", ".join(sorted({f"{model.name} on {model.dataset} ({model.paper})" for model in saved})) or "none yet"
+        whose, papers = (f" of {paper}", f" PAPERS={paper}") if paper else ("", "")
+        raise ValueError(
+            f"no weights of {name} on {dataset}{whose} are kept; kept are: {kept}. 'make tables SCALE=study{papers}"
+            f" MODELS={name} DATASETS={dataset}' trains it, and from_pretrained reads it from the folder 'model' of its"
+            " run, under paper_tables/runs."
+        )
+    keys = sorted({model.paper for model in fitting})
+    if len(keys) > 1:
+        raise ValueError(f"{name} on {dataset} is kept as trained by {' and by '.join(keys)}: choose one by paper.")
+    newest = max(fitting, key=lambda model: model.revision)
     return load_files(newest.weights, newest.card, device)

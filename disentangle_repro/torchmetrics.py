@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +17,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from . import metrics
-from .core.errors import Protocol, extra
+from .core.errors import extra
 from .metrics import METRICS, jis, udr
 
 # %% auto #0
-__all__ = ['gather', 'WholeSample', 'try_choices', 'to_tensor', 'keep', 'OfArrays', 'class_name', 'update_by_name',
-           'metric_class', 'with_class', 'UDR', 'JIS']
+__all__ = ['WholeSample', 'with_class', 'UDR', 'JIS']
 
 # %% ../nbs/torchmetrics.ipynb #114761e7
 with extra("torchmetrics"):
@@ -40,35 +39,6 @@ def gather(batches: Tensor, group: Any = None) -> list[Tensor]:
         _, shape, dtype = max(states, key=lambda state: state[0])
         batches = batches.new_empty((0, *shape), dtype=dtype)
     return gather_all_tensors(batches, group)
-
-
-class WholeSample(Metric):
-    """A metric of all samples together, which stores batches until `compute` and gathers them over processes.
-
-    A subclass names its `arguments` and implements `score`. `choices` are arguments of its function, `options` those of
-    `torchmetrics.Metric`. `ValueError` for a choice that the function refuses before it looks at samples.
-    """
-
-    arguments: tuple[str, ...]  # in the order of `update`
-    is_differentiable, higher_is_better, full_state_update = False, True, False
-
-    def __init__(self, choices: Mapping[str, Any] | None = None, **options: Any):
-        super().__init__(**{"dist_sync_fn": gather} | options)
-        self.choices = dict(choices or {})
-        for name in self.arguments:
-            self.add_state(name, default=[], dist_reduce_fx="cat")
-        try_choices(self)
-
-    def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
-        "The score of all samples."
-        raise NotImplementedError
-
-    def compute(self) -> Float[Tensor, ""] | dict[str, Float[Tensor, ""]]:
-        "The score of all batches since the last `reset`, in double precision; `ValueError` as in its function."
-        found = self.score(*(dim_zero_cat(getattr(self, name)) for name in self.arguments))
-        if isinstance(found, Mapping):
-            return {name: torch.tensor(value, dtype=torch.float64) for name, value in found.items()}
-        return torch.as_tensor(found, dtype=torch.float64)
 
 # %% ../nbs/torchmetrics.ipynb #6a4389b0
 def try_choices(metric: WholeSample) -> None:
@@ -113,17 +83,27 @@ def keep(
         getattr(metric, name).append(tensor)
 
 # %% ../nbs/torchmetrics.ipynb #b505d1e8
-class OfArrays(WholeSample):
-    "A metric of the registry; a class made from an entry has its `metric` and its function's choices."
+class WholeSample(Metric):
+    """A metric of all samples together, which stores batches until `compute` and gathers them over processes.
+
+    A class made from an entry has its `metric`, takes the choices of its function and the options of
+    `torchmetrics.Metric`. `ValueError` for a choice that the function refuses before it looks at samples.
+    """
 
     metric: ClassVar[metrics.Metric]
+    arguments: tuple[str, ...]  # in the order of `update`
+    is_differentiable, higher_is_better, full_state_update = False, True, False
 
     def __init__(self, **given: Any):
         choices = {name: given.pop(name) for name in tuple(given) if name in self.metric.choices}
-        missing = [name for name, of in self.metric.choices.items() if of.default is of.empty and name not in choices]
-        if missing:
+        needed = [name for name, choice in self.metric.choices.items() if choice.default is choice.empty]
+        if missing := [name for name in needed if name not in choices]:
             raise TypeError(f"{type(self).__name__}() is missing {', '.join(missing)}, which has no default.")
-        super().__init__(choices, **given)
+        super().__init__(**{"dist_sync_fn": gather} | given)
+        self.choices = choices
+        for name in self.arguments:
+            self.add_state(name, default=[], dist_reduce_fx="cat")
+        try_choices(self)
 
     def update(self, *batch: Any, **named: Any) -> None:
         "Store a batch: one array for each of `arguments`, in order or by name."
@@ -133,9 +113,16 @@ class OfArrays(WholeSample):
             raise ValueError(f"update got arrays {came}: needed are {', '.join(self.arguments)}.")
         keep(self, *batch, *(named[name] for name in rest))
 
-    def score(self, *joined: Tensor) -> float | Mapping[str, float] | Float[np.ndarray, " models"]:
-        found = self.metric.function(*joined, **self.choices)
-        return found.to_dict() if hasattr(found, "to_dict") else found
+    def score(self, *joined: Tensor) -> Any:
+        "The function's result for all samples."
+        return self.metric.function(*joined, **self.choices)
+
+    def compute(self) -> Float[Tensor, ""] | dict[str, Float[Tensor, ""]]:
+        "The score of all batches since the last `reset`, in double precision; `ValueError` as in its function."
+        result = self.score(*(dim_zero_cat(getattr(self, name)) for name in self.arguments))
+        if hasattr(result, "to_dict"):
+            return {name: torch.tensor(value, dtype=torch.float64) for name, value in result.to_dict().items()}
+        return torch.as_tensor(result, dtype=torch.float64)
 
 # %% ../nbs/torchmetrics.ipynb #aeca456e
 def class_name(metric: metrics.Metric) -> str:
@@ -144,20 +131,20 @@ def class_name(metric: metrics.Metric) -> str:
 
 
 def update_by_name(arguments: Sequence[str]) -> Callable[..., None]:
-    "`OfArrays.update` with the names of its arrays, by which a `MetricCollection` picks them."
+    "`WholeSample.update` with the names of its arrays, by which a `MetricCollection` picks them."
 
-    def update(self: OfArrays, *batch: Any, **named: Any) -> None:
+    def update(self: WholeSample, *batch: Any, **named: Any) -> None:
         "Store a batch: one array for each argument, in order or by name."
-        OfArrays.update(self, *batch, **named)
+        WholeSample.update(self, *batch, **named)
 
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD
     update.__signature__ = inspect.Signature([inspect.Parameter(name, either) for name in ("self", *arguments)])  # type: ignore[attr-defined]
     return update
 
 
-def metric_class(metric: metrics.Metric) -> type[OfArrays]:
+def metric_class(metric: metrics.Metric) -> type[WholeSample]:
     "The class of an entry of the registry."
-    choices = [of.replace(kind=inspect.Parameter.KEYWORD_ONLY) for of in metric.choices.values()]
+    choices = [choice.replace(kind=inspect.Parameter.KEYWORD_ONLY) for choice in metric.choices.values()]
     options = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)
     known = {
         "metric": metric,
@@ -168,15 +155,16 @@ def metric_class(metric: metrics.Metric) -> type[OfArrays]:
         "__signature__": inspect.Signature([*choices, options]),
         "__module__": __name__,
     }
-    return type(class_name(metric), (OfArrays,), known)
+    return type(class_name(metric), (WholeSample,), known)
 
 # %% ../nbs/torchmetrics.ipynb #2d248ebd
 def with_class() -> dict[str, metrics.Metric]:
     "The metrics with a class, by the name of the class."
-    return {class_name(of): of for of in METRICS.values() if not {"generator", "decoder", "images"} & {*of.takes}}
+    without = {"generator", "decoder", "images"}
+    return {class_name(metric): metric for metric in METRICS.values() if without.isdisjoint(metric.takes)}
 
 
-def __getattr__(name: str) -> type[OfArrays]:  # of this module: made on first use, also for metrics added later
+def __getattr__(name: str) -> type[WholeSample]:  # of this module: made on first use, also for metrics added later
     if name not in with_class():
         raise AttributeError(f"there is no metric class {name!r}: there are {', '.join(with_class())}.")
     return globals().setdefault(name, metric_class(with_class()[name]))
@@ -186,29 +174,16 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *with_class()})
 
 # %% ../nbs/torchmetrics.ipynb #7d2a91cd
-class UDR(OfArrays):
-    "`udr` of all batches: a score for each model (Duan et al. 2020, section 4)."
+class UDR(WholeSample):
+    "`udr` of all batches, one matrix of latents per model: a score for each model (Duan et al. 2020, section 4)."
 
     metric = METRICS["udr"]
 
-    def __init__(
-        self,
-        *,
-        models: int,  # the number of compared models
-        correlation: str = "lasso",
-        protocol: Protocol = "paper",
-        **options: Any,
-    ):
+    def __init__(self, *, models: int, **given: Any):  # the number of compared models, and the choices of `udr`
         if models < 2:
             raise ValueError(f"models is {models} but must be at least 2: they are compared.")
         self.arguments = tuple(f"latents_{i}" for i in range(models))
-        super().__init__(correlation=correlation, protocol=protocol, **options)
-
-    def update(self, *latents: Float[Tensor, "batch latents"]) -> None:
-        "Store a batch: the latents of each model; `ValueError` for another number of models."
-        if len(latents) != len(self.arguments):
-            raise ValueError(f"update got latents of {len(latents)} models but needs those of {len(self.arguments)}.")
-        keep(self, *latents)
+        super().__init__(**given)
 
     def score(self, *latents: Float[Tensor, "n latents"]) -> Float[np.ndarray, " models"]:
         return udr(latents, **self.choices)

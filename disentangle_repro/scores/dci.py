@@ -27,11 +27,9 @@ __all__ = []
 
 # %% ../../nbs/scores/05_dci.ipynb #f6ed327f
 def truncated_votes(
-    tree: Any,  # a fitted estimator's `tree_`
-    latents: Float[np.ndarray, "n latents"],
-    n_depths: int,
-) -> Float[np.ndarray, "depths n classes"]:  # of the tree cut at 1, 2, ..., `n_depths`
-    "The class frequencies at each sample's node after 1, 2, ... steps."
+    tree: Any, latents: Float[np.ndarray, "n latents"], n_depths: int
+) -> Float[np.ndarray, "depths n classes"]:
+    "The class frequencies at each sample's node after 1, 2, ..., `n_depths` steps."
     left, right, feature, threshold, frequencies = (
         tree.children_left, tree.children_right, tree.feature, tree.threshold, tree.value[:, 0]
     )
@@ -45,11 +43,8 @@ def truncated_votes(
     return np.stack(votes)
 
 # %% ../../nbs/scores/05_dci.ipynb #1d2e2d74
-def truncated_importance(
-    tree: Any,  # a fitted estimator's `tree_`
-    n_depths: int,
-) -> Float[np.ndarray, "depths latents"]:  # of the tree cut at 1, 2, ..., `n_depths`
-    "Each latent's fraction of the information gain of all splits above the cut; zeros for a tree without a split."
+def truncated_importance(tree: Any, n_depths: int) -> Float[np.ndarray, "depths latents"]:
+    "Each latent's fraction of the gain of all splits above a cut at 1, 2, ...; zeros for a tree without a split."
     split = np.flatnonzero(tree.children_left >= 0)
     entropy = tree.weighted_n_node_samples * tree.impurity
     gain = entropy[split] - entropy[tree.children_left[split]] - entropy[tree.children_right[split]]
@@ -59,10 +54,8 @@ def truncated_importance(
 
 # %% ../../nbs/scores/05_dci.ipynb #566059f5
 def forest_by_depth(
-    forest: Any,  # a fitted `RandomForestClassifier`
-    latents: Float[np.ndarray, "n latents"],  # held out
-    source: Int[np.ndarray, " n"],  # held out
-) -> tuple[Float[np.ndarray, " depths"], Float[np.ndarray, "depths latents"]]:  # accuracy, importance
+    forest: Any, latents: Float[np.ndarray, "n latents"], source: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " depths"], Float[np.ndarray, "depths latents"]]:
     "Held-out accuracy and importances of the forest whose trees are cut at 1, 2, ... up to the depth of the deepest."
     trees = [estimator.tree_ for estimator in forest.estimators_]
     n_depths = max(1, *(tree.max_depth for tree in trees))
@@ -72,6 +65,9 @@ def forest_by_depth(
     return accuracy, shares(importance, axis=1)
 
 # %% ../../nbs/scores/05_dci.ipynb #b78d2bf1
+Rows = tuple[Num[np.ndarray, "_ latents"], Int[np.ndarray, " _"]]  # latents and a source
+
+
 @dataclass(frozen=True)
 class SourceFit:
     "The result of fitting one source."
@@ -92,8 +88,8 @@ OFFERED = {"field": None} | dict.fromkeys(PROTOCOLS, "sqrt")  # latents per spli
 
 # %% ../../nbs/scores/05_dci.ipynb #826f2266
 def fit_forest(
-    train: tuple[Num[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
-    held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
+    train: Rows,
+    held_out: Rows,
     max_depth: int | str | None,  # `None` is no limit, "tune" the depth of the best held-out accuracy
     seed: int,
     n_trees: int = 100,
@@ -103,21 +99,15 @@ def fit_forest(
     from sklearn.ensemble import RandomForestClassifier
 
     limit = None if max_depth == "tune" else max_depth
-    how = {"criterion": "entropy", "max_depth": limit, "max_features": max_features}
-    forest = RandomForestClassifier(n_trees, random_state=seed, **how).fit(*train)
+    options = {"criterion": "entropy", "max_depth": limit, "max_features": max_features}
+    forest = RandomForestClassifier(n_trees, random_state=seed, **options).fit(*train)
     accuracy, importance = forest_by_depth(forest, *held_out)
     best = int(accuracy.argmax()) if max_depth == "tune" else len(accuracy) - 1
     return SourceFit(float(accuracy[best]), importance[best], best + 1, most_frequent(train[1], held_out[1]))
 
 # %% ../../nbs/scores/05_dci.ipynb #b176906e
-def fit_boosting(
-    train: tuple[Num[np.ndarray, "n latents"], Int[np.ndarray, " n"]],
-    held_out: tuple[Num[np.ndarray, "m latents"], Int[np.ndarray, " m"]],
-    max_depth: int,
-    seed: int,
-    n_trees: int = 100,  # for each value of the source
-) -> SourceFit:
-    "Gradient boosted trees with scikit-learn's settings."
+def fit_boosting(train: Rows, held_out: Rows, max_depth: int, seed: int, n_trees: int = 100) -> SourceFit:
+    "Gradient boosted trees, `n_trees` for each value of the source, with scikit-learn's settings."
     from sklearn.ensemble import GradientBoostingClassifier
 
     trees = GradientBoostingClassifier(n_estimators=n_trees, max_depth=max_depth, random_state=seed).fit(*train)
@@ -140,11 +130,9 @@ HELD_OUT = {"forest": 0.1, "boosting": 1 / 3}
 
 
 def split_rows(
-    sources: Int[np.ndarray, "n sources"],
-    held_out: float,  # the fraction that is held out
-    seed: int,
+    sources: Int[np.ndarray, "n sources"], held_out: float, seed: int
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " rest"]]:
-    "Row numbers to train on and to hold out; `ValueError` for fewer than 10."
+    "Row numbers to train on and, a fraction `held_out`, to hold out; `ValueError` for fewer than 10."
     if len(sources) < 10:
         raise ValueError(f"sources has {len(sources)} rows: needed are at least 10, since some are held out.")
     from sklearn.model_selection import train_test_split
@@ -214,11 +202,8 @@ def drawn_rows(n: int, max_samples: int, seed: int) -> Int[np.ndarray, " rows"]:
     return np.sort(np.random.default_rng(seed).permutation(n)[:max_samples])
 
 # %% ../../nbs/scores/05_dci.ipynb #e8e5d002
-def guessing(
-    fits: list[SourceFit],
-    held_out: float,  # how many samples
-) -> list[str]:  # one remark, or none
-    "That accuracy is within four standard errors of that of the most frequent values."
+def guessing(fits: list[SourceFit], held_out: float) -> list[str]:
+    "A remark if accuracy on `held_out` samples is within four standard errors of that of the most frequent values."
     accuracy, guessed = np.mean([fit.accuracy for fit in fits]), np.mean([fit.guessed for fit in fits])
     if accuracy - guessed > 4 * np.sqrt(guessed * (1 - guessed) / (held_out * len(fits))):
         return []
@@ -261,14 +246,14 @@ def dci(
     check_numbers(1, n_trees=n_trees)
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r} but must be a number of threads, or -1 for as many as there are cores.")
-    depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
+    depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     columns = sources.shape[1], latents.shape[1]
     if min(columns) < 2:
         raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
     rows = drawn_rows(len(sources), MAX_SAMPLES[protocol] if max_samples is None else max_samples, seed)
-    how = {"n_trees": n_trees, "max_features": OFFERED[protocol], "n_jobs": n_jobs}
-    fits = fit_sources(sources[rows], latents[rows], predictor, depth_rule(max_depth, predictor, protocol), seed, **how)
+    options = {"n_trees": n_trees, "max_features": OFFERED[protocol], "n_jobs": n_jobs}
+    fits = fit_sources(sources[rows], latents[rows], predictor, depth, seed, **options)
     importance = np.stack([fit.importance for fit in fits], axis=1).clip(min=0)
     accuracy, depths = np.mean([fit.accuracy for fit in fits]), np.array([fit.depth for fit in fits])
     scores = disentanglement(importance), float(accuracy), completeness(importance)

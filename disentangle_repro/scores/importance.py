@@ -26,11 +26,10 @@ def shares(
     return np.divide(weights, total, out=np.full_like(weights, empty), where=total > 0)
 
 # %% ../../nbs/scores/04_importance.ipynb #9240dae2
-def spread(
-    weights: Float[np.ndarray, "*shape"],  # not negative
-    axis: int,
-) -> Float[np.ndarray, "*rest"]:  # from 0 (one-hot) to 1 (uniform, or all zero)
-    "The entropy, in base n, of the n weights along `axis`, divided by their sum (Eastwood & Williams 2018, section 2)."
+def spread(weights: Float[np.ndarray, "*shape"], axis: int) -> Float[np.ndarray, "*rest"]:
+    """The entropy, in base n, of the n weights along `axis`, divided by their sum (Eastwood & Williams, 2018).
+
+    From 0 (one-hot) to 1 (uniform, or all zero)."""
     n = weights.shape[axis]
     p = shares(weights, axis, empty=1 / n)
     return -scipy.special.xlogy(p, p).sum(axis=axis) / np.log(n)
@@ -47,9 +46,7 @@ def check_importance(importance: Num[np.ndarray | Tensor, "latents sources"]) ->
     return importance.astype(np.float64)
 
 # %% ../../nbs/scores/04_importance.ipynb #5e46288c
-def disentanglement(
-    importance: Num[np.ndarray | Tensor, "latents sources"],  # not negative
-) -> float:  # from 0 to 1
+def disentanglement(importance: Num[np.ndarray | Tensor, "latents sources"]) -> float:
     """D of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
     `importance` is (latents, sources), not negative. From 0 to 1, higher is better: 1 if each latent predicts one
@@ -61,9 +58,7 @@ def disentanglement(
     return float(1 - relevance @ spread(importance, axis=1))
 
 # %% ../../nbs/scores/04_importance.ipynb #25fc47b3
-def completeness(
-    importance: Num[np.ndarray | Tensor, "latents sources"],  # not negative
-) -> float:  # from 0 to 1
+def completeness(importance: Num[np.ndarray | Tensor, "latents sources"]) -> float:
     """C of an importance matrix (Eastwood & Williams 2018, section 2; factorqvae, section 3.3.1).
 
     `importance` is (latents, sources), not negative. From 0 to 1, higher is better: 1 if each source is predicted from

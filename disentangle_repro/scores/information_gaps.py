@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from ..core.errors import check_choice
@@ -19,11 +19,8 @@ from .inputs import check_numbers, check_sources_latents, to_numpy
 __all__ = []
 
 # %% ../../nbs/scores/07_information_gaps.ipynb #58c43515
-def bin_column(
-    column: Num[np.ndarray, " samples"],
-    bins: int,
-) -> Int[np.ndarray, " samples"]:  # from 0 to bins - 1
-    "Which of `bins` bins of equal width, between its lowest and its highest value, each value falls into."
+def bin_column(column: Num[np.ndarray, " samples"], bins: int) -> Int[np.ndarray, " samples"]:
+    "Which of `bins` bins of equal width, from 0, between its lowest and its highest value, each value falls into."
     lowest, highest = column.min(), column.max()
     if lowest == highest:
         return np.zeros(len(column), np.int64)
@@ -73,20 +70,12 @@ def information_terms(
     samples: int,
 ) -> Float[np.ndarray, "values latents bins"]:  # nats
     "What each cell of the tables of counts adds to the mutual information."
-    rows, columns = counts.sum(axis=2, keepdims=True), binned_totals(counts, samples)
+    rows, sources = counts.sum(axis=2, keepdims=True), counts.sum(axis=(0, 2), keepdims=True) // samples
+    columns = counts.sum(axis=0, keepdims=True) // sources  # samples in each bin, to which every source sums
     p, log = counts / samples, np.log(np.maximum(counts, 1))
     log_product = np.log(np.maximum(rows * columns, 1)) - 2 * np.log(samples)
     terms = p * (log - np.log(samples)) - p * log_product
     return np.where(np.abs(terms) < np.finfo(float).eps, 0.0, terms)
-
-
-def binned_totals(
-    counts: Int[np.ndarray, "values latents bins"],
-    samples: int,
-) -> Int[np.ndarray, "1 latents bins"]:
-    "Samples in each bin of each latent; every source sums to the same."
-    sources = counts.sum(axis=(0, 2), keepdims=True) // samples
-    return counts.sum(axis=0, keepdims=True) // sources
 
 # %% ../../nbs/scores/07_information_gaps.ipynb #ef4bca4a
 def binned_information(
@@ -95,8 +84,8 @@ def binned_information(
 ) -> Float[np.ndarray, "sources latents"]:  # nats, at least 0
     "Mutual information of each source with each binned latent, from relative frequencies."
     counts, starts = joint_counts(sources, binned)
-    found = np.add.reduceat(information_terms(counts, len(sources)).sum(axis=2), starts, axis=0)
-    return np.where(np.ptp(binned, axis=0) == 0, 0.0, found.clip(min=0))
+    information = np.add.reduceat(information_terms(counts, len(sources)).sum(axis=2), starts, axis=0)
+    return np.where(np.ptp(binned, axis=0) == 0, 0.0, information.clip(min=0))
 
 
 def entropies(labels: Int[np.ndarray, "samples columns"]) -> Float[np.ndarray, " columns"]:  # nats
@@ -142,11 +131,6 @@ def mig(
     information, sources, _ = information_matrix(sources, latents, bins, "MIG", (1, 2))
     return float(np.mean(gaps(information, axis=1) / entropies(sources)))
 
-# %% ../../nbs/scores/07_information_gaps.ipynb #5e70c1a1
-def active_units(latents: Num[np.ndarray | Tensor, "samples latents"]) -> Bool[np.ndarray, " latents"]:
-    "Whether the variance of each latent is above 1e-2, which is what Li et al. (2020) average MIG-sup over."
-    return to_numpy(latents).astype(float).var(axis=0, ddof=1) > 1e-2
-
 # %% ../../nbs/scores/07_information_gaps.ipynb #8164ceaf
 def mig_sup(
     sources: Num[np.ndarray | Tensor, "samples sources"],  # integer-coded
@@ -167,7 +151,8 @@ def mig_sup(
     information, sources, _ = information_matrix(sources, latents, bins, "MIG-sup", (2, 1))
     if check_choice("average", average, ("active", "all")) == "all":
         return float(gaps(information / entropies(sources)[:, None], axis=0).mean())
-    of_active = information[:, active_units(latents)] / np.log(number_values(sources)[1])[:, None]
+    active = to_numpy(latents).astype(float).var(axis=0, ddof=1) > 1e-2
+    of_active = information[:, active] / np.log(number_values(sources)[1])[:, None]
     return float(gaps(of_active, axis=0).mean()) if of_active.size else 0.0
 
 # %% ../../nbs/scores/07_information_gaps.ipynb #95f4b2f8
@@ -184,11 +169,6 @@ def modularity_score(
     `check_sources_latents` raises it.
     """
     information, _, _ = information_matrix(sources, latents, bins, "modularity", (2, 1))
-    return modularity_of(information)
-
-
-def modularity_of(information: Float[np.ndarray, "sources latents"]) -> float:
-    "Modularity of a matrix of mutual information (Ridgeway & Mozer 2018, section 3)."
     squares = information**2
     largest = squares.max(axis=0)
     rest = (squares.sum(axis=0) - largest) / (len(squares) - 1)

@@ -21,80 +21,53 @@ from torch import Tensor
 __all__ = []
 
 # %% ../../nbs/scores/01_inputs.ipynb #46c00009
-def plain(array: Shaped[np.ndarray, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
-    "Objects as numbers where all are (pandas: `Int64`, or `bool` beside `int`); any other array as it is."
-    numbers = array.dtype == object and all(isinstance(each, (Real, np.bool_)) for each in array.flat)
-    return np.array(array.tolist()) if numbers else array
-
-
 def to_numpy(
     array: Any,  # an array, a tensor, a list of tensors, or anything that `np.asarray` accepts
 ) -> Shaped[np.ndarray, "*shape"]:  # the same numbers
-    "A tensor of any device as a numpy array; numbers of 16 bits become `float32`."
+    "A tensor of any device as a numpy array; numbers of 16 bits become `float32`, objects numbers where all are."
     if isinstance(array, Tensor):
         return (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
     if isinstance(array, (list, tuple)):
         array = [to_numpy(each) if isinstance(each, Tensor) else each for each in array]
-    array = plain(np.asarray(array))
+    array = np.asarray(array)
+    if array.dtype == object and all(isinstance(each, (Real, np.bool_)) for each in array.flat):
+        array = np.array(array.tolist())  # pandas' `Int64`, or `bool` next to `int`
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 # %% ../../nbs/scores/01_inputs.ipynb #889cba20
 LARGEST = np.float64(np.finfo(np.float32).max)  # about 3.4e38
 
 
-def check_matrix(
-    argument: str,  # the argument's name
-    array: Shaped[np.ndarray, "*shape"],
-) -> None:
+def check_matrix(argument: str, array: Shaped[np.ndarray, "*shape"]) -> None:
     "`ValueError` unless `array` is a matrix, not empty, of finite numbers that fit into `float32`."
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{argument} has shape {array.shape}: needed are two dimensions, samples and columns.")
     if not len(array):
         raise ValueError(f"{argument} has 0 rows: needed is a row for each sample.")
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{argument} holds {array.dtype}{found_in(array)}.")
+        entries = ((j, value) for j, values in enumerate(array.T.tolist()) for value in values)
+        wrong = next((f", in column {j} {value!r}" for j, value in entries if not isinstance(value, Real)), "")
+        needed = "needed are real numbers, in place of words indices (as pandas.factorize gives)"
+        raise ValueError(f"{argument} holds {array.dtype}{wrong}: {needed}.")
     wrong = ~(np.abs(array) <= LARGEST)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         needed = "at most 3.4e38 in size" if np.isfinite(array[row, column]) else "finite"
         raise ValueError(f"{argument}[{row}, {column}] is {array[row, column]}: every entry must be {needed}.")
 
-
-def found_in(array: Shaped[np.ndarray, "rows columns"]) -> str:
-    "The first column that holds something else than numbers, what that is, and what is needed."
-    for column, values in enumerate(array.T.tolist()):
-        for value in values:
-            if not isinstance(value, Real):
-                words = ", words as value indices (such as pandas.factorize gives)" if isinstance(value, str) else ""
-                return f", in column {column} {value!r}: needed are real numbers{words}"
-    return ": needed are real numbers"
-
 # %% ../../nbs/scores/01_inputs.ipynb #f870ffdc
-def check_sources(
-    sources: Num[np.ndarray, "n sources"],
-) -> Int[np.ndarray, "n sources"]:  # as `int64`
-    "Sources as 64-bit integers; `ValueError` where an entry is not a whole number or a column is constant."
+def check_sources(sources: Num[np.ndarray, "n sources"], continuous: bool = False) -> Num[np.ndarray, "n sources"]:
+    "Sources as `int64` labels or `float64` numbers; `ValueError` where a column is constant, or a label not whole."
     check_matrix("sources", sources)
-    whole = sources.astype(np.int64)
-    if (whole != sources).any():
-        row, column = np.argwhere(whole != sources)[0]
+    checked = sources.astype(np.float64 if continuous else np.int64)
+    if not continuous and (checked != sources).any():
+        row, column = np.argwhere(checked != sources)[0]
         needed = "needed are values coded as integers (sources come first)"
         raise ValueError(f"sources[{row}, {column}] is {sources[row, column]}: {needed}.")
-    constant = np.flatnonzero((whole == whole[:1]).all(axis=0))
-    if len(constant):
-        raise ValueError(f"sources has one value only in column {constant[0]}: every source needs at least two.")
-    return whole
-
-# %% ../../nbs/scores/01_inputs.ipynb #f4fe3acf
-def check_continuous_sources(
-    sources: Num[np.ndarray, "n sources"],
-) -> Float[np.ndarray, "n sources"]:  # as `float64`
-    "Sources as 64-bit numbers; `ValueError` where one is not finite or a column is constant."
-    check_matrix("sources", sources)
     constant = np.flatnonzero((sources == sources[:1]).all(axis=0))
     if len(constant):
-        raise ValueError(f"sources has one value only in column {constant[0]}: every source needs to vary.")
-    return sources.astype(np.float64)
+        raise ValueError(f"sources has one value only in column {constant[0]}: every source needs at least two.")
+    return checked
 
 # %% ../../nbs/scores/01_inputs.ipynb #985f5639
 def check_sources_latents(
@@ -118,8 +91,7 @@ def check_sources_latents(
         )
     if sources.ndim == 2 and sources.shape[1] > len(sources) > 1:
         raise ValueError(f"sources has shape {sources.shape}: rows are samples and columns sources, is it transposed?")
-    checked = (check_continuous_sources if continuous_sources else check_sources)(sources)
-    return checked, latents.astype(np.float64)
+    return check_sources(sources, continuous_sources), latents.astype(np.float64)
 
 # %% ../../nbs/scores/01_inputs.ipynb #d0b0a002
 def most_values(latents: Num[np.ndarray, "n latents"]) -> int:
@@ -146,9 +118,6 @@ class InputWarning(UserWarning):
     "Arrays that can be scored, but hardly in the way that was asked for."
 
 
-FEW_SAMPLES = 100
-
-
 def input_warnings(
     sources: Num[np.ndarray | Tensor, "n sources"],
     latents: Num[np.ndarray | Tensor, "n latents"],
@@ -157,29 +126,29 @@ def input_warnings(
 ) -> list[str]:  # empty where there is none
     "What speaks against the way valid arrays are to be scored, a sentence or two for each reason."
     sources, latents = to_numpy(sources), to_numpy(latents)
-    (n, n_sources), n_latents, found = sources.shape, latents.shape[1], []
+    (n, n_sources), n_latents, remarks = sources.shape, latents.shape[1], []
     constant = (latents == latents[:1]).all(axis=0)
     if constant.all():
         return ["All latents are constant: scores mean nothing. Has the encoder collapsed, or is this another array?"]
     if active is not None and active.sum() < n_latents / 2:
         columns = ", ".join(map(str, np.flatnonzero(constant)))
         same = f" (constant: columns {columns})" if columns else ""
-        found.append(
+        remarks.append(
             f"Only {active.sum()} of {n_latents} latents are active{same}; the others' ranges are small beside the"
             " largest. Are all columns latents, in the same unit?"
         )
     largest = most_values(latents)
     values = f"{largest:,} values in {n:,} samples"
     if discrete and largest > n / 2:
-        found.append(f"Latents are scored as discrete, but one takes {values}: few occur twice.")
+        remarks.append(f"Latents are scored as discrete, but one takes {values}: few occur twice.")
     if not discrete and take_few_values(latents):
-        found.append(f"No latent takes more than {values}: should they be scored as discrete?")
+        remarks.append(f"No latent takes more than {values}: should they be scored as discrete?")
     if n_sources > n_latents and (latents == np.round(latents)).all():
         columns = f"sources has {n_sources} columns and latents has {n_latents}"
-        found.append(f"{columns}, whole numbers both, and sources come first: are they swapped?")
-    if n < FEW_SAMPLES:
-        found.append(f"Only {n} samples: in so few, chance looks like information.")
-    return found
+        remarks.append(f"{columns}, whole numbers both, and sources come first: are they swapped?")
+    if n < 100:
+        remarks.append(f"Only {n} samples: in so few, chance looks like information.")
+    return remarks
 
 # %% ../../nbs/scores/01_inputs.ipynb #d0b1c002
 CHANCE = 0.05  # above which a score by chance is warned of

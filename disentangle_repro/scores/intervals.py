@@ -42,7 +42,7 @@ def half_widths(
     for _ in range(halvings):
         rows = rng.permutation(n)[: n // 4 * 4]
         parts = [[scores(*(array[part] for array in arrays)) for part in rows.reshape(m, -1)] for m in (2, 4)]
-        variances.append([np.var([list(part.values()) for part in of], axis=0, ddof=1) for of in parts])
+        variances.append([np.var([list(part.values()) for part in each], axis=0, ddof=1) for each in parts])
     half, quarter = np.mean(variances, axis=0)
     rate = np.divide(half, quarter, out=np.ones_like(half), where=quarter > 0).clip(0.5, 1)
     widths = scipy.stats.t.ppf((1 + level) / 2, halvings) * np.sqrt(half * rate)
@@ -56,12 +56,9 @@ def half_width_of_draws(draws: Sequence[Mapping[str, float]], level: float = 0.9
 
 # %% ../../nbs/scores/12_intervals.ipynb #920c4a22
 def unrelated_latents(
-    n: int,
-    n_latents: int,
-    n_values: int | None = None,  # of each latent; continuous ones when left out
-    generator: torch.Generator | None = None,
+    n: int, n_latents: int, n_values: int | None = None, generator: torch.Generator | None = None
 ) -> Float[Tensor, "n latents"]:
-    "Latents independent of everything and of each other."
+    "Latents independent of everything and of each other, continuous unless they have `n_values`."
     if n_values is None:
         return torch.randn((n, n_latents), generator=generator)
     return torch.randint(n_values, (n, n_latents), generator=generator).float()
@@ -89,15 +86,14 @@ def perfect_latents(
 
 # %% ../../nbs/scores/12_intervals.ipynb #313bcc6d
 def reference_latents(
-    sources: Int[np.ndarray, "n sources"],
-    latents: Num[np.ndarray, "n latents"],
-    discrete: bool,  # do the latents take few values?
-    seed: int = 0,
-) -> dict[str, Num[np.ndarray, "n latents"]]:  # "chance" and, where there are latents enough, "ceiling"
-    "Latents to compare with: the rows permuted, and perfect latents of the same number and number of values."
-    found = {"chance": latents[np.random.default_rng(seed).permutation(len(latents))]}
+    sources: Int[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"], discrete: bool, seed: int = 0
+) -> dict[str, Num[np.ndarray, "n latents"]]:
+    """Latents to compare with: the rows permuted, and perfect latents of the same number and number of values.
+
+    `"chance"` and, where there are enough latents, `"ceiling"`."""
+    references = {"chance": latents[np.random.default_rng(seed).permutation(len(latents))]}
     if latents.shape[1] >= sources.shape[1]:
         n_values = max(len(np.unique(z)) for z in latents.T) if discrete else None
-        made = perfect_latents(torch.from_numpy(sources), latents.shape[1], n_values, generator=make_generator(seed))
-        found["ceiling"] = made.numpy().astype(np.float64)
-    return found
+        perfect = perfect_latents(torch.from_numpy(sources), latents.shape[1], n_values, generator=make_generator(seed))
+        references["ceiling"] = perfect.numpy().astype(np.float64)
+    return references

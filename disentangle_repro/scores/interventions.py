@@ -50,9 +50,9 @@ def lookup_generator(
     """
     sources, latents = check_sources_latents(sources, latents)
     numbered, counts = number_values(sources)
-    size, there = np.prod(counts, dtype=object), len(np.unique(numbered, axis=0))
-    if there < size:
-        raise ValueError(f"sources has {there:,} of {size:,} combinations of values: a generator needs all of them.")
+    size, present = np.prod(counts, dtype=object), len(np.unique(numbered, axis=0))
+    if present < size:
+        raise ValueError(f"sources has {present:,} of {size:,} combinations of values: a generator needs all of them.")
     cells, generator = np.ravel_multi_index(tuple(numbered.T), counts), np.random.default_rng(seed)
     rows, repeats = np.argsort(cells, kind="stable"), np.bincount(cells)
     first = repeats.cumsum() - repeats
@@ -88,10 +88,10 @@ def groups(
         yield fixed, generated(generator, sources.reshape(-1, shape[2])).reshape(*shape[:2], -1)
 
 # %% ../../nbs/scores/09_interventions.ipynb #20e1c78d
-def absolute_differences(
-    pairs: Float[np.ndarray, "groups twice latents"],  # first halves of the pairs, then second halves
-) -> Float[np.ndarray, "groups latents"]:
-    "Mean absolute difference between the halves of pairs, of each group and latent (Higgins et al. 2017, section 3)."
+def absolute_differences(pairs: Float[np.ndarray, "groups twice latents"]) -> Float[np.ndarray, "groups latents"]:
+    """Mean absolute difference between the halves of pairs, of each group and latent (Higgins et al. 2017, section 3).
+
+    First halves come first."""
     first, second = np.split(pairs, 2, axis=1)
     return np.abs(first - second).mean(axis=1)
 
@@ -141,22 +141,6 @@ def stillest(
     "The latent of each group with the lowest share of its variance (Kim & Mnih 2018, section 4)."
     return (latents.var(axis=1, ddof=1) / variances).argmin(axis=1)
 
-# %% ../../nbs/scores/09_interventions.ipynb #6701db82
-def votes(
-    generator: Generator,
-    value_counts: Int[np.ndarray, " sources"],
-    number: int,
-    size: int,
-    active: np.ndarray,  # which latents are compared
-    variances: Float[np.ndarray, " latents"],
-    rng: np.random.Generator,
-) -> Int[np.ndarray, "sources active"]:
-    "How often each latent was the stillest with each source held fixed."
-    table = np.zeros((len(value_counts), active.sum()), np.int64)
-    for fixed, latents in groups(generator, value_counts, number, size, False, rng):
-        np.add.at(table, (fixed, stillest(latents[:, :, active], variances[active])), 1)
-    return table
-
 # %% ../../nbs/scores/09_interventions.ipynb #af9e89fc
 def factor_vae_score(
     generator: Generator,  # sources (n, n_sources) to latents (n, n_latents)
@@ -185,22 +169,23 @@ def factor_vae_score(
     active = (np.sqrt(variances) >= threshold) & (variances > 0)
     if not active.any():
         return 0.0
-    learned, tested = (votes(generator, counts, n, size, active, variances, rng) for n in (train, test))
+    learned, tested = np.zeros((2, len(counts), active.sum()), np.int64)  # votes by source and latent
+    for table, number in ((learned, train), (tested, test)):
+        for fixed, latents in groups(generator, counts, number, size, False, rng):
+            np.add.at(table, (fixed, stillest(latents[:, :, active], variances[active])), 1)
     return float(tested[learned.argmax(axis=0), np.arange(active.sum())].sum() / test)
 
 # %% ../../nbs/scores/09_interventions.ipynb #6cb8a506
 def robustness(
-    sources: Int[np.ndarray, "samples sources"],
-    latents: Float[np.ndarray, "samples latents"],  # none constant
-    quantile: float,
-) -> Float[np.ndarray, "sources latents"]:  # at most 1
+    sources: Int[np.ndarray, "samples sources"], latents: Float[np.ndarray, "samples latents"], quantile: float
+) -> Float[np.ndarray, "sources latents"]:
     "1 minus how far, on average over its values, samples are from their mean, as a share of the largest deviation."
-    found = np.empty((sources.shape[1], latents.shape[1]))
+    moves = np.empty((sources.shape[1], latents.shape[1]))
     for i, source in enumerate(sources.T):
         members = [latents[source == value] for value in np.unique(source)]
         moved = [np.quantile(np.abs(z - z.mean(axis=0)), quantile, axis=0) for z in members]
-        found[i] = np.mean(moved, axis=0)
-    return 1 - found / np.abs(latents - latents.mean(axis=0)).max(axis=0)
+        moves[i] = np.mean(moved, axis=0)
+    return 1 - moves / np.abs(latents - latents.mean(axis=0)).max(axis=0)
 
 # %% ../../nbs/scores/09_interventions.ipynb #f4e85f94
 def irs(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Float, Num
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
@@ -35,21 +35,6 @@ def check_representations(
             )
     return [array.astype(np.float64) for array in arrays]
 
-
-def informative_latents(
-    representation: Float[np.ndarray, "samples latents"],
-    kl: Num[np.ndarray | Tensor, " latents"] | None,  # nats
-    threshold: float,
-) -> Bool[np.ndarray, " latents"]:
-    "Which latents vary and, where `kl` is given, have a KL divergence above `threshold` (Duan et al. 2020, section 4)."
-    varies = np.ptp(representation, axis=0) > 0
-    if kl is None:
-        return varies
-    kl = to_numpy(kl)
-    if kl.shape != varies.shape:
-        raise ValueError(f"kl has an entry of shape {kl.shape} but its model has {len(varies)} latents: one for each.")
-    return varies & (kl > threshold)
-
 # %% ../../nbs/scores/10_label_free.ipynb #0ba36d66
 def lasso_weights(
     first: Float[np.ndarray, "samples a"],  # standardised
@@ -74,10 +59,7 @@ def rank_correlations(
 CORRELATIONS = {"lasso": lasso_weights, "spearman": rank_correlations}
 
 # %% ../../nbs/scores/10_label_free.ipynb #5d5be97c
-def one_to_one(
-    correlations: Float[np.ndarray, "a b"],  # of informative latents
-    protocol: Protocol = "paper",
-) -> float:  # from 0 to the largest entry
+def one_to_one(correlations: Float[np.ndarray, "a b"], protocol: Protocol = "paper") -> float:
     "How nearly each latent has one counterpart (Duan et al. 2020, equation 3); 0 without informative latents."
     if not correlations.size:
         return 0.0
@@ -112,9 +94,17 @@ def udr(
         raise ValueError(f"kl is {kl!r}: needed is a sequence, for each model its latents' mean KL divergence.")
     if kl is not None and len(kl) != len(arrays):
         raise ValueError(f"kl has {len(kl)} entries but there are {len(arrays)} models: one for each.")
-    of_models = zip(arrays, [None] * len(arrays) if kl is None else kl, strict=True)
-    kept = [z[:, informative_latents(z, k, threshold)] for z, k in of_models]
-    scaled = [(z - z.mean(axis=0)) / z.std(axis=0) for z in kept]
+    scaled = []
+    for i, z in enumerate(arrays):
+        informative = np.ptp(z, axis=0) > 0
+        if kl is not None:
+            nats = to_numpy(kl[i])
+            if nats.shape != informative.shape:
+                shape = f"shape {nats.shape} but its model has {len(informative)} latents"
+                raise ValueError(f"kl has an entry of {shape}: one for each.")
+            informative &= nats > threshold
+        z = z[:, informative]
+        scaled.append((z - z.mean(axis=0)) / z.std(axis=0))
     agreement = np.full((len(scaled), len(scaled)), np.nan)
     for i, first in enumerate(scaled):
         for j, second in enumerate(scaled):

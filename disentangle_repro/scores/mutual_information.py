@@ -42,11 +42,8 @@ def discrete_mutual_information(
     return np.bincount(pair, terms, minlength=shape[0] * shape[1]).reshape(shape)
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #868da256
-def nearest_on_left(
-    values: Float[np.ndarray, " members"],  # ascending
-    k: int,  # neighbours, fewer than members
-) -> Int[np.ndarray, " members"]:
-    "How many of each value's `k` nearest neighbours lie to its left."
+def nearest_on_left(values: Float[np.ndarray, " members"], k: int) -> Int[np.ndarray, " members"]:
+    "How many of the `k` nearest neighbours of each of some ascending values lie to its left; `k` is less than all."
     beyond, n = np.full(k, np.inf), len(values)
     padded = np.concatenate([-beyond, values, beyond])
     nearer = [
@@ -71,12 +68,10 @@ def ball_counts(
     return np.maximum(counts, k)  # k of them are members; a smaller count would be a rounding of the mirror image
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #f3da88f7
-def ross_estimate(
-    labels: Int[np.ndarray, " samples"],  # a source, as 0, 1, 2, ..., in the order of `values`
-    values: Float[np.ndarray, " samples"],  # a latent, ascending
-    k: int,
-) -> float:  # nats, at least 0
-    "Nearest-neighbour estimate of the mutual information of a discrete and a continuous variable (Ross, 2014)."
+def ross_estimate(labels: Int[np.ndarray, " samples"], values: Float[np.ndarray, " samples"], k: int) -> float:
+    """Nearest-neighbour estimate of the mutual information of a discrete and a continuous variable (Ross, 2014).
+
+    In nats, at least 0. Labels are 0, 1, 2, ..., in the order of the ascending values."""
     digamma = scipy.special.digamma
     has_fellows = np.bincount(labels)[labels] > 1
     labels, values = labels[has_fellows], values[has_fellows]
@@ -87,16 +82,6 @@ def ross_estimate(
         total += len(members) * (digamma(neighbours) - digamma(len(members)))
         total -= digamma(ball_counts(values, members, neighbours)).sum()
     return max(0.0, total / len(values))
-
-# %% ../../nbs/scores/02_mutual_information.ipynb #8919925c
-def without_ties(
-    latents: Float[np.ndarray, "samples latents"],
-    seed: int,
-) -> Float[np.ndarray, "samples latents"]:
-    "Standardised latents, each with the same noise of 1e-10 standard deviations added."
-    from sklearn.preprocessing import StandardScaler
-
-    return StandardScaler().fit_transform(latents) + 1e-10 * np.random.default_rng(seed).normal(size=(len(latents), 1))
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #9e190f96
 def ksg_mutual_information(
@@ -110,6 +95,8 @@ def ksg_mutual_information(
 
     `ValueError` for no neighbour, not more samples than neighbours, or a source whose values all occur once.
     """
+    from sklearn.preprocessing import StandardScaler
+
     sources, latents = check_sources_latents(sources, latents)
     check_numbers(1, k=k)
     if len(latents) <= k:
@@ -118,17 +105,15 @@ def ksg_mutual_information(
     for column, label in enumerate(labels):
         if np.bincount(label).max() == 1:
             raise ValueError(f"sources column {column} has no value that occurs twice: no sample has a neighbour.")
-    latents = without_ties(latents, seed)
+    noise = 1e-10 * np.random.default_rng(seed).normal(size=(len(latents), 1))
+    latents = StandardScaler().fit_transform(latents) + noise
     order = latents.argsort(axis=0)
     ascending = list(zip(order.T, np.take_along_axis(latents, order, axis=0).T, strict=True))
     return np.array([[ross_estimate(label[places], z, k) for places, z in ascending] for label in labels])
 
 # %% ../../nbs/scores/02_mutual_information.ipynb #13d0ccb9
-def equal_width_bins(
-    latents: Float[np.ndarray, "samples latents"],
-    bins: int,
-) -> Int[np.ndarray, "samples latents"]:  # 0, ..., bins - 1
-    "The bin of each value when a latent's range is divided into `bins` bins of equal width."
+def equal_width_bins(latents: Float[np.ndarray, "samples latents"], bins: int) -> Int[np.ndarray, "samples latents"]:
+    "The bin, from 0, of each value when a latent's range is divided into `bins` bins of equal width."
     low, high = latents.min(axis=0), latents.max(axis=0)
     width = np.where(high > low, high - low, 1)  # a constant latent is in one bin
     return np.minimum((latents - low) / width * bins, bins - 1).astype(np.int64)

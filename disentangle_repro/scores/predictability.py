@@ -15,14 +15,8 @@ from joblib import Parallel, delayed
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
-from disentangle_repro.scores.dci import (
-    HELD_OUT,
-    check_training_rows,
-    for_trees,
-    forest_by_depth,
-    most_frequent,
-    split_rows,
-)
+from .dci import HELD_OUT, check_training_rows, for_trees, forest_by_depth, most_frequent
+from .dci import split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
 from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
@@ -42,31 +36,26 @@ def squared_correlations(
     of_sources, of_latents = (np.square(array).sum(axis=0) / degrees for array in (s, z))
     active = of_latents > 1e-12
     covariance = (s.T @ z / degrees)[:, active]
-    found = np.zeros((s.shape[1], z.shape[1]))
-    found[:, active] = covariance**2 / (of_sources[:, None] * of_latents[active])
-    return found
+    squared = np.zeros((s.shape[1], z.shape[1]))
+    squared[:, active] = covariance**2 / (of_sources[:, None] * of_latents[active])
+    return squared
 
 # %% ../../nbs/scores/08_predictability.ipynb #af1faa7f
-def machine_accuracy(
-    train: tuple[np.ndarray, np.ndarray],  # a latent and a source
-    rest: tuple[np.ndarray, np.ndarray],
-) -> float:
-    "Accuracy, on the second, of a linear support vector machine fitted to the first."
-    from sklearn.svm import LinearSVC
-
-    machine = LinearSVC(C=0.01, class_weight="balanced", random_state=0).fit(train[0][:, None], train[1])
-    return machine.score(rest[0][:, None], rest[1])
-
-
 def single_accuracies(
     train: tuple[np.ndarray, np.ndarray],  # sources and latents, a row a sample
     rest: tuple[np.ndarray, np.ndarray],
 ) -> Float[np.ndarray, "sources latents"]:
     "Held-out accuracy for each source of a linear support vector machine that sees one latent."
-    pairs = [(i, j) for i in range(train[0].shape[1]) for j in range(train[1].shape[1])]
-    part = [[(z[:, j], s[:, i]) for i, j in pairs] for s, z in (train, rest)]
-    found = Parallel(n_jobs=-1, prefer="threads")(map(delayed(machine_accuracy), *part))
-    return np.reshape(found, (train[0].shape[1], -1))
+    from sklearn.svm import LinearSVC
+
+    def accuracy(i: int, j: int) -> float:
+        machine = LinearSVC(C=0.01, class_weight="balanced", random_state=0)
+        machine.fit(train[1][:, [j]], train[0][:, i])
+        return machine.score(rest[1][:, [j]], rest[0][:, i])
+
+    shape = train[0].shape[1], train[1].shape[1]
+    jobs = (delayed(accuracy)(i, j) for i, j in np.ndindex(shape))
+    return np.reshape(Parallel(n_jobs=-1, prefer="threads")(jobs), shape)
 
 # %% ../../nbs/scores/08_predictability.ipynb #7073cfa7
 def sap(
@@ -115,11 +104,9 @@ def area_under_curve(
 
 # %% ../../nbs/scores/08_predictability.ipynb #205893dc
 def source_areas(
-    train: tuple[np.ndarray, np.ndarray],  # latents, standardised, and a source
-    rest: tuple[np.ndarray, np.ndarray],
-    protocol: str,  # one of `PROTOCOLS`
-) -> Float[np.ndarray, " values"]:  # held out; NaN for a value that is missing there
-    "Area under the curve for each value of a source that was trained on."
+    train: tuple[np.ndarray, np.ndarray], rest: tuple[np.ndarray, np.ndarray], protocol: str
+) -> Float[np.ndarray, " values"]:
+    "Held-out area under the curve for each value of a source that was trained on; NaN if it is missing there."
     from sklearn.linear_model import LogisticRegression
 
     values = np.unique(train[1])
@@ -164,7 +151,7 @@ def explicitness_score(
     inputs = tuple(standardised(latents[train], latents[rest]))
     jobs = (delayed(source_areas)((inputs[0], s[train]), (inputs[1], s[rest]), protocol) for s in sources.T)
     areas = Parallel(n_jobs=-1, prefer="threads")(jobs)
-    if all(np.isnan(of).all() for of in areas):
+    if all(np.isnan(area).all() for area in areas):
         raise ValueError("sources have no value that occurs on both sides of the split: needed are values that recur.")
     return float(np.nanmean([np.nanmean(a) for a in areas] if protocol == "code" else np.concatenate(areas)))
 
@@ -182,10 +169,7 @@ def curve_explicitness(
 
 # %% ../../nbs/scores/08_predictability.ipynb #cfff8072
 def forest_curve(
-    train: tuple[np.ndarray, np.ndarray],  # latents and a source
-    rest: tuple[np.ndarray, np.ndarray],
-    max_depth: int,
-    seed: int,
+    train: tuple[np.ndarray, np.ndarray], rest: tuple[np.ndarray, np.ndarray], max_depth: int, seed: int
 ) -> tuple[Float[np.ndarray, " depths"], Float[np.ndarray, " latents"], float]:
     "Error by depth, importances at the best depth, and the error of always saying the most frequent value."
     from sklearn.ensemble import RandomForestClassifier

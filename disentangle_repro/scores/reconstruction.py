@@ -22,11 +22,8 @@ Images = UInt8[np.ndarray | Tensor, "*batch a b c"] | Float[np.ndarray | Tensor,
 __all__ = ['Images']
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #b703032d
-def full_scale(
-    argument: str,  # the argument's name
-    images: Shaped[np.ndarray, "*batch a b c"],
-) -> float:  # 255 for 8-bit images, 1 for floating-point ones
-    "The value of white; `ValueError` for other types and for floating-point numbers outside [0, 1]."
+def full_scale(argument: str, images: Shaped[np.ndarray, "*batch a b c"]) -> float:
+    "White: 255 of bytes, 1 of floating-point numbers; `ValueError` for other types and numbers outside [0, 1]."
     if images.dtype == np.uint8:
         return 255.0
     if images.dtype.kind != "f":
@@ -61,10 +58,7 @@ def check_images(
     return white
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #eaacaa1d
-def squared_errors(
-    images: Images,
-    reconstructions: Images,
-) -> Float[np.ndarray, "*batch"]:
+def squared_errors(images: Images, reconstructions: Images) -> Float[np.ndarray, "*batch"]:
     "Mean squared error of each image over its pixels and channels, where white is 1."
     images, reconstructions = to_numpy(images), to_numpy(reconstructions)
     white = check_images(images, reconstructions)
@@ -73,22 +67,16 @@ def squared_errors(
     return np.square(difference).mean(axis=(-3, -2, -1), dtype=np.float64) / white**2
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #ef691607
-def mse(
-    images: Images,
-    reconstructions: Images,
-) -> float:  # from 0 to 1
+def mse(images: Images, reconstructions: Images) -> float:
     """Mean squared error over images, pixels and channels, in units where white is 1 (factorqvae, table 1: times 10^4).
 
-    Both arrays are uint8, or floating-point in [0, 1], with channels first or last. `ValueError` when they differ in
-    shape or kind, or leave their range.
+    From 0 to 1. Both arrays are uint8, or floating-point in [0, 1], with channels first or last. `ValueError` when they
+    differ in shape or kind, or leave their range.
     """
     return float(squared_errors(images, reconstructions).mean())
 
 # %% ../../nbs/scores/03_reconstruction.ipynb #bf3e2ade
-def psnr(
-    images: Images,
-    reconstructions: Images,
-) -> float:  # in dB; infinite as soon as one image is reproduced exactly
+def psnr(images: Images, reconstructions: Images) -> float:
     """Peak signal-to-noise ratio of each image, averaged over images (qlae, tables 12 to 15; tripod, table 2).
 
     In dB, higher is better: 20 for an error of a tenth of full scale, infinite as soon as one image is reproduced

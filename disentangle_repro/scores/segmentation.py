@@ -80,10 +80,8 @@ def pairs(n: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return n * (n - 1) / 2
 
 # %% ../../nbs/scores/06_segmentation.ipynb #e6fd5ab1
-def adjusted_rand(
-    tables: Float[Tensor, "images labels others"],  # from `contingency`
-) -> Float[Tensor, " images"]:  # at most 1; 0 on average by chance; nan for an empty table
-    "The adjusted Rand index of each contingency table (Hubert and Arabie, 1985)."
+def adjusted_rand(tables: Float[Tensor, "images labels others"]) -> Float[Tensor, " images"]:
+    "The adjusted Rand index of each contingency table (Hubert and Arabie, 1985); nan for an empty one."
     together = pairs(tables).sum((1, 2))
     in_true, in_predicted = pairs(tables.sum(2)).sum(1), pairs(tables.sum(1)).sum(1)
     pixels = tables.sum((1, 2))
@@ -100,10 +98,7 @@ def mean_over_images(scores: Float[Tensor, " images"]) -> float:
     return scores.nanmean().item()
 
 # %% ../../nbs/scores/06_segmentation.ipynb #3c69e5ab
-def ari(
-    true_masks: Masks,
-    predicted_masks: Masks,
-) -> float:  # at most 1
+def ari(true_masks: Masks, predicted_masks: Masks) -> float:
     """Adjusted Rand index over all pixels, background included, averaged over images.
 
     At most 1, higher is better; 0 on average by chance. Masks are (images, height, width) integers, numpy or torch;
@@ -131,11 +126,7 @@ def foreground(
     return objects
 
 # %% ../../nbs/scores/06_segmentation.ipynb #bd4fb0f4
-def fg_ari(
-    true_masks: Masks,
-    predicted_masks: Masks,
-    background: int | Collection[int] = 0,  # labels of `true_masks`
-) -> float:  # at most 1
+def fg_ari(true_masks: Masks, predicted_masks: Masks, background: int | Collection[int] = 0) -> float:
     """Adjusted Rand index over the pixels of objects, averaged over the images that have objects (psa, table 4).
 
     At most 1, higher is better; 0 on average for permuted labels, and often above 0.5 for `regions` that see no image.
@@ -159,11 +150,7 @@ def best_overlaps(
     return best.sum(1) / (size > 0).sum(1)
 
 # %% ../../nbs/scores/06_segmentation.ipynb #ddc35207
-def mbo(
-    true_masks: Masks,
-    predicted_masks: Masks,
-    background: int | Collection[int] = 0,  # labels of `true_masks`
-) -> float:  # from 0 to 1
+def mbo(true_masks: Masks, predicted_masks: Masks, background: int | Collection[int] = 0) -> float:
     """Mean best overlap: over objects, then over the images that have objects (psa, table 3).
 
     From 0 to 1, higher is better; above 0 by chance. An object's best overlap is its largest intersection over union
@@ -181,5 +168,5 @@ def regions(height: int, width: int, n: int, seed: int = 0) -> Int[Tensor, "heig
     places = np.stack([rows.ravel(), columns.ravel()], axis=1)
     from sklearn.cluster import KMeans
 
-    found = KMeans(n, n_init=1, random_state=seed).fit_predict(places)
-    return torch.from_numpy(found).long().view(height, width)
+    labels = KMeans(n, n_init=1, random_state=seed).fit_predict(places)
+    return torch.from_numpy(labels).long().view(height, width)

@@ -134,19 +134,14 @@ def representation(n=800):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s, z: mig(s, z, bins=1), "bins is 1 but must be an integer of at least 2"),
         (lambda s, z: modularity_score(s, z, bins=2.5), "bins is 2.5 but must be an integer"),
-        (lambda s, z: sap(s, z[:, :1]), "latents has 1 column: SAP needs at least 2"),
         (lambda s, z: jemmig(s, z[:, :1]), "latents has 1 column: JEMMIG needs at least 2"),
         (lambda s, z: mig_sup(s[:, :1], z), "sources has 1 column: MIG-sup needs at least 2"),
         (lambda s, z: mig_sup(s, z, average="mean"), "average is 'mean' but must be one of"),
         (lambda s, z: dcimig(s[:, :1], z), "sources has 1 column: DCIMIG needs at least 2"),
-        (lambda s, z: mig(s + 0.5, z), r"sources\[0, 0\] is .*needed are values coded as integers"),
         (lambda s, z: explicitness_score(s, z, protocol="papers"), "protocol is 'papers' but must be one of"),
         (lambda s, z: sap(s[:8], z[:8]), "sources has 8 rows: needed are at least 10"),
-        (lambda s, z: irs(s, z, quantile=1.5), "quantile is 1.5 but must be above 0 and at most 1"),
         (lambda s, z: irs(s, z, bins=1), "bins is 1 but must be an integer of at least 2"),
-        (lambda s, z: dci_es(s, z, max_depth=1), "max_depth is 1 but must be an integer of at least 2"),
         (lambda s, z: dci_es(s, z[:, :1]), "sources has 3 columns and latents has 1: both need at least two"),
     ],
 )

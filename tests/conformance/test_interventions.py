@@ -86,21 +86,14 @@ def test_dead_latents_are_pruned_and_a_table_is_a_generator():
         lookup_generator(grid[:-1], still[:-1])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"value_counts": [5]}, "value_counts is \\[5\\] but must be two integers or more"),
-        ({"value_counts": [5, 1]}, "each at least 2"),
-        ({"train": 0}, "train is 0 but must be an integer of at least 1"),
-        ({"generator": lambda s: s[:3]}, "generator's result has 3 rows"),
-        ({"generator": lambda s: s / 0 * 0.0}, "generator's result\\[0, 0\\] is nan"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:(divide|invalid)")
 @pytest.mark.parametrize("score", [beta_vae_score, factor_vae_score])
-def test_what_generators_are_refused(score, options, message):
-    with pytest.raises(ValueError, match=message):
-        score(**{"generator": lambda s: s, "value_counts": [5, 4], **options})
+def test_what_generators_are_refused(score):
+    with pytest.raises(ValueError, match="value_counts is .* each at least 2"):
+        score(lambda s: s, [5, 1])
+    with pytest.raises(ValueError, match="train is 0 but must be an integer of at least 1"):
+        score(lambda s: s, [5, 4], train=0)
+    with pytest.raises(ValueError, match="generator's result has 3 rows"):
+        score(lambda s: s[:3], [5, 4])
 
 
 def models(seed=0):
@@ -139,9 +132,6 @@ def test_a_constant_latent_and_a_dead_model():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (([np.eye(3)],), "representations holds 1: needed are those of at least two models"),
-        (([np.eye(3), np.eye(4)],), r"representations\[1\] has 4 rows and the first has 3"),
-        (([np.eye(3), np.full((3, 3), np.nan)],), r"representations\[1\]\[0, 0\] is nan"),
         (([np.eye(3)] * 2, {"kl": [np.ones(3)]}), "kl has 1 entries but there are 2 models"),
         (([np.eye(3)] * 2, {"kl": [np.ones(2)] * 2}), "kl has an entry of shape \\(2,\\) but its model has 3"),
         (([np.eye(3)] * 2, {"correlation": "pearson"}), "correlation is 'pearson' but must be one of"),

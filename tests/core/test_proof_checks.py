@@ -173,13 +173,6 @@ def test_no_chapter_with_checks_is_forgotten_here(listed):
     assert {notebook for *_, notebook in listed} == set(NOTEBOOKS)
 
 
-def test_the_list_leaves_a_function_with_a_modules_name_alone():
-    scores = import_module("disentangle_repro.scores")
-    before = scores.dci
-    proof_checks()
-    assert scores.dci is before and callable(before)
-
-
 def test_a_check_from_elsewhere_has_no_notebook(monkeypatch):
     check = ProofCheck("x", "Lemma 1", "true", lambda: None)
     monkeypatch.setitem(PROOF_CHECKS, ("x", "Lemma 1", "true"), check)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from disentangle_repro.scores import psnr
+from disentangle_repro.metrics import psnr
 from disentangle_repro.tripod.paper_against_code import wrapped_psnr
 
 

@@ -30,6 +30,14 @@ def test_units_matter_where_no_entry_says_otherwise(name):
     assert not CHANGED[name] & set(METRICS[name].unchanged_by) and CHANGED[name] <= set(CHANGES)
 
 
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_few_samples_are_refused_by_name(n):
+    sources, latents, slots = np.arange(2 * n).reshape(n, 2), np.arange(2.0 * n).reshape(n, 2), np.ones((n, 2, 2))
+    for name, arrays in {"infomec": (sources, latents), "dci": (sources, latents), "smcc": (slots, slots)}.items():
+        with pytest.raises(ValueError, match="(sources|latents|slots_a) has"):
+            METRICS[name](*arrays, discrete=False)
+
+
 def size(sources, latents):
     return float(np.asarray(latents).std(axis=0).mean())
 

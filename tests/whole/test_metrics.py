@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from disentangle_repro.metrics import (
     Metric,
     add_metric,
     dci,
-    infomec,
     list_metrics,
     score,
 )
@@ -93,13 +91,6 @@ def test_every_score_is_listed_once_and_has_its_title():
     assert {name for paper in PAPERS.values() for t in paper.every_table() for name in t.metrics} <= {*METRIC_NAMES}
 
 
-def test_every_metric_of_arrays_has_a_class():
-    classes = pytest.importorskip("disentangle_repro.torchmetrics").with_class()
-    assert {of.name for of in METRICS.values() if {"generator", "decoder", "images"}.isdisjoint(of.takes)} == {
-        of.name for of in classes.values()
-    }
-
-
 # results
 
 
@@ -127,19 +118,6 @@ def test_the_fields_forest_sees_some_of_many_samples_and_the_papers_all(monkeypa
     for protocol in ("paper", "code"):
         assert dci(sources, latents, protocol=protocol, n_trees=5).samples == 600
     assert dci(sources, latents, protocol="paper", n_trees=5, max_samples=200).samples == 200
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"n_jobs": 0}, "n_jobs is 0 but must be a number of threads"),
-        ({"max_samples": 5}, "max_samples is 5 but must be 0, for all, or at least 10"),
-        ({"max_samples": 0.5}, "max_samples is 0.5 but must be an integer"),
-    ],
-)
-def test_wrong_choices_are_named(beyond_annotations, choice, message):
-    with pytest.raises(ValueError, match=message):
-        dci(*representation(100), **choice)
 
 
 @pytest.mark.parametrize("call", sorted({call for calls in PAPER_CALLS.values() for call, _ in calls}))
@@ -178,30 +156,6 @@ def test_a_metric_gives_one_number(registries):
         score(*representation(300), metrics=["pair"])
 
 
-def test_a_metric_of_an_extension_is_known_by_name(registries, tmp_path, monkeypatch, capsys):
-    sources, latents = representation(300)
-    np.savez(tmp_path / "both.npz", sources=sources, latents=latents)
-    monkeypatch.setattr(command, "load_extensions", lambda: add_metric(OF_RANGES))
-    command.main(["score", str(tmp_path / "both.npz"), "--metrics", "ranges"])
-    assert "range of ranges" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("scale, said", [(100.0, "leave out latents 0, 1"), (1.0, None)])
-def test_an_informative_latent_in_another_unit_is_remarked_on(scale, said):
-    sources = np.random.default_rng(0).integers(6, size=(1_000, 3))
-    with warnings.catch_warnings(record=True) as remarks:
-        warnings.simplefilter("always")
-        infomec(sources, sources * [1, 1, scale], discrete=False)
-    assert any(said in str(remark.message) for remark in remarks) if said else not any(
-        "leave out" in str(remark.message) for remark in remarks
-    )
-
-
-def test_a_data_set_in_place_of_its_sources_is_named():
-    with pytest.raises(ValueError, match="sources is of type Dataset but must be an array: give its sources"):
-        infomec(load_dataset("shapes3d", n=10, image_size=16), np.zeros((10, 2)), discrete=False)
-
-
 def test_an_added_metric_has_a_class(registries):
     torchmetrics = pytest.importorskip("disentangle_repro.torchmetrics")
     add_metric(OF_RANGES)
@@ -217,7 +171,6 @@ def test_an_added_metric_has_a_class(registries):
 
 
 def test_a_column_is_computed_by_runs_and_printed_by_tables(registries):
-    from disentangle_repro.data import load_dataset
     from disentangle_repro.experiment.scale import SCALES
     from disentangle_repro.lab.plan.request import Request
     from disentangle_repro.lab.plan.specs import run_spec

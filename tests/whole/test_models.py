@@ -149,14 +149,6 @@ def test_an_unknown_hyperparameter_is_noted_with_the_one_that_is_meant(given, me
     assert note.endswith(f"Did you mean {meant!r}?" if meant else "**nets.")
 
 
-def test_a_function_without_an_argument_that_all_models_get_is_told_so(monkeypatch):
-    monkeypatch.setitem(models.MODELS, "bad", lambda n_latents: None)
-    with pytest.raises(TypeError) as error:
-        create_model("bad", "shapes3d")
-    (note,) = error.value.__notes__
-    assert note == "create_model gives width to the function that makes bad: it needs it, or **how."
-
-
 @pytest.mark.parametrize("name", [name for name in TABLE_1 if name.startswith("transformer")])
 def test_learned_slots_cannot_become_more(name):
     "Where each slot has parameters, another number is refused and not ignored."
