@@ -2,7 +2,8 @@
 #               (PAPERS= TABLE= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
 #               SET="training.batch_size=32": any hyperparameter, several separated by blanks, TUNED=reported: tune nothing,
 #               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then,
-#               WORKERS= runs at once, by default one per GPU or per core, CHECKPOINTS=1 to keep those of finished runs)
+#               WORKERS= runs at once, by default one per GPU or per core, CHECKPOINTS=1 to keep those of finished runs;
+#               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above; DEVICE=h100 estimates for
 #               that GPU)
 # make minutes  one small task per paper, trained live in its room: each effect with its interval, five minutes on two cores
@@ -43,7 +44,8 @@ DEVICE ?=
 N ?=
 BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
-export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)
+COMMA := ,
+export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
 
 # Which variables a target reads. Another one, mistyped or of another target, would otherwise be ignored without a word.
 REQUESTED := PAPERS TABLE TUNED SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS DATASETS WORKERS CHECKPOINTS EXTENSIONS

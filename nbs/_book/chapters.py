@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 MODULES = ["package", "metrics", "representations", "models", "torchmetrics", "lightning", "saved_models", "papers"]
-MODULES += ["command"]
+MODULES += ["common", "command"]
 DIRECTIVE = re.compile(r"^#\s?\|\s*(.*)\n?", re.MULTILINE)
 
 

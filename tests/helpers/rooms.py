@@ -8,7 +8,7 @@ PACKAGE, PAGE = ROOT / "disentangle_repro", ROOT / "CONTRIBUTING.md"
 PAPERS = ("qlae", "tripod", "factorqvae", "asymmetry", "psa")
 LIBRARY = ("core", "experiment", "data", "nets", "scores", "baselines", *PAPERS, "metrics",
            "representations", "torchmetrics", "models",
-           "papers", "saved_models", "train", "lightning", "command")  # fmt: skip
+           "papers", "saved_models", "common", "train", "lightning", "command")  # fmt: skip
 LAB = ("lab/runs", "lab/plan", "lab/tables", "lab/report", "lab/study", "lab/command")
 ROOMS = (*LIBRARY, *LAB)
 
