@@ -286,7 +286,7 @@ def heat_map(scored: Scored) -> str:  # an <svg> element
     with extra("tables"):
         from matplotlib import pyplot as plt
 
-    from disentangle_repro.qlae.infomec import plot_nmi
+    from disentangle_repro.scores.infomec import plot_nmi
 
     drawing, infomec = StringIO(), scored.results["infomec"]
     names = [f"$s_{{{i}}}$" for i in range(len(infomec.nmi))]
@@ -515,7 +515,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     from tabulate import tabulate
 
     from disentangle_repro.metrics import HALVINGS, asked_metrics, over_seeds, score
-    from disentangle_repro.qlae.infomec import active_latents
+    from disentangle_repro.scores.infomec import active_latents
     from disentangle_repro.scores.inputs import InputWarning, input_warnings
 
     if given.dci_samples != 0 and given.dci_samples < 10:

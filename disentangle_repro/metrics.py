@@ -29,7 +29,7 @@ from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
 from .qlae.choices import choices
-from disentangle_repro.qlae.infomec import (
+from disentangle_repro.scores.infomec import (
     InfoMEC,
     active_latents,
     compactness,

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
-from ..qlae.infomec import RUN_PROCEDURES
+from ..scores.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = []

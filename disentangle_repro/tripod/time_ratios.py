@@ -23,9 +23,9 @@ TIMED = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
 
 def time_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec]:
     "The measurements of table 6, under both protocols: the paper's networks at every scale, whatever was trained."
-    how = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
+    hyperparameters = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
     where = ("tripod", "iteration_times", "shapes3d", "rendered", "paper", 0)
-    return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
+    return [RunSpec(*where, protocol, hyperparameters) for protocol in ("paper", "code")]
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #9eb92364
 READINGS = {"paper": "ours, as in the text", "code": "ours, as in the released code"}
@@ -58,20 +58,13 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "not measured yet."
     spec, devices = records[0]["spec"], {record["environment"]["device"] for record in records}
-    how = spec["hyperparameters"]["measurement"]
+    measurement = spec["hyperparameters"]["measurement"]
     return (
-        f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, residual networks of full"
+        f"medians over {measurement['rounds']} rounds of updates in turns, batch {measurement['batch_size']}, residual networks of full"
         f" width, noise instead of images; device: {', '.join(sorted(devices))}."
     )
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #2911335e
-def time_numbers(record: dict[str, Any]) -> pd.DataFrame:
-    "Our seconds as claims take them: columns model, dataset, metric, value and ci95."
-    seconds = record["scores"]
-    where = {"dataset": "", "metric": "seconds_per_iteration", "ci95": math.nan}
-    return pd.DataFrame([{"model": model, "value": seconds[model], **where} for model in TIMED])
-
-
 def time_cells(
     measured: Iterable[tuple[RunSpec, dict[str, Any] | None]],  # specifications, with their records if there are any
     printed: Mapping[str, float],  # seconds, by model
@@ -81,10 +74,9 @@ def time_cells(
     for spec, record in measured:
         seconds = record["scores"] if record else dict.fromkeys(TIMED, math.nan)
         device = record["environment"]["device"] if record else ""
-        how = {"protocol": spec.protocol, "seeds": int(record is not None), "device": device}
+        basis = {"protocol": spec.protocol, "seeds": int(record is not None), "device": device}
         for model in TIMED:
-            of = {"model": model, **how}
-            rows.append({**of, "metric": "s", "reported": printed[model], "ours": seconds[model]})
-            ratios = (from_[model] / from_["qlae"] for from_ in (printed, seconds))
-            rows.append({**of, "metric": "s_ratio", **dict(zip(("reported", "ours"), ratios, strict=True))})
+            for metric, unit in (("s", 1.0), ("s_ratio", None)):
+                reported, ours = (times[model] / (unit or times["qlae"]) for times in (printed, seconds))
+                rows.append({"model": model, **basis, "metric": metric, "reported": reported, "ours": ours})
     return rows

@@ -23,9 +23,9 @@ from disentangle_repro.qlae.choices import (
     plot_sweeps,
     settings_and_scores,
 )
-from disentangle_repro.qlae.infomec import compactness, infomec, modularity
 from disentangle_repro.qlae.proofs import vignette_models
 from disentangle_repro.scores.dci import dci
+from disentangle_repro.scores.infomec import compactness, infomec, modularity
 from disentangle_repro.scores.mutual_information import nmi_matrix
 from disentangle_repro.train.store import project_store
 

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.qlae.infomec import (
+from disentangle_repro.scores.infomec import (
     active_latents,
     compactness,
     explicitness,

@@ -28,7 +28,7 @@ from disentangle_repro.scores.inputs import (
     input_warnings,
     to_numpy,
 )
-from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
+from .mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
 __all__ = []
