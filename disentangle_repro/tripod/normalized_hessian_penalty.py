@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..core.errors import check_choice, is_code
+from ..core.errors import is_code
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
     Decoder,

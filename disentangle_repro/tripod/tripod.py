@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
 from ..core.device import float32_products_in
 from ..nets.residual import ResidualDecoder
-from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
 from .hessian_penalty import hessian_penalty
