@@ -1,4 +1,4 @@
-"InfoMEC by the text in plain scikit-learn, its pruning, errors and warnings; released procedures are in `parity`."
+"InfoMEC by the text in plain scikit-learn, its errors and warnings; released procedures are in `parity`."
 
 import numpy as np
 import pytest
@@ -9,33 +9,17 @@ from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.scores.infomec import (
-    compactness,
-    explicitness,
-    infomec,
-    modularity,
-    normalized_v_information,
-)
+from disentangle_repro.scores.infomec import explicitness, infomec, normalized_v_information
 from disentangle_repro.scores.inputs import InputWarning
 from disentangle_repro.scores.mutual_information import nmi_matrix
 
 
-def representation(kind, n=3000):
-    """Sources with frequent and rare values, and latents that mix them, some of them inactive."""
-    rng = np.random.default_rng(7)
-    sources = rng.integers([10, 4, 15, 2], size=(n, 4))
-    sources[:, 0] = np.where(rng.random(n) < 0.3, 0, sources[:, 0])
-    mixed = (sources / sources.max(axis=0)) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(n, 6))
-    latents = np.hstack([mixed, sources + 0.4 * rng.normal(size=sources.shape), 0.01 * rng.normal(size=(n, 2))])
-    if kind == "quantised":  # ten values a latent, two latents constant
-        low, high = latents.min(axis=0), latents.max(axis=0)
-        latents = np.round((latents - low) / (high - low) * 9) * 0.37 - 1
-        latents[:, -2:] = 0.1
-    return sources, latents
-
-
 def test_paper_protocol_uses_three_neighbours_and_a_converged_unweighted_fit():
-    sources, latents = representation("continuous")
+    rng = np.random.default_rng(7)
+    sources = rng.integers([10, 4, 15, 2], size=(3000, 4))
+    sources[:, 0] = np.where(rng.random(3000) < 0.3, 0, sources[:, 0])  # frequent and rare values
+    mixed = (sources / sources.max(axis=0)) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(3000, 6))
+    latents = np.hstack([mixed, sources + 0.4 * rng.normal(size=(3000, 4)), 0.01 * rng.normal(size=(3000, 2))])
     information = np.array([mutual_info_classif(latents, s, n_neighbors=3, random_state=0) for s in sources.T])
     entropy = np.array([[mutual_info_score(s, s)] for s in sources.T])
     ours = infomec(sources, latents, discrete=False)
@@ -75,22 +59,6 @@ def test_too_few_samples_for_the_neighbours():
         infomec(SOURCES, LATENTS, discrete=True, protocol="letter")
     with pytest.raises(ValueError, match="protocol is 'letter'"):
         explicitness(SOURCES, LATENTS, discrete=True, protocol="letter")
-
-
-@pytest.mark.parametrize("kind, discrete", [("continuous", False), ("quantised", True)])
-def test_infomec_prunes_by_quartiles_and_changes_nothing_else(kind, discrete):
-    sources, latents = representation(kind)
-    rare = np.where(np.arange(len(sources)) % 5 == 0, 1.0, -1.0)[:, None]  # active by its range alone
-    latents = np.hstack([latents, rare + (0 if discrete else 0.01 * latents[:, :1])])
-    quartiles = np.quantile(latents, [0.25, 0.75], axis=0)
-    width = quartiles[1] - quartiles[0]
-    expected = width > (0.1 if discrete else width.max() / 10)
-    by_range, by_quartiles = (infomec(sources, latents, discrete=discrete, pruning=p) for p in ("range", "quartiles"))
-    assert (by_quartiles.active == expected).all() and by_range.active[-1] and not by_quartiles.active[-1]
-    assert by_quartiles.infom == modularity(by_range.nmi[:, expected]) != by_range.infom
-    assert by_quartiles.infoc == compactness(by_range.nmi[:, expected]) != by_range.infoc
-    assert (by_quartiles.nmi == by_range.nmi).all() and by_quartiles.infoe == by_range.infoe
-    assert infomec(sources, latents, discrete=discrete).infom == by_range.infom
 
 
 # what is valid and hardly meant
