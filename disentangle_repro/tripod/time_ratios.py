@@ -31,25 +31,19 @@ def time_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec]
 READINGS = {"paper": "ours, as in the text", "code": "ours, as in the released code"}
 
 
-def time_columns(seconds: Mapping[str, float]) -> dict[str, list[str]]:
-    "Seconds and ratios to QLAE, as text."
-    return {
-        "s": [f"{seconds[model]:.3f}" for model in TIMED],
-        "/ QLAE": [f"{seconds[model] / seconds['qlae']:.2f}" for model in TIMED],
-    }
-
-
 def time_table(
     records: Iterable[dict[str, Any]],  # of the measurements, one for each protocol
     printed: Mapping[str, float],  # seconds, by model
     titles: Mapping[str, str],  # of models
-) -> pd.DataFrame:  # a row a model; for the paper and for ours seconds and the ratio to QLAE, for ours also the count
-    "Table 6 of tripod, the paper's numbers beside ours."
-    columns = {("paper", name): texts for name, texts in time_columns(printed).items()}
-    for record in records:
-        who, counted = READINGS[record["spec"]["protocol"]], record["operations"]
-        columns |= {(who, name): texts for name, texts in time_columns(record["scores"]).items()}
-        columns[who, "operations / QLAE"] = [f"{counted[model] / counted['qlae']:.2f}" for model in TIMED]
+) -> pd.DataFrame:  # a row per model; for the paper and for ours seconds and the ratio to QLAE, for ours also the count
+    "Table 6 of tripod, the paper's numbers next to ours."
+    ours = {READINGS[record["spec"]["protocol"]]: (record["scores"], record["operations"]) for record in records}
+    columns = {}
+    for column, (seconds, operations) in ({"paper": (printed, None)} | ours).items():
+        columns[column, "s"] = [f"{seconds[model]:.3f}" for model in TIMED]
+        columns[column, "/ QLAE"] = [f"{seconds[model] / seconds['qlae']:.2f}" for model in TIMED]
+        if operations:
+            columns[column, "operations / QLAE"] = [f"{operations[name] / operations['qlae']:.2f}" for name in TIMED]
     return pd.DataFrame(columns, index=pd.Index([titles[model] for model in TIMED], name="model"))
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #15355f19
