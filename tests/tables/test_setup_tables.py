@@ -11,7 +11,6 @@ from disentangle_repro.asymmetry import settings as asymmetry_settings
 from disentangle_repro.experiment.hyperparameters import merged
 from disentangle_repro.lab.tables import setup_tables as setup
 from disentangle_repro.lab.tables.setup_tables import our_setup, read_entry, reported_setup, setup_tables, write_setup
-from disentangle_repro.models import MODELS
 from disentangle_repro.papers import PAPERS as ALL
 from disentangle_repro.qlae import settings as qlae_settings
 from disentangle_repro.tripod import settings as tripod_settings
@@ -182,15 +181,6 @@ def test_another_term_than_the_printed_one_is_seen(exchange):
     exchange(tripod_settings, "beta_tcvae", grid={"optimizer.weight_decay": (1.0, 2.0)})
     row = setup_tables("tripod")["5"].loc["β-TCVAE: β = λ_total correlation"]
     assert row.ours == "not compared" and ("5", "β-TCVAE: weight decay") in our_setup("tripod")
-
-
-def test_a_naive_tripod_that_is_not_naive_is_seen(monkeypatch):
-    monkeypatch.setitem(MODELS, "tripod_naive", MODELS["tripod"])
-    ours = setup_tables("tripod")["5"].ours
-    assert set(ours.index[ours == "not compared"]) == {
-        "Tripod (naive): λ_vanilla Hessian penalty",
-        "Tripod (naive): λ_latent multiinformation",
-    }
 
 
 def test_models_that_do_not_agree_are_seen(exchange):
