@@ -7,7 +7,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import mutual_info_score
 
 from disentangle_repro.metrics import mig, modularity_score
-from disentangle_repro.qlae.infomec import explicitness, infomec
+from disentangle_repro.scores.infomec import explicitness, infomec
 from disentangle_repro.scores.mutual_information import nmi_matrix
 
 VALUES = [3, 8, 5, 4, 4, 4, 6, 4, 4]  # isaac3d's nine sources

@@ -229,7 +229,7 @@ def page(scored: Scored, title: str, summary: str) -> str:
         from matplotlib import pyplot as plt
 
     from disentangle_repro.core.pages import render
-    from disentangle_repro.qlae.infomec import plot_nmi
+    from disentangle_repro.scores.infomec import plot_nmi
 
     drawing, infomec = StringIO(), scored.results["infomec"]
     names = [f"$s_{{{i}}}$" for i in range(len(infomec.nmi))]
@@ -407,7 +407,7 @@ def check_options(given: argparse.Namespace) -> None:
 def score_file(given: argparse.Namespace) -> str:  # the text to print
     "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
     from disentangle_repro.metrics import HALVINGS, over_seeds, score
-    from disentangle_repro.qlae.infomec import active_latents
+    from disentangle_repro.scores.infomec import active_latents
     from disentangle_repro.scores.inputs import InputWarning, input_warnings
 
     check_options(given)

@@ -28,9 +28,9 @@ from .core.extensions import check_new
 from .experiment.paper import Score
 from .psa.probabilistic_slot_attention import active
 from .psa.slot_metrics import compositional_contrast, sis, slot_agreement, slot_r2, smcc
-from .qlae.infomec import InfoMEC, active_latents, infomec, modularity, plot_nmi, procedure
 from .scores.dci import SMALL_FOREST, dci, drawn_rows
 from .scores.importance import completeness, disentanglement
+from .scores.infomec import InfoMEC, active_latents, infomec, modularity, plot_nmi, procedure
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
 from .scores.inputs import check_numbers, check_sources_latents, to_numpy
 from .scores.intervals import HALVINGS, half_width_of_draws, half_widths, reference_latents

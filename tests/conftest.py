@@ -9,7 +9,7 @@ from jaxtyping import config, install_import_hook
 SCORES = ("dci", "importance", "information_gaps", "interventions", "label_free", "mutual_information",
           "predictability", "reconstruction", "segmentation")  # fmt: skip
 CHECKED = [f"disentangle_repro.scores.{name}" for name in SCORES]
-CHECKED += [f"disentangle_repro.{name}" for name in ("qlae.infomec", "asymmetry.slot_jacobian")]
+CHECKED += [f"disentangle_repro.{name}" for name in ("scores.infomec", "asymmetry.slot_jacobian")]
 CHECKED += [f"disentangle_repro.{name}" for name in ("models", "saved_models")]
 
 install_import_hook(CHECKED, "annotations.after_return")

@@ -84,5 +84,5 @@ class FactordVAE(FactorQVAE):
 
     quantizer = LogitQuantizer
 
-    def __init__(self, n_latents: int, *, beta: float = 5e-3, gamma: float = 5e-4, **how: Any):
-        super().__init__(n_latents, beta=beta, gamma=gamma, **how)
+    def __init__(self, n_latents: int, *, beta: float = 5e-3, gamma: float = 5e-4, **options: Any):
+        super().__init__(n_latents, beta=beta, gamma=gamma, **options)

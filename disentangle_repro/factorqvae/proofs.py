@@ -30,7 +30,7 @@ from .density_ratio import exact_total_correlation, factorial
 from .factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .scalar_codes import ScalarQuantizer, distances, relax, uniform_kl
 from .two_dcis import ranks
-from ..qlae.infomec import infomec
+from ..scores.infomec import infomec
 from ..scores.dci import dci
 from ..scores.importance import completeness, disentanglement, shares, spread
 

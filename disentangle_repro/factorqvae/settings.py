@@ -11,7 +11,7 @@ from typing import Any
 
 from ..baselines.autoencoder import PIXEL_VALUES
 from ..experiment.hyperparameters import Setting, merged
-from ..qlae.infomec import RUN_PROCEDURES
+from ..scores.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = []

@@ -33,13 +33,6 @@ def ranks(
     means = complete.groupby("model", sort=False)[list(columns.values())].mean()
     return means.join(means.rank(ascending=False, method="min").astype(int).add_suffix(" rank"))
 
-# %% ../../nbs/factorqvae/04_two_dcis.ipynb #7f6b274e
-def name_places(frame: pd.DataFrame, predictor: str, x: float, side: str, axis: Axes) -> None:
-    "Write models with their scores at their ranks; those of equal rank share a line."
-    for place, models in frame.groupby(f"{predictor} rank")[predictor]:
-        text = ", ".join(f"{model} {score:.2f}" for model, score in models.items())
-        axis.text(x, place, text, ha=side, va="center", fontsize=9)
-
 # %% ../../nbs/factorqvae/04_two_dcis.ipynb #239bce1d
 def plot_ranks(
     frame: pd.DataFrame,  # of `ranks`
@@ -49,8 +42,10 @@ def plot_ranks(
     for places in frame[["forest rank", "boosting rank"]].to_numpy():
         style = {"color": "black", "lw": 2} if np.ptp(places) > 1 else {"color": "0.65", "lw": 1.5}
         axis.plot([0, 1], places, marker="o", ms=5, **style)
-    name_places(frame, "forest", -0.06, "right", axis)
-    name_places(frame, "boosting", 1.06, "left", axis)
+    for predictor, x, side in (("forest", -0.06, "right"), ("boosting", 1.06, "left")):
+        for place, models in frame.groupby(f"{predictor} rank")[predictor]:  # those of equal rank share a line
+            text = ", ".join(f"{model} {score:.2f}" for model, score in models.items())
+            axis.text(x, place, text, ha=side, va="center", fontsize=9)
     axis.set_xticks([0, 1], ["random forest", "boosted trees"])
     axis.set(xlim=(-0.9, 1.9), ylim=(len(frame) + 0.5, 0.5), yticks=[])
     axis.xaxis.tick_top()

@@ -5,15 +5,13 @@
 # %% ../../nbs/qlae/06_choices.ipynb #b3fac947
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..core.errors import extra
-from .infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
+from ..scores.infomec import PROCEDURES, active_latents, compactness, explicitness, modularity
 from ..scores.dci import HELD_OUT, for_trees, forest_by_depth, split_rows
 from ..scores.importance import completeness, disentanglement
 from ..scores.inputs import distinct_rows
@@ -73,85 +71,6 @@ def dci_at(curves: list[tuple[np.ndarray, np.ndarray]], depth: int) -> dict[str,
     accuracy = float(np.mean([value for value, _ in at]))
     return {"d": disentanglement(importance), "i": accuracy, "c": completeness(importance)}
 
-# %% ../../nbs/qlae/06_choices.ipynb #68cfac3c
-def apart(places: Sequence[float], gap: float) -> Float[np.ndarray, " n"]:
-    "The positions nearest to `places` (least squares) that keep their order and are at least `gap` apart."
-    from sklearn.isotonic import isotonic_regression
-
-    order, gaps = np.argsort(places, kind="stable"), gap * np.arange(len(places))
-    moved = np.empty(len(places))
-    moved[order] = isotonic_regression(np.asarray(places)[order] - gaps) + gaps
-    return moved
-
-# %% ../../nbs/qlae/06_choices.ipynb #ab9e43a5
-TITLES = {"infom": "InfoM", "infoc": "InfoC", "d": "D", "i": "I", "c": "C"}
-LOOKS = (
-    {"color": "#1b4f72", "ls": "-", "marker": "o", "ms": 6},
-    {"color": "#d35400", "ls": "--", "marker": "s", "ms": 3},
-    {"color": "0.45", "ls": ":", "marker": "^", "ms": 4.5},
-    {"color": "#1e8449", "ls": "-.", "marker": "v", "ms": 4.5},
-    {"color": "#7d3c98", "ls": "-", "marker": "D", "ms": 3},
-)
-
-
-def settings_and_scores(sweep: Mapping[Any, Mapping[str, float]], score: str) -> tuple[list[int], list[float]]:
-    "The settings of a sweep in ascending order, and one score at each."
-    settings = sorted(sweep, key=int)
-    return [int(setting) for setting in settings], [sweep[setting][score] for setting in settings]
-
-
-def plot_sweep(
-    sweeps: Mapping[str, Mapping],  # by model, at most as many as there are `LOOKS`
-    score: str,  # one of `TITLES`
-    axis: Any,
-    truth: Sequence[float],  # true values of the score, where known
-) -> None:
-    "One score against the setting of a sweep, one line per model; thick bars at the left mark true values."
-    lines = {name: settings_and_scores(sweep, score) for name, sweep in sweeps.items()}
-    places = apart([scores[-1] for _, scores in lines.values()], 0.075)
-    for (name, (settings, scores)), look, place in zip(lines.items(), LOOKS, places, strict=False):
-        axis.plot(settings, scores, lw=1.3, **look)
-        where = {"va": "center", "fontsize": 8, "annotation_clip": False}
-        axis.annotate(f"  {name}", (settings[-1], place), color=look["color"], **where)
-    axis.hlines(truth, 0, 0.035, color="black", lw=3, transform=axis.get_yaxis_transform())
-    axis.set(xscale="log", ylim=(0, 1.04), title=TITLES[score])
-    axis.set_xticks(settings, settings, fontsize=8)
-    axis.minorticks_off()
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def plot_sweeps(
-    sweeps: Mapping[str, Mapping],  # by model
-    label: str,  # of the axis of settings
-    truth: Iterable[Mapping[str, float]] = (),  # true scores of models, where they are known
-):  # the figure
-    "A panel for each score of a sweep (qlae, figures 5, 6 and 7)."
-    with extra("tables"):
-        import matplotlib.pyplot as plt
-
-    at_some_setting = next(iter(next(iter(sweeps.values())).values()))
-    scores, truth = [score for score in TITLES if score in at_some_setting], list(truth)
-    size = (3.6 * len(scores), 2.7)
-    figure, axes = plt.subplots(1, len(scores), figsize=size, sharey=True, dpi=90, layout="constrained")
-    for axis, score in zip(axes, scores, strict=True):
-        plot_sweep(sweeps, score, axis, [values[score] for values in truth])
-    axes[0].set_ylabel("score")
-    figure.supxlabel(label, fontsize=10)
-    return figure
-
-# %% ../../nbs/qlae/06_choices.ipynb #94631fd3
-def explicitness_by(
-    sources: Int[np.ndarray, "n sources"],
-    latents: Float[np.ndarray, "n latents"],
-    discrete: bool,
-    fit: str,  # one of `PROTOCOLS`: how the regression is fitted (Q2)
-    inputs: str,  # one of `PROTOCOLS`: its inputs (Q3)
-    categorical: bool = False,
-) -> float:
-    "InfoE with fit and inputs chosen separately."
-    choices = {"iterations": PROCEDURES[fit].iterations, "encoding": PROCEDURES[inputs].encoding}
-    return explicitness(sources, latents, discrete=discrete, categorical=categorical, **choices)
-
 # %% ../../nbs/qlae/06_choices.ipynb #2e3cf69a
 def paper_against_code(
     sources: Int[np.ndarray, "n sources"],
@@ -161,17 +80,17 @@ def paper_against_code(
 ) -> dict[str, dict[str, float]]:  # the affected scores after each single change
     "Scores by the text's procedure, and with one of Q1, Q2, Q3 and Q13 replaced by a released metric's choice."
     nmi, active = nmi_matrix(sources, latents, discrete=discrete), active_latents(latents, discrete)
-    infoe = partial(explicitness_by, sources, latents, discrete, categorical=categorical)
-    scores = {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active])}
-    found = {"paper": scores | {"infoe": infoe(fit="paper", inputs="paper")}}
+    infoe = partial(explicitness, sources, latents, discrete=discrete, categorical=categorical)
+    code = PROCEDURES["code"]
+    scores = {"paper": {"infom": modularity(nmi[:, active]), "infoc": compactness(nmi[:, active]), "infoe": infoe()}}
     if not discrete:
-        other = nmi_matrix(sources, latents, discrete=False, neighbors=PROCEDURES["code"].neighbors)[:, active]
-        found["Q1"] = {"infom": modularity(other), "infoc": compactness(other)}
+        other = nmi_matrix(sources, latents, discrete=False, neighbors=code.neighbors)[:, active]
+        scores["Q1"] = {"infom": modularity(other), "infoc": compactness(other)}
         wide = nmi[:, active_latents(latents, discrete, "range_eighth")]
-        found["Q13"] = {"infom": modularity(wide), "infoc": compactness(wide)}
-    for question, fit, inputs in (("Q2", "code", "paper"), ("Q3", "paper", "code")):
-        found[question] = {"infoe": infoe(fit=fit, inputs=inputs)}
-    return found
+        scores["Q13"] = {"infom": modularity(wide), "infoc": compactness(wide)}
+    scores["Q2"] = {"infoe": infoe(iterations=code.iterations)}
+    scores["Q3"] = {"infoe": infoe(encoding=code.encoding)}
+    return scores
 
 # %% ../../nbs/qlae/06_choices.ipynb #9c56030a
 def choices(
@@ -184,10 +103,11 @@ def choices(
 ) -> dict[str, Any]:  # `paper_against_code`; of continuous latents also the sweeps `bins`, `neighbours` and `depth`
     "The scores of a model as functions of the choices in computing them."
     sources, latents = sources[:n], latents[:n]
-    found = {"samples": len(sources), "paper_against_code": paper_against_code(sources, latents, discrete, categorical)}
+    answers = paper_against_code(sources, latents, discrete, categorical)
+    scores = {"samples": len(sources), "paper_against_code": answers}
     if discrete:
-        return found
+        return scores
     sources, latents = distinct_rows(sources, latents)
     active = latents[:, active_latents(latents, discrete=False)]
     sweeps = {"bins": bin_sweep(sources, active), "neighbours": neighbour_sweep(sources, active)}
-    return found | sweeps | {"depth": depth_sweep(sources, latents, n_trees=n_trees)}
+    return scores | sweeps | {"depth": depth_sweep(sources, latents, n_trees=n_trees)}

@@ -48,7 +48,7 @@ def codebook_losses(
     "`quantize` and `commit`, means over the batch and, but for the text's letter, over latents (qlae, equation 5)."
     terms = {"quantize": continuous.detach() - quantized, "commit": continuous - quantized.detach()}
     summed = check_choice("protocol", protocol, PROTOCOLS) == "text"
-    return {name: of.square().mean() * (of.shape[1] if summed else 1) for name, of in terms.items()}
+    return {name: term.square().mean() * (term.shape[1] if summed else 1) for name, term in terms.items()}
 
 # %% ../../nbs/qlae/01_latent_quantization.ipynb #37f74802
 class LatentQuantizer(PlainLatent):

@@ -104,8 +104,8 @@ def varied_infogan(
 ) -> InfoGAN:
     "QLInfoWGAN-GP with changes of qlae, appendix C.4."
     changes = {"late_decay": late_decay, "annealed": annealed, "l1": l1}
-    made = partial(VariedInfoGAN, **changes, codebooks_with_encoder=codebooks_with_encoder)
-    return ql_infogan(n_latents, made=made, **given)
+    build = partial(VariedInfoGAN, **changes, codebooks_with_encoder=codebooks_with_encoder)
+    return ql_infogan(n_latents, build=build, **given)
 
 
 CHANGES: dict[str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from ..baselines.infogan import InfoGAN
 from ..baselines.proofs import small_networks, trained_parts
 from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
-from disentangle_repro.qlae.infomec import (
+from disentangle_repro.scores.infomec import (
     compactness,
     cross_entropy,
     explicitness,

@@ -23,11 +23,11 @@ def ql_infogan(
     quantize: float = 0.01,  # weight of the quantise loss (table 8)
     commit: float = 0.01,  # weight of the commitment loss (table 8)
     critic_steps: int = 5,  # n_{e:g}; not printed
-    made: Callable[..., InfoGAN] = InfoGAN,  # the class, or what takes its arguments
+    build: Callable[..., InfoGAN] = InfoGAN,  # the class, or what takes its arguments
     **nets: Any,  # `channels`, `width` and `protocol`, as `make_networks` takes them
 ) -> InfoGAN:
     "QLInfoWGAN-GP (qlae, Algorithm 3) with the networks of appendix C.3."
     quantizer = LatentQuantizer(n_latents, n_values, protocol=nets.get("protocol", "paper"))
     networks = make_networks(quantizer, n_latents, **nets)
     critic, weights = style_critic(networks["encoder"], **nets), {"quantize": quantize, "commit": commit}
-    return made(**networks, critic=critic, weights=weights, critic_steps=critic_steps)
+    return build(**networks, critic=critic, weights=weights, critic_steps=critic_steps)

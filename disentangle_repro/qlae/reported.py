@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..experiment.paper import AGGREGATED, Model, Paper, PaperFigure, Setup, Table
-from ..data.load import GRIDS
 from .negative_results import NEGATIVE_RESULTS, varied_setting
 from .settings import DATASETS, SEEDS, SETTINGS
 
@@ -48,8 +47,8 @@ CHANGED = {
 
 def varied_title(model: str) -> str:
     "A model of appendix C.4 as its table names it."
-    changed, change = next((TITLES[of], c) for of in TITLES for c in CHANGED if f"{of}_{c}" == model)
-    return f"{changed}, {CHANGED[change]}"
+    changed, change = next((name, way) for name in TITLES for way in CHANGED if f"{name}_{way}" == model)
+    return f"{TITLES[changed]}, {CHANGED[change]}"
 
 # %% ../../nbs/qlae/09_reported.ipynb #078767e1
 SCORES = ("infom", "infoe", "infoc", "d", "i", "c")
@@ -74,45 +73,23 @@ TABLES = (
           on_request=True),
 )  # fmt: skip
 
-# %% ../../nbs/qlae/09_reported.ipynb #6c9eeab4
-PRINTED_DATASETS = dict(zip(DATASETS, ("Shapes3D", "MPI3D", "Falcor3D", "Isaac3D"), strict=True))
-PRINTED_SOURCES = {
-    "floor hue": "floor color",
-    "wall hue": "wall color",
-    "object hue": "object color",
-    "scale": "object scale",
-    "shape": "object shape",
-    "orientation": "camera orientation",
-}  # of Shapes3D; those of the others are printed as they are
-
-
-def numbered_sources(dataset: str) -> dict[str, int]:
-    "Index and name of each source as the papers print them, with how many values it has."
-    sources = GRIDS[dataset].sources
-    counts = dict(zip(sources.names, sources.value_counts, strict=True))
-    order = sorted(counts) if dataset == "shapes3d" else counts
-    return {f"{i} {PRINTED_SOURCES.get(name, name)}": counts[name] for i, name in enumerate(order)}
-
-
-def sizes(dataset: str) -> dict[str, int]:
-    "How many sources a data set has, and how many images."
-    sources = GRIDS[dataset].sources
-    return {"n_s": len(sources.names), "|D|": sources.size}
-
 # %% ../../nbs/qlae/09_reported.ipynb #62f72ed4
-def data_tables() -> Setup:
+PRINTED_DATASETS = dict(zip(DATASETS, ("Shapes3D", "MPI3D", "Falcor3D", "Isaac3D"), strict=True))
+
+
+def data_tables(read: Any) -> Setup:
     "Tables 3 to 7, from the grids of sources."
     entries = {}
     for number, (dataset, printed) in enumerate(PRINTED_DATASETS.items(), start=4):
-        entries |= {("3", f"{printed}: {what}"): n for what, n in sizes(dataset).items()}
-        entries |= {(str(number), source): n for source, n in numbered_sources(dataset).items()}
+        entries |= {("3", f"{printed}: {what}"): n for what, n in read.data_sizes(dataset).items()}
+        entries |= {(str(number), source): n for source, n in read.numbered_sources(dataset).items()}
     return entries
 
 # %% ../../nbs/qlae/09_reported.ipynb #4f1f3c77
 def critic_updates(model: str) -> int:
     "How often an InfoGAN's encoder and critic are updated, which is what table 10 counts."
-    how = SETTINGS[model].text
-    return how["training"]["steps"] // how["training"]["steps_per_round"] * how["model"]["critic_steps"]
+    text = SETTINGS[model].text
+    return text["training"]["steps"] // text["training"]["steps_per_round"] * text["model"]["critic_steps"]
 
 
 def fixed_tables(read: Any) -> Setup:
@@ -160,7 +137,7 @@ def tuning_table(read: Any) -> Setup:
 # %% ../../nbs/qlae/09_reported.ipynb #02526b3d
 def our_setup(read: Any) -> Setup:
     "What this package has for the entries of tables 3 to 11, by table and row."
-    return data_tables() | fixed_tables(read) | tuning_table(read)
+    return data_tables(read) | fixed_tables(read) | tuning_table(read)
 
 
 SETUP = {

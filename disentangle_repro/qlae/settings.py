@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..experiment.hyperparameters import Setting, merged
-from .infomec import RUN_PROCEDURES
+from ..scores.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = []

@@ -5,8 +5,6 @@
 # %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #fc0b87c3
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -44,11 +42,6 @@ class FiniteScalarQuantizer(PlainLatent):
         if n_values < 2:
             raise ValueError(f"n_values is {n_values} but a latent needs at least 2 values.")
         self.n_latents, self.n_values = n_latents, n_values
-
-    @property
-    def capacity(self) -> float:
-        "Bits that a code can carry, n_z log2 n_q."
-        return self.n_latents * math.log2(self.n_values)
 
     def bounded(self, continuous: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
         "The continuous latents, in [-1, 1]."

@@ -26,12 +26,12 @@ def identity(activations: Activations) -> Activations:
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #5d4ca027
 def layers(
-    made: Activations | Sequence[Activations],  # what a decoder returned
+    returned: Activations | Sequence[Activations],  # by a decoder
     last: Linear | None = None,  # still to be applied to the last layer
 ) -> list[tuple[Activations, Linear]]:
     "Activations layer by layer, each with the linear map that is still to be applied to them."
-    made = [made] if isinstance(made, Tensor) else list(made)
-    return list(zip(made, [identity] * (len(made) - 1) + [last or identity], strict=True))
+    by_layer = [returned] if isinstance(returned, Tensor) else list(returned)
+    return list(zip(by_layer, [identity] * (len(by_layer) - 1) + [last or identity], strict=True))
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #aa9e1e10
 def both_sides(
@@ -70,8 +70,8 @@ def curvature_contrasts(
     if rows % (2 * n_perturbations * batch):
         raise ValueError(f"decoder returned {rows} rows but needed is a multiple of {2 * n_perturbations * batch}.")
     weights = contrasts(n_perturbations, activations).repeat(1, 2) / epsilon**2
-    made = weights @ activations.reshape(-1, 2 * n_perturbations, batch * shape.numel())
-    return linear(made.reshape(-1, *shape)).unflatten(0, (-1, n_perturbations - 1, batch))
+    combined = weights @ activations.reshape(-1, 2 * n_perturbations, batch * shape.numel())
+    return linear(combined.reshape(-1, *shape)).unflatten(0, (-1, n_perturbations - 1, batch))
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #f4e62776
 def curvature_variance(
@@ -112,6 +112,6 @@ def hessian_penalty(
     rows = both_sides(latents, epsilon * rademacher(latents, n_perturbations, generator))
     penalty = latents.new_zeros(())
     for activations, linear in layers(decoder(rows), last):
-        made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
-        penalty = penalty + curvature_variance(made).mean() / made[0, 0, 0].numel()
+        curvatures = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
+        penalty = penalty + curvature_variance(curvatures).mean() / curvatures[0, 0, 0].numel()
     return penalty

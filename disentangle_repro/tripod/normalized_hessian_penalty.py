@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..core.errors import check_choice, is_code
+from ..core.errors import is_code
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
     Decoder,
@@ -100,8 +100,8 @@ def normalized_hessian_penalty(
     scales = latent_scales(latents, protocol) if scales is None else scales
     rows, sums = both_sides(latents, epsilon * directions(latents, scales, n_perturbations, generator)), []
     for activations, linear in layers(decoder(rows), last):
-        made = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
+        curvatures = curvature_contrasts(activations, n_perturbations, len(latents), epsilon, linear)
         floor = rounding_floor(activations, len(latents), epsilon, linear)
-        sums.append((*curvature_variance(made), floor))
+        sums.append((*curvature_variance(curvatures), floor))
     numerators, denominators, floors = (torch.stack(part) for part in zip(*sums, strict=True))
     return aggregate_layers(numerators, denominators, floors, protocol).mean()

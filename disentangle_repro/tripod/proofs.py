@@ -50,7 +50,7 @@ from disentangle_repro.tripod.normalized_hessian_penalty import (
 from .tripod import NaiveTripod, Tripod, qlae_klm
 
 # %% auto #0
-__all__ = ['VALUES_CHECKED', 'full_grid', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations', 'normal_batches', 'mean_penalty', 'descend', 'hessians', 'off_diagonal_sum', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols', 'symbolic_hessian', 'quadratic_decoder', 'all_draws', 'rescaled', 'squares', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation', 'covariance', 'blocks', 'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable', 'regularized', 'curvature_agreement', 'quantized_by_the_book', 'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book', 'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book']
+__all__ = ['VALUES_CHECKED', 'full_grid', 'shuffled', 'as_printed', 'stretches', 'endless_normal', 'equal_correlations', 'normal_batches', 'mean_penalty', 'descend', 'hessians', 'off_diagonal_sum', 'central_difference', 'quadratic_form', 'all_signs', 'variance', 'symbols', 'symbolic_hessian', 'quadratic_decoder', 'all_draws', 'rescaled', 'squares', 'exact_penalty', 'scaled_signs', 'is_zero', 'normal_moment', 'expectation', 'covariance', 'blocks', 'one_layer_each', 'estimates', 'second_derivative', 'WrittenLayerNorm', 'twice_differentiable', 'regularized', 'curvature_agreement', 'quantized_by_the_book', 'reconstruction_by_the_book', 'multiinformation_by_the_book', 'activations_by_the_book', 'variances_by_the_book', 'curvature_by_the_book', 'tripod_by_the_book', 'compare_losses', 'gradients', 'quantization_by_the_book', 'normalized_by_the_book', 'vanilla_by_the_book', 'wrapped_psnr']
 
 # %% ../../nbs/tripod/01_finite_scalar_quantization.ipynb #3ec24273
 VALUES_CHECKED = (2, 3, 12, 144)
@@ -1022,3 +1022,12 @@ def _():
         nn.init.normal_(model.latent.codebooks, std=0.3)
     c, z, terms = quantization_by_the_book(model, images)
     compare_losses(model, images, {**terms, "multiinformation": multiinformation_by_the_book(z, c.std(0))}, weights)
+
+# %% ../../nbs/tripod/08_paper_against_code.ipynb #89524d0e
+def wrapped_psnr(
+    images: UInt8[np.ndarray, "*batch a b c"], reconstructions: UInt8[np.ndarray, "*batch a b c"]
+) -> float:
+    "Peak signal-to-noise ratio in dB with squares of bytes that wrap modulo 256, mean over images (tripod's code, T5)."
+    errors = np.square(images - reconstructions).mean(axis=(-3, -2, -1), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return float(np.mean(20 * np.log10(255) - 10 * np.log10(errors)))

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from ..core.device import make_generator
 from ..experiment.paper import AGGREGATED, Measurement, Model, Paper, PaperFigure, Score, Setup, Table
-from ..qlae.reported import PRINTED_DATASETS, numbered_sources, sizes
-from ..qlae.reported import TERMS as QLAE_TERMS
-from ..qlae.reported import TITLES as OF_QLAE
 from .time_ratios import TIMED, time_cells, time_specs
 from .settings import DATASETS, SEEDS, SETTINGS
 
@@ -23,8 +17,8 @@ __all__ = []
 # %% ../../nbs/tripod/10_reported.ipynb #51771fd3
 MODELS = ("beta_tcvae", "qlae", "tripod_naive", "tripod", "tripod_no_nhp", "tripod_no_klm", "tripod_finer_quantization")
 TITLES = {
-    "beta_tcvae": OF_QLAE["beta_tcvae"],
-    "qlae": OF_QLAE["qlae"],
+    "beta_tcvae": "β-TCVAE",
+    "qlae": "QLAE",
     "qlae_klm": "QLAE + KLM",
     "tripod": "Tripod",
     "tripod_naive": "Tripod, naive",
@@ -48,14 +42,17 @@ TIMES = Measurement(
 )
 
 # %% ../../nbs/tripod/10_reported.ipynb #81021cb5
+PRINTED_DATASETS = dict(zip(DATASETS, ("Shapes3D", "MPI3D", "Falcor3D", "Isaac3D"), strict=True))
+
+
 def data_tables(read: Any) -> Setup:
     "Tables 2 and 3, from the grids of sources and the settings."
     entries = {}
     for dataset, printed in PRINTED_DATASETS.items():
         threshold = read.hyperparameter("tripod", SETTINGS, "psnr_threshold", [dataset])
-        summary = sizes(dataset) | {"PSNR threshold (dB) for 64×64": threshold}
+        summary = read.data_sizes(dataset) | {"PSNR threshold (dB) for 64×64": threshold}
         entries |= {("2", f"{printed}: {what}"): n for what, n in summary.items()}
-        entries |= {("3", f"{printed}: {source}"): n for source, n in numbered_sources(dataset).items()}
+        entries |= {("3", f"{printed}: {source}"): n for source, n in read.numbered_sources(dataset).items()}
     return entries
 
 
@@ -66,15 +63,7 @@ def fixed_table(read: Any) -> Setup:
     return {("4", row): entry for row, entry in rows.items()}
 
 # %% ../../nbs/tripod/10_reported.ipynb #d13eb4c7
-def depends_on_spread(read: Any, model: str, term: str) -> bool:
-    "Whether a penalty of a kind of Tripod depends on the spread of the continuous latents."
-    network = read.built(model, multiinformation=1.0, hessian=1.0)
-    continuous = torch.randn(4, read.decoder_inputs(network), generator=make_generator(0))
-    once, twice = (network.penalties(factor * continuous, continuous, make_generator(0))[term] for factor in (1, 2))
-    return not torch.equal(once, twice)
-
-
-TERMS = QLAE_TERMS | {"multiinformation": "λ_KLM", "hessian": "λ_NHP"}
+TERMS = {"total_correlation": "β = λ_total correlation", "multiinformation": "λ_KLM", "hessian": "λ_NHP"}
 NAIVE_TERMS = {"multiinformation": "λ_latent multiinformation", "hessian": "λ_vanilla Hessian penalty"}
 
 
@@ -82,12 +71,8 @@ def tuned(read: Any, model: str, name: str, values: tuple[float, ...]) -> str:
     "What is tuned for a model by a hyperparameter, in the paper's notation."
     if name == "optimizer.weight_decay":
         return "weight decay"
-
-    def printed(term: str) -> str:
-        naive = term in NAIVE_TERMS and not depends_on_spread(read, model, term)
-        return NAIVE_TERMS[term] if naive else TERMS.get(term, term)
-
-    return ", ".join(printed(term) for term in read.changed(model, name, values))
+    terms = NAIVE_TERMS if model == "tripod_naive" else TERMS
+    return ", ".join(terms[term] for term in read.changed(model, name, values))
 
 # %% ../../nbs/tripod/10_reported.ipynb #c17322a5
 METHODS = {"β-TCVAE": "beta_tcvae", "QLAE": "qlae", "Tripod (naive)": "tripod_naive", "Tripod": "tripod"}

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
-from ..qlae.infomec import RUN_PROCEDURES
+from ..scores.infomec import RUN_PROCEDURES
 
 # %% auto #0
 __all__ = []
@@ -30,10 +30,8 @@ TRAINING = {
 }
 SEEDS = 3  # section 4.1, after two for each entry of a grid
 
-# %% ../../nbs/tripod/07_settings.ipynb #5cba4a15
-NETWORKS = {"model": {"family": "residual"}}  # of all models
-
 # %% ../../nbs/tripod/07_settings.ipynb #e547f75f
+NETWORKS = {"model": {"family": "residual"}}  # of all models
 RELEASED = {
     "optimizer": {"learning_rate": 2e-4, "beta2": 0.999},
     "training": {"steps": 250_000, "clip": 1.0},
@@ -64,7 +62,8 @@ def with_training(model: Pieces, **more: Any) -> Setting:
 # %% ../../nbs/tripod/07_settings.ipynb #a1081aab
 WEIGHTS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 PENALTIES = {"model.multiinformation": WEIGHTS, "model.hessian": WEIGHTS}
-KLM, NHP = (dict(zip(DATASETS, of, strict=True)) for of in ((1e-4, 1e-8, 1e-10, 1e-4), (1e-2, 1e-4, 1e-2, 1e-8)))
+KLM = dict(zip(DATASETS, (1e-4, 1e-8, 1e-10, 1e-4), strict=True))
+NHP = dict(zip(DATASETS, (1e-2, 1e-4, 1e-2, 1e-8), strict=True))
 # 1e-8: a millionth of the reconstruction's gradient, so no ablation of NHP can show anything on Isaac3D
 FINITE = {"n_values": 12, "n_perturbations": 2, "epsilon": 0.1}
 LEARNED = {"n_values": 10, "quantize": 0.01, "commit": 0.01}

@@ -23,33 +23,27 @@ TIMED = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
 
 def time_specs(scale: Scale, trainings: Sequence[RunSpec] = ()) -> list[RunSpec]:
     "The measurements of table 6, under both protocols: the paper's networks at every scale, whatever was trained."
-    how = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
+    hyperparameters = {"measurement": {"batch_size": 64, "width": 1.0, "family": "residual", "rounds": 5}}
     where = ("tripod", "iteration_times", "shapes3d", "rendered", "paper", 0)
-    return [RunSpec(*where, protocol, how) for protocol in ("paper", "code")]
+    return [RunSpec(*where, protocol, hyperparameters) for protocol in ("paper", "code")]
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #9eb92364
 READINGS = {"paper": "ours, as in the text", "code": "ours, as in the released code"}
-
-
-def time_columns(seconds: Mapping[str, float]) -> dict[str, list[str]]:
-    "Seconds and ratios to QLAE, as text."
-    return {
-        "s": [f"{seconds[model]:.3f}" for model in TIMED],
-        "/ QLAE": [f"{seconds[model] / seconds['qlae']:.2f}" for model in TIMED],
-    }
 
 
 def time_table(
     records: Iterable[dict[str, Any]],  # of the measurements, one for each protocol
     printed: Mapping[str, float],  # seconds, by model
     titles: Mapping[str, str],  # of models
-) -> pd.DataFrame:  # a row a model; for the paper and for ours seconds and the ratio to QLAE, for ours also the count
-    "Table 6 of tripod, the paper's numbers beside ours."
-    columns = {("paper", name): texts for name, texts in time_columns(printed).items()}
-    for record in records:
-        who, counted = READINGS[record["spec"]["protocol"]], record["operations"]
-        columns |= {(who, name): texts for name, texts in time_columns(record["scores"]).items()}
-        columns[who, "operations / QLAE"] = [f"{counted[model] / counted['qlae']:.2f}" for model in TIMED]
+) -> pd.DataFrame:  # a row per model; for the paper and for ours seconds and the ratio to QLAE, for ours also the count
+    "Table 6 of tripod, the paper's numbers next to ours."
+    ours = {READINGS[record["spec"]["protocol"]]: (record["scores"], record["operations"]) for record in records}
+    columns = {}
+    for column, (seconds, operations) in ({"paper": (printed, None)} | ours).items():
+        columns[column, "s"] = [f"{seconds[model]:.3f}" for model in TIMED]
+        columns[column, "/ QLAE"] = [f"{seconds[model] / seconds['qlae']:.2f}" for model in TIMED]
+        if operations:
+            columns[column, "operations / QLAE"] = [f"{operations[name] / operations['qlae']:.2f}" for name in TIMED]
     return pd.DataFrame(columns, index=pd.Index([titles[model] for model in TIMED], name="model"))
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #15355f19
@@ -58,20 +52,13 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return "not measured yet."
     spec, devices = records[0]["spec"], {record["environment"]["device"] for record in records}
-    how = spec["hyperparameters"]["measurement"]
+    measurement = spec["hyperparameters"]["measurement"]
     return (
-        f"medians over {how['rounds']} rounds of updates in turns, batch {how['batch_size']}, residual networks of full"
-        f" width, noise instead of images; device: {', '.join(sorted(devices))}."
+        f"medians over {measurement['rounds']} rounds of updates in turns, batch {measurement['batch_size']}, residual"
+        f" networks of full width, noise instead of images; device: {', '.join(sorted(devices))}."
     )
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #2911335e
-def time_numbers(record: dict[str, Any]) -> pd.DataFrame:
-    "Our seconds as claims take them: columns model, dataset, metric, value and ci95."
-    seconds = record["scores"]
-    where = {"dataset": "", "metric": "seconds_per_iteration", "ci95": math.nan}
-    return pd.DataFrame([{"model": model, "value": seconds[model], **where} for model in TIMED])
-
-
 def time_cells(
     measured: Iterable[tuple[RunSpec, dict[str, Any] | None]],  # specifications, with their records if there are any
     printed: Mapping[str, float],  # seconds, by model
@@ -81,10 +68,10 @@ def time_cells(
     for spec, record in measured:
         seconds = record["scores"] if record else dict.fromkeys(TIMED, math.nan)
         device = record["environment"]["device"] if record else ""
-        how = {"protocol": spec.protocol, "seeds": int(record is not None), "device": device}
+        basis = {"protocol": spec.protocol, "seeds": int(record is not None), "device": device}
         for model in TIMED:
-            of = {"model": model, **how}
-            rows.append({**of, "metric": "s", "reported": printed[model], "ours": seconds[model]})
-            ratios = (from_[model] / from_["qlae"] for from_ in (printed, seconds))
-            rows.append({**of, "metric": "s_ratio", **dict(zip(("reported", "ours"), ratios, strict=True))})
+            row = {"model": model, **basis}
+            rows.append({**row, "metric": "s", "reported": printed[model], "ours": seconds[model]})
+            reported, ours = printed[model] / printed["qlae"], seconds[model] / seconds["qlae"]
+            rows.append({**row, "metric": "s_ratio", "reported": reported, "ours": ours})
     return rows

@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
 from ..core.device import float32_products_in
 from ..nets.residual import ResidualDecoder
-from ..nets.style import to_network
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
 from .hessian_penalty import hessian_penalty
@@ -103,9 +102,9 @@ class Tripod(Autoencoder):
         generator: torch.Generator | None,
     ) -> Float[Tensor, ""]:
         "The penalty on mixed second derivatives of the decoder's activations."
-        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
+        options = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "protocol": self.protocol}
         layers, last = self.decoder.activations, self.decoder.doubled
-        return normalized_hessian_penalty(layers, latents, scales, generator=generator, last=last, **how)
+        return normalized_hessian_penalty(layers, latents, scales, generator=generator, last=last, **options)
 
 # %% ../../nbs/tripod/06_tripod.ipynb #2a4bddf0
 FIXED_SCALE = 0.32
@@ -159,8 +158,8 @@ class NaiveTripod(Tripod):
                 return [*layers[:-1], F.instance_norm(layers[-1])]
             return [normalised(layer) for layer in layers]
 
-        how = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "generator": generator}
-        return hessian_penalty(normalised_layers, latents, **how)
+        options = {"n_perturbations": self.n_perturbations, "epsilon": self.epsilon, "generator": generator}
+        return hessian_penalty(normalised_layers, latents, **options)
 
 # %% ../../nbs/tripod/06_tripod.ipynb #e4d5bba8
 def qlae_klm(

@@ -17,8 +17,8 @@ from disentangle_repro.factorqvae.scalar_codes import temperature_at
 from disentangle_repro.factorqvae.settings import DATASETS, SETTINGS
 from disentangle_repro.lab.runs.evaluate import scored_latents
 from disentangle_repro.models import MODELS as OURS
-from disentangle_repro.qlae.infomec import infomec, procedure
 from disentangle_repro.scores.dci import completeness, disentanglement, fit_boosting
+from disentangle_repro.scores.infomec import infomec, procedure
 from disentangle_repro.train import make_optimizer
 from disentangle_repro.train.optimizer import SCHEDULES
 

@@ -12,9 +12,9 @@ from disentangle_repro.baselines.bioae import bioae
 from disentangle_repro.baselines.infogan import infogan
 from disentangle_repro.baselines.variational import beta_tcvae, beta_vae
 from disentangle_repro.baselines.vqvae import vqvae
-from disentangle_repro.qlae.infomec import explicitness, infomec
 from disentangle_repro.qlae.latent_quantization import QLAE
 from disentangle_repro.qlae.quantized_infogan import ql_infogan
+from disentangle_repro.scores.infomec import explicitness, infomec
 from disentangle_repro.scores.reconstruction import psnr
 
 RELEASED = numbers.read("latent_quantization")

@@ -9,12 +9,12 @@ import torch
 from parity_ours import Draws, batches_of, give_weights, gradients, network_images, summaries, take_steps
 
 from disentangle_repro.baselines.variational import beta_tcvae
-from disentangle_repro.qlae.infomec import infomec
 from disentangle_repro.scores.dci import completeness, dci, disentanglement
+from disentangle_repro.scores.infomec import infomec
 from disentangle_repro.tripod.finite_scalar_quantization import FiniteScalarQuantizer
 from disentangle_repro.tripod.hessian_penalty import hessian_penalty
 from disentangle_repro.tripod.kernel_multiinformation import kernel_multiinformation, latent_scales
-from disentangle_repro.tripod.paper_against_code import wrapped_psnr
+from disentangle_repro.tripod.proofs import wrapped_psnr
 from disentangle_repro.tripod.tripod import Tripod
 
 RELEASED = numbers.read("tripod")

@@ -31,8 +31,8 @@ from disentangle_repro.lab.runs import evaluate as evaluation
 from disentangle_repro.lab.runs.evaluate import evaluate, info_probe
 from disentangle_repro.lab.runs.slots import evaluate_slots, start_of
 from disentangle_repro.models import create_model
-from disentangle_repro.qlae.infomec import RUN_PROCEDURES, explicitness, infomec, normalized_v_information, procedure
 from disentangle_repro.scores.dci import DCI
+from disentangle_repro.scores.infomec import RUN_PROCEDURES, explicitness, infomec, normalized_v_information, procedure
 from disentangle_repro.scores.reconstruction import recombined
 
 # ---- the released files, each in plain scikit-learn

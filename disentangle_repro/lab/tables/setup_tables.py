@@ -86,6 +86,30 @@ def latents_a_source(paper: str, models: Iterable[str]) -> Entry:
 
     return one(multiple(model, dataset) for model, dataset in product(models, PAPERS[paper].datasets))
 
+# %% ../../../nbs/lab/tables/06_setup_tables.ipynb #3da50f03
+PRINTED_SOURCES = {
+    "floor hue": "floor color",
+    "wall hue": "wall color",
+    "object hue": "object color",
+    "scale": "object scale",
+    "shape": "object shape",
+    "orientation": "camera orientation",
+}  # of Shapes3D; those of the others are printed as they are
+
+
+def numbered_sources(dataset: str) -> dict[str, int]:
+    "Index and name of each source as the papers print them, with how many values it has."
+    sources = GRIDS[dataset].sources
+    counts = dict(zip(sources.names, sources.value_counts, strict=True))
+    order = sorted(counts) if dataset == "shapes3d" else counts
+    return {f"{i} {PRINTED_SOURCES.get(name, name)}": counts[name] for i, name in enumerate(order)}
+
+
+def data_sizes(dataset: str) -> dict[str, int]:
+    "How many sources a data set has, and how many images."
+    sources = GRIDS[dataset].sources
+    return {"n_s": len(sources.names), "|D|": sources.size}
+
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #c89d2f46
 def first_codebook(model: str) -> str:
     "The initial values of codebooks, in the paper's notation where they are evenly spaced."

@@ -28,7 +28,7 @@ from disentangle_repro.scores.inputs import (
     input_warnings,
     to_numpy,
 )
-from ..scores.mutual_information import indicators, nmi_matrix, source_entropy
+from .mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
 __all__ = []
@@ -69,18 +69,18 @@ def procedure(
     **choices: Any,  # fields of `Procedure`; `None` leaves the protocol's
 ) -> Procedure:
     "A protocol's procedure with some choices replaced; `ValueError` for one that does not exist."
-    made = {name: value for name, value in choices.items() if value is not None}
-    chosen = replace(PROCEDURES[check_choice("protocol", protocol, PROCEDURES)], **made)
+    chosen = PROCEDURES[check_choice("protocol", protocol, PROCEDURES)]
     if code_of is not None:
         if not is_code(protocol):
             raise ValueError(f"code_of is {code_of!r} and protocol {protocol!r}: needed is protocol 'code'.")
-        chosen = replace(RUN_PROCEDURES[check_choice("code_of", code_of, RUN_PROCEDURES)], **made)
+        chosen = RUN_PROCEDURES[check_choice("code_of", code_of, RUN_PROCEDURES)]
+    chosen = replace(chosen, **{name: value for name, value in choices.items() if value is not None})
     check_choice("pruning", chosen.pruning, PRUNING)
     check_choice("encoding", chosen.encoding, ENCODINGS)
     check_choice("latents", chosen.latents, ("mean", "sample"))
-    for name, count in (("neighbors", chosen.neighbors), ("iterations", chosen.iterations)):
-        if not (name == "iterations" and count == CONVERGED):
-            check_numbers(1, **{name: count})
+    check_numbers(1, neighbors=chosen.neighbors)
+    if chosen.iterations != CONVERGED:
+        check_numbers(1, iterations=chosen.iterations)
     return chosen
 
 # %% ../../nbs/qlae/02_infomec.ipynb #57122795
@@ -221,21 +221,14 @@ def normalized_v_information(
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d0e416d8
 def explicitness(
-    sources: Num[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`
+    sources: Num[np.ndarray | Tensor, "samples sources"],  # classes, unless `continuous_sources`: then the mean of R²
     latents: Num[np.ndarray | Tensor, "samples latents"],
     *,
     discrete: bool,
-    categorical: bool = False,  # are the latents indices, without order and distance?
-    continuous_sources: bool = False,  # are the sources numbers? then the mean of R²
-    protocol: Protocol = "paper",
-    code_of: Repository | None = None,  # as `procedure` takes it
-    encoding: str | None = None,  # "values" or "one_hot"; the protocol's when left out
-    iterations: int | str | None = None,  # "converged" or a number; the protocol's when left out
+    **choices: Any,  # as `normalized_v_information` takes them
 ) -> float:
     "InfoE: the mean over sources of the fraction that a linear model of all latents explains (qlae, equation 14)."
-    kinds = {"discrete": discrete, "categorical": categorical, "continuous_sources": continuous_sources}
-    choices = {"protocol": protocol, "code_of": code_of, "encoding": encoding, "iterations": iterations}
-    return float(normalized_v_information(sources, latents, **kinds, **choices).mean())
+    return float(normalized_v_information(sources, latents, discrete=discrete, **choices).mean())
 
 # %% ../../nbs/qlae/02_infomec.ipynb #58a8e5ed
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,12 +249,12 @@ def informative_though_inactive(
     nmi: Float[np.ndarray, "sources latents"], active: Bool[np.ndarray, " latents"]
 ) -> list[str]:  # one sentence, or none
     "A remark on inactive latents with much information about a source."
-    found = np.flatnonzero(~active & (nmi.max(axis=0) > INFORMATIVE))
-    if not len(found):
+    left_out = np.flatnonzero(~active & (nmi.max(axis=0) > INFORMATIVE))
+    if not len(left_out):
         return []
-    which, most = ", ".join(map(str, found)), nmi[:, found].max()
-    why = f"InfoM and InfoC leave out latents {which}, whose ranges are small beside the largest"
-    return [f"{why}. But their NMI is up to {most:.2f}: are all latents in the same unit?"]
+    latents = ", ".join(map(str, left_out))
+    why = f"InfoM and InfoC leave out latents {latents}, whose ranges are small beside the largest"
+    return [f"{why}. But their NMI is up to {nmi[:, left_out].max():.2f}: are all latents in the same unit?"]
 
 
 def high_by_chance(
@@ -272,8 +265,8 @@ def high_by_chance(
 ) -> list[str]:  # one sentence for InfoE, and one for NMI of discrete latents
     "Remarks on scores that are not near 0 by chance, since latents or their values are many for the samples."
     values = np.array([len(np.unique(latent)) for latent in latents.T])
-    found = chance_warnings("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
-    return found + (chance_warnings("NMI", sources, int(values.max()) - 1) if discrete else [])
+    remarks = chance_warnings("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
+    return remarks + (chance_warnings("NMI", sources, int(values.max()) - 1) if discrete else [])
 
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def check_not_ids(sources: Int[np.ndarray, "samples sources"]) -> None:
