@@ -334,7 +334,7 @@ def score(
     *,
     discrete: bool = False,  # do the latents take few values, recognised by equality?
     categorical: bool = False,  # are they indices, without meaningful order or distance?
-    protocol: str = "field",  # of DCI, as in `dci`; of the others "paper" or "code", with "field" as "paper"
+    protocol: str = "field",  # of DCI, as in `dci`; of the others one of `PROTOCOLS`, "field" as "paper"
     dci_samples: int = DCI_SAMPLES,  # for forests, machines and regressions, drawn at random; 0: all
     seed: int = 0,  # of the metrics, and of the samples that are drawn
     models: Sequence[Num[np.ndarray | Tensor, "samples latents"]] = (),  # latents of other models, of the same images

@@ -250,6 +250,23 @@ def _():
         enough = [sufficient_independence(generator_of_order(n, SLOTS, needed - d), points, SLOTS, n) for d in (0, 1)]
         assert enough == [True, False], f"n = {n}"
 
+# %% ../../nbs/asymmetry/01_interaction.ipynb #3c914bdf
+@proof_check("asymmetry", "appendix H.1", "log p is of first order across slots if they are independent, and only then")
+def _():
+    points, slots = random_latents(8, 4), ((0, 1), (2, 3))
+    matrices = [[matrix @ matrix.T for matrix in random_matrices(slots, seed)] for seed in (0, 1)]
+
+    def log_density(*precisions: Float[Tensor, "latents latents"]) -> Generator:
+        return lambda z: torch.stack([(p.logdet() - z @ p @ z) / 2 for p in precisions]).logsumexp(0, keepdim=True)
+
+    normal, other = (torch.block_diag(*own) for own in matrices)
+    first, second = (log_density(*own) for own in zip(*matrices, strict=True))
+    for log_p in (log_density(normal), lambda z: first(z[:2]) + second(z[2:])):
+        assert interaction_order(log_p, points, slots) == 1
+        assert all(interactions(log_p, points, [[i], [i + 1]], 2).min() > 1e-3 for i in (0, 2)), "independent in a slot"
+    assert interaction_order(log_density(normal + 0.1), points, slots) == 2
+    assert interaction_order(log_density(normal, 4 * normal), points, slots) == 3
+
 # %% ../../nbs/asymmetry/02_form.ipynb #71e5f642
 RAGGED = ((0, 3), (1,), (2, 4))  # three slots of different sizes, latents not contiguous
 

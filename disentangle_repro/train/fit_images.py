@@ -126,7 +126,7 @@ def paper_settings(
         return "", dict(RATES), {"batch_size": 128}
     paper = papers[name]
     dataset = next((of for of in (config.get("dataset"),) if of in paper.datasets), paper.datasets[0])
-    protocol = next((of for of in (config.get("net"),) if of in paper.protocols), "paper")
+    protocol = next((of for of in (config.get("protocol"),) if of in paper.protocols), "paper")
     whole = with_defaults(paper.hyperparameters(paper.run_as(name), dataset, protocol))
     training = {of: whole["training"][of] for of in ("batch_size", "clip", "clip_only_decaying")}
     training["schedule"] = warmed_up(SCHEDULES[whole["training"]["schedule"]], whole["training"]["warm_up"])

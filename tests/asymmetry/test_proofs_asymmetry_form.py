@@ -86,7 +86,8 @@ BROKEN_INTERACTION = [
     ("Definition A.8", "", "rank", as_many_as_columns),
     ("Definition A.9", "", "rank", as_many_as_columns),
     ("Definition 4.2", "", "cross_terms", one_degree_up),
-    ("appendix H.1", "", "rank", as_many_as_columns),
+    ("appendix H.1", "random generator", "rank", as_many_as_columns),
+    ("appendix H.1", "log p", "interaction_tensor", without_products),
 ]
 
 BROKEN_FORM = [

@@ -136,7 +136,7 @@ def evaluate(
     data: Dataset,
     n: int = 10_000,  # samples (section 5)
     *,
-    protocol: str = "paper",  # of the metrics, "paper" or "code"
+    protocol: str = "paper",  # of the metrics, one of `PROTOCOLS`
     latents: str | None = None,  # "mean" or "sample"; the protocol's when left out
     seed: int = 0,
     **choices: Any,  # as `infomec_and_dci` takes them
