@@ -36,7 +36,7 @@ def family_training(name, precision):
     """A training of that family as the tables make it, at 32x32 pixels, on noise."""
     from disentangle_repro.experiment.hyperparameters import merged
     from disentangle_repro.experiment.scale import SCALES
-    from disentangle_repro.lab.plan.probe import noise
+    from disentangle_repro.lab.plan.cost import noise
     from disentangle_repro.lab.plan.request import Request
     from disentangle_repro.lab.plan.specs import run_spec
     from disentangle_repro.lab.runs.assemble import assemble

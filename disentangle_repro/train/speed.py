@@ -9,11 +9,14 @@ import ctypes
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 from torch.utils.mkldnn import to_mkldnn
 
 from ..core.device import float32_products, float32_products_in, make_generator
@@ -23,21 +26,34 @@ from .loop import CudaGraphStep, Training, draw_batch
 __all__ = []
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
+def n_bytes(tree: Any) -> int:
+    "Of all tensors in any nesting of containers."
+    return sum(x.nbytes for x in tree_leaves(tree) if isinstance(x, torch.Tensor))
+
+
+class Counted(TorchDispatchMode):
+    "Counts floating-point operations, and bytes of results, of what is called inside."
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = self.results = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if formula := flop_registry.get(function._overloadpacket):
+            self.operations += formula(*args, **(kwargs or {}), out_val=result)
+        if not function.is_view:
+            self.results += n_bytes(result)
+        return result
+
+
 @torch.no_grad()
 def step_operations(training: Training) -> int:
     "Floating-point operations of one update, forward and backward, in convolutions and dense layers."
     generator = make_generator(0, training.images.device)
-    batch = draw_batch(training.images, training.batch_size, generator)
-    learned = [parameter for parameter in training.model.parameters() if parameter.requires_grad]
-    try:
-        for parameter in learned:  # for a module that returns one, the counter would look for a graph that is not there
-            parameter.requires_grad_(False)
-        with FlopCounterMode(display=False) as forward:
-            training.step.loss(batch, generator)
-    finally:
-        for parameter in learned:
-            parameter.requires_grad_()
-    return 3 * forward.get_total_flops()
+    with Counted() as forward:
+        training.step.loss(draw_batch(training.images, training.batch_size, generator), generator)
+    return 3 * forward.operations
 
 # %% ../../nbs/train/04_speed.ipynb #48a928cd
 def elapsed(function: Callable[[], object], device: torch.device) -> float:

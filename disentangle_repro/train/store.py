@@ -186,7 +186,6 @@ def copy_kept(
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
-DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
 CHECKPOINTS = ("checkpoint.pt", "kept.pt")  # of an unfinished training: the latest, and the best so far
 SHARED = ("model/model.safetensors", "model/card.json", "latents.npz", "slots.npz")  # with another checkout

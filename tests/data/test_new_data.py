@@ -26,7 +26,6 @@ from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.sources import Sources
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.experiment.run_spec import RunSpec
-from disentangle_repro.lab.plan.cost import files_needed
 from disentangle_repro.lab.runs.assemble import assemble, joint_given, make_probe, score
 from disentangle_repro.lab.runs.evaluate import evaluate, interventions
 from disentangle_repro.models import create_model
@@ -361,15 +360,6 @@ def test_a_run_trains_on_correlated_sources_and_is_scored_on_independent_ones():
     assert plain["seen"] is plain["data"]
 
 
-def test_the_plan_counts_files_to_train_on_and_to_score_on(tmp_path):
-    spec = run_of(images=60, correlation=CORRELATED)
-    plain = set(files_needed(run_of(images=60)))
-    needed = set(files_needed(spec))
-    assert len(plain) == 1 and len(needed) == 2 and plain < needed
-    load_dataset("shapes3d", n=60, correlation=CORRELATED), load_dataset("shapes3d", n=60)
-    assert not files_needed(spec) and {path.name for path in needed} == {path.name for path in tmp_path.rglob("*.h5")}
-
-
 def test_slots_are_trained_on_the_joint_distribution():
     cell = cell_of("slots.ipynb", "training_scenes(spec.dataset")
     assert "**joint_given(spec))" in cell.split("data = ")[1].splitlines()[0]
@@ -434,7 +424,7 @@ def test_qlae_is_trained_and_scored_on_a_folder(mine):
     curve = fit(training, 3, log_every=1, progress=False, probe=make_probe(spec, data), probe_every=1)
     assert len(curve) == 3 and training.model.latent.n_latents == 4
     scores = score(spec, training.model, data).scores
-    assert set(scores) >= {"infom", "infoe", "infoc", "d", "i", "c", "psnr"} and files_needed(spec) == {}
+    assert set(scores) >= {"infom", "infoe", "infoc", "d", "i", "c", "psnr"}
 
 
 def test_images_without_sources_are_trained_on_and_not_scored(mine):

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from project import Project, family, kill, survivors, workers
 from test_disk import KILOBYTE, remount, small_disk
@@ -44,27 +43,6 @@ def test_two_commands_at_once_do_every_run_once(project, undisturbed, tally):
     tally("two make tables at once", believed=len(project.half_written()), equal=same(project, undisturbed))
 
 
-def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
-    "Less often where a worker takes longer than that to begin a run."
-    process, kills, lost, believed, before = project.start("--engine", "local:2"), 0, 0, 0, {}
-    while True:
-        try:
-            assert process.wait(max(20, undisturbed[1] / 2)) == 0, project.said()
-            break
-        except subprocess.TimeoutExpired:
-            before |= project.finished()
-            if alive := workers(process):
-                lose = [random.choice(alive)]
-                lose += lose[0].children(recursive=True)
-                kill(lose[:1])
-                kills += 1
-                assert not survivors(lose), "a kernel outlived its worker"
-            lost += sum(project.finished().get(run) != record for run, record in before.items())
-            believed += len(project.half_written())
-    assert kills > 0
-    tally("a Dask worker killed", times=kills, lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
 def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
     "A scheduler and two workers, as one starts them by hand, on this machine alone."
     address, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -78,22 +56,48 @@ def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
     return [scheduler, subprocess.Popen(worker, **quiet)], text.split('"address": "')[1].split('"')[0]
 
 
+def end_dask(started: list[subprocess.Popen]) -> None:
+    kill([one for process in started for one in family(process)])
+    for process in started:
+        process.wait()
+
+
+def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
+    "Less often where a worker takes longer than that to begin a run."
+    started, address = start_dask(project.folder)
+    process, kills, lost, believed, before = project.start("--engine", address), 0, 0, 0, {}
+    try:
+        while process.poll() is None:
+            time.sleep(max(20, undisturbed[1] / 2))
+            before |= project.finished()
+            if process.poll() is None and (alive := workers(started[1])):
+                lose = [random.choice(alive)]
+                lose += lose[0].children(recursive=True)
+                kill(lose[:1])
+                kills += 1
+                assert not survivors(lose), "a kernel outlived its worker"
+            lost += sum(project.finished().get(run) != record for run, record in before.items())
+            believed += len(project.half_written())
+    finally:
+        end_dask(started)
+    assert kills > 0 and process.returncode == 0, project.said()
+    tally("a Dask worker killed", times=kills, lost=lost, believed=believed, equal=same(project, undisturbed))
+
+
 def test_a_scheduler_that_is_killed(project, undisturbed, tally):
     "Once a run is finished and another is under way; its workers go with it."
-    (scheduler, worker), address = start_dask(project.folder)
+    started, address = start_dask(project.folder)
     try:
         process = project.start("--engine", address)
         while not project.finished():
             assert process.poll() is None, project.said()
             time.sleep(0.1)
-        everybody = [psutil.Process(scheduler.pid), *family(worker)]
+        everybody = [one for dask in started for one in family(dask)]
         before = project.finished()
         kill(everybody)
         assert process.wait(120) == 1
     finally:
-        kill([one for started in (scheduler, worker) for one in family(started)])
-        scheduler.wait()
-        worker.wait()
+        end_dask(started)
     assert "scheduler was lost" in project.said()
     believed = len(project.half_written())
     assert project.make() == 0, project.said()

@@ -19,7 +19,7 @@ UNKNOWN = {
 }  # fmt: skip
 ASKED = [("tables", name, *of) for name, of in UNKNOWN.items()]
 ASKED += [("plan", name, *of) for name, of in UNKNOWN.items()]
-ASKED += [("tables", "ENGINE", "slurm", "tcp://"), ("tables", "ENGINE", "local:0", "tcp://")]
+ASKED += [("tables", "ENGINE", "slurm", "tcp://"), ("tables", "ENGINE", "local:2", "tcp://")]
 ASKED += [("tables", "SEEDS", "0", ""), ("tables", "UPDATES", "many", "")]
 ASKED += [("tables", "MINUTES", "0", ""), ("tables", "MINUTES", "many", "")]
 ASKED += [("data", "DATASETS", "shapes4d", "shapes3d"), ("data", "ENGINE", "slurm", "tcp://")]

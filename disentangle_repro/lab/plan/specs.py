@@ -39,11 +39,6 @@ def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyp
     return merged(hyperparameters, nested(taken | floats))
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #5d3cb34b
-def study_options(paper: str, model: str, dataset: str) -> Mapping[str, Any]:
-    "The part `scaling` of a setting: what the study does differently for a model."
-    return PAPERS[paper].hyperparameters(PAPERS[paper].run_as(model), dataset).get("scaling", {})
-
-
 def run_spec(
     paper: str,
     model: str,
@@ -53,10 +48,11 @@ def run_spec(
     tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
 ) -> RunSpec:
     "One run of a paper's model."
-    of, scale, protocol = PAPERS[paper], request.scale, request.protocol
-    model = of.run_as(model)
-    size = study_options(paper, model, dataset).get("image_size") if scale.study else None
-    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
+    known, scale, protocol = PAPERS[paper], request.scale, request.protocol
+    model = known.run_as(model)
+    scaling = known.hyperparameters(model, dataset).get("scaling", {}) if scale.study else {}
+    size = scaling.get("image_size") or scale.image_size
+    at_full_scale = known.hyperparameters(model, dataset, protocol, tuned, size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
         hyperparameters = compensated(at_full_scale, hyperparameters)
@@ -75,15 +71,14 @@ def around(
 ) -> list[dict[str, float]]:
     "The `n` entries nearest to the chosen one, in places of the grid; of equally near ones those with smaller values."
     columns = {name: sorted(values) for name, values in grid.items()}
-    start = [column.index(chosen[name]) for name, column in columns.items()]
-    places = product(*(range(len(column)) for column in columns.values()))
+    entries = [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
-    def near(place: tuple[int, ...]) -> tuple[int, int]:
-        moved = [to - by for to, by in zip(place, start, strict=True)]
+    def distance(entry: dict[str, float]) -> tuple[int, int]:
+        moved = [column.index(entry[name]) - column.index(chosen[name]) for name, column in columns.items()]
         return sum(map(abs, moved)), sum(moved)
 
-    nearest = sorted(sorted(places, key=near)[:n])
-    return [{name: column[at] for (name, column), at in zip(columns.items(), p, strict=True)} for p in nearest]
+    nearest = sorted(entries, key=distance)[:n]
+    return [entry for entry in entries if entry in nearest]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #54b3f73b
 def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
@@ -99,11 +94,10 @@ def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
 
 def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
     "The entries of a grid that a scale tries: all, or those around the paper's choice."
-    of, n = PAPERS[paper], request.scale.tuning_values
-    setting = of.setting(model)
+    setting, n = PAPERS[paper].setting(model), request.scale.tuning_values
     if n is None:
         return setting.entries()
-    return around(setting.grid, setting.chosen(of.lent(dataset)), n)
+    return around(setting.grid, setting.chosen(PAPERS[paper].lent(dataset)), n)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
@@ -163,10 +157,9 @@ def best_values(
     best = {}
     for where, grid in tuning_specs(table, request).items():
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
-        if all(record for seeds in records.values() for record in seeds):
-            names = PAPERS[table.paper].setting(where[0]).grid
-            if (entry := best_entry(records)) is not None:
-                best[where] = dict(zip(names, entry, strict=True))
+        complete = all(record for seeds in records.values() for record in seeds)
+        if complete and (entry := best_entry(records)) is not None:
+            best[where] = dict(zip(PAPERS[table.paper].setting(where[0]).grid, entry, strict=True))
     return best
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #24863849
@@ -196,11 +189,11 @@ def once(specs: Iterable[RunSpec]) -> list[RunSpec]:
     "Each run once, in the order of its first mention."
     return list({spec.id: spec for spec in specs}.values())
 
-# %% ../../../nbs/lab/plan/02_specs.ipynb #0a2c391b
+
 def rounds(spec: RunSpec) -> int:
     "How many rounds of a model's steps a run takes; 0 for a measurement."
-    how = spec.part("training")
-    return how.get("steps", 0) // how["steps_per_round"]
+    training = spec.part("training")
+    return training.get("steps", 0) // training["steps_per_round"]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #de9d54dc
 def is_older(spec: RunSpec) -> bool:
@@ -264,9 +257,9 @@ def wanted(
     papers: Sequence[str],
     request: Request,
     store: Store,  # which tuning is complete
-    models: Sequence[str] = (),  # only these; all when left out
-    datasets: Sequence[str] = (),  # only on these; on all when left out
-    numbers: Sequence[str] = (),  # of tables, only these; all that are not made on request when left out
+    models: Sequence[str] = (),  # only these, and these data sets and tables; all when left out
+    datasets: Sequence[str] = (),
+    numbers: Sequence[str] = (),  # of tables; left out: all that are not made on request
 ) -> Wanted:
     "The runs for the tables of some papers; `ValueError` for a paper without tables."
 
@@ -279,7 +272,6 @@ def wanted(
     tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
     tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
-    of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
     compared = {(table.paper, table.compares) for table in tables}
     measurements = [
         spec
@@ -288,7 +280,7 @@ def wanted(
         if not numbers
         or (paper, measurement.name) in compared
         or (measurement.table and measurement.table.number in numbers)
-        for spec in measurement.specs(request.scale, of[paper])
+        for spec in measurement.specs(request.scale, [spec for spec in trainings if spec.paper == paper])
     ]
     return Wanted(tuning, breadth_first(trainings, tables), [] if models or datasets else measurements)
 
@@ -302,9 +294,5 @@ def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -
         for where, grid in tuning_specs(table, request).items()
         if any(store.record(spec) is None for specs in grid.values() for spec in specs)
     }
-
-    def waits(spec: RunSpec) -> bool:
-        of = PAPERS[spec.paper].setting(spec.model).tuned_as or spec.model
-        return (spec.paper, of, spec.dataset) in incomplete
-
-    return [spec for spec in trainings if not waits(spec)]
+    tuned_as = {(s.paper, s.model): PAPERS[s.paper].setting(s.model).tuned_as or s.model for s in trainings}
+    return [s for s in trainings if (s.paper, tuned_as[s.paper, s.model], s.dataset) not in incomplete]

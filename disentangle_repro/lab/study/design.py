@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(
         prog="disentangle-repro study", description=("Make the runs of the study that have no record yet.")
     )
-    options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    options.add_argument("--engine", default="local", type=known_engine, help="local or tcp://HOST:PORT")
     options.add_argument("--plan", action="store_true", help="print which words each block can give, and stop")
     what = ("PAPER", "MODEL", "DATASET")
     options.add_argument("--pilot", nargs=3, metavar=what, help="make one run that does not count")
