@@ -63,7 +63,7 @@ def results(folder: Path) -> dict[str, dict]:
 def main(paper: str = "qlae", kill_every: str = "20") -> None:
     with tempfile.TemporaryDirectory() as folder, LocalCluster(n_workers=2, threads_per_worker=1) as cluster:
         found, dask = {}, cluster.scheduler_address
-        for name, engine, every in (("serial", "local", None), ("dask", dask, None), ("killed", dask, float(kill_every))):
+        for name, engine, every in (("serial", "local", 0), ("dask", dask, 0), ("killed", dask, float(kill_every))):
             where = project(Path(folder) / name)
             seconds, kills = make_table(where, paper, engine, every)
             found[name] = results(where)

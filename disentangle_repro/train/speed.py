@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 from torch.utils.mkldnn import to_mkldnn
 
@@ -26,24 +25,15 @@ from .loop import CudaGraphStep, Training, draw_batch
 __all__ = []
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
-def n_bytes(tree: Any) -> int:
-    "Of all tensors in any nesting of containers."
-    return sum(x.nbytes for x in tree_leaves(tree) if isinstance(x, torch.Tensor))
-
-
 class Counted(TorchDispatchMode):
-    "Counts floating-point operations, and bytes of results, of what is called inside."
+    "Counts the floating-point operations of what is called inside, as `operations`."
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations = self.results = 0
+    operations = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         if formula := flop_registry.get(function._overloadpacket):
             self.operations += formula(*args, **(kwargs or {}), out_val=result)
-        if not function.is_view:
-            self.results += n_bytes(result)
         return result
 
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
-import psutil
 import torch
 from tqdm import tqdm
 
@@ -33,7 +32,7 @@ from ..runs.assemble import assemble, probe_steps
 from ..runs.engine import n_workers
 from ..runs.runner import updates_made
 from ...train.loop import CudaGraphStep, run_updates
-from ...train.speed import Counted, elapsed, keep_freed_memory, n_bytes
+from ...train.speed import Counted, elapsed, keep_freed_memory
 from ...train.store import Store, project_store
 
 # %% auto #0
@@ -65,11 +64,10 @@ def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3c4851cf
 class Work(NamedTuple):
-    "What an update of a run does and holds."
+    "What an update of a run does."
 
     operations: float
-    held: int  # bytes in memory, without images
-    checkpoint: int  # bytes
+    weights: int  # bytes
 
 
 def count_work(spec: RunSpec) -> Work:
@@ -77,43 +75,45 @@ def count_work(spec: RunSpec) -> Work:
     size, batch = image_size(spec), spec.part("training")["batch_size"]
     images = torch.empty(batch, size, size, 3, dtype=torch.uint8, device="meta")
     training = assemble(spec, images, noise(spec, batch).sources)
-    weights, counts = n_bytes(list(training.model.parameters())), {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), Counted() as counted:
             warnings.simplefilter("ignore")
-            for step in {step.loss: step for step in training.steps}.values():
-                with Counted() as counted:
-                    loss, _ = step.loss(images, None)
-                    results = counted.results
-                    loss.backward(inputs=step.parameters)
-                counts[step.loss] = counted.operations, results
+            for step in training.steps:
+                step.loss(images, None)[0].backward(inputs=step.parameters)
     except (RuntimeError, NotImplementedError) as error:
         raise ValueError(f"{spec.model} reads values, so its operations cannot be counted ({error}).") from error
-    operations = sum(counts[step.loss][0] for step in training.steps) / len(training.steps)
-    return Work(operations, max(results for _, results in counts.values()) + 4 * weights, 3 * weights)
+    weights = sum(parameter.nbytes for parameter in training.model.parameters())
+    return Work(counted.operations / len(training.steps), weights)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #7eab48d4
 class Rates(NamedTuple):
-    "What a device does in a second, in a training."
+    "Operations that a device does in a second, in a training."
 
     name: str
-    fp32: float  # operations
+    fp32: float
     bf16: float
-    memory: float  # bytes that it has
 
 
 REACHED = 0.25  # of a data sheet's rates
 DEVICES = {
-    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12, 80e9),
-    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12, 80e9),
-    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12, 141e9),
+    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12),
+    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12),
+    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12),
 }
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #e654302f
-def measured_rates(works: Mapping[str, tuple[RunSpec, Work]], device: torch.device) -> Rates:
-    "The rate of a device, from a few updates of the kind that computes least."
+def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
+    "The rate of this device, set up as for a run, from a few updates of the kind that computes least."
+    device = pick_device()
+    if not works:
+        return Rates(device_name(device), math.inf, math.inf)
+    set_float32_products()
+    keep_freed_memory()
+    on_gpu = device.type == "cuda"
+    if not on_gpu:
+        torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
     spec, work = min(works.values(), key=lambda pair: pair[1].operations)
-    data, on_gpu = noise(spec, 256, device), device.type == "cuda"
+    data = noise(spec, 256, device)
     training = assemble(spec, data.images, data.sources)
     training.total, batch = max(1_000, spec.part("training")["steps"]), training.batch_size
     training.batch_size = batch if on_gpu else min(batch, 16)
@@ -121,8 +121,7 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]], device: torch.devi
     run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if on_gpu else 1))
     seconds = median(elapsed(lambda: run_updates(training, step, n), device) for _ in range(9)) / n
     rate = work.operations * training.batch_size / batch / seconds
-    memory = torch.cuda.mem_get_info(device)[1] if on_gpu else psutil.virtual_memory().total
-    return Rates(device_name(device), rate, rate, memory)
+    return Rates(device_name(device), rate, rate)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
@@ -138,7 +137,7 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
 OTHER = 40.0  # seconds of a run, until a kernel has started and imported, and in metrics and figures
 LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by one thread, 31 s for Shapes3D
-NO_COST = dict.fromkeys(("training", "other", "bytes", "checkpoints", "memory", "images"), 0) | {"seconds": math.nan}
+NO_COST = dict.fromkeys(("training", "other", "bytes", "checkpoints", "images"), 0) | {"seconds": math.nan}
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #e69e0fbd
 def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates) -> dict[str, float]:
@@ -146,18 +145,19 @@ def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates) -> dict[str, fl
     training, n = spec.part("training"), spec.part("scoring")["samples"]
     seconds = work.operations / (rates.bf16 if training["precision"] == "bf16" else rates.fp32)
     seen = n + len(probe_steps(training["steps"])) * min(n, 2_000 if spec.dataset in GRIDS else 64)
-    here = describe(spec.dataset)
-    channels = 3 * (spec.part("data")["images"] or here["size"])
-    images = channels * here["image size"] ** 2
+    drawn = describe(spec.dataset)
+    images = 3 * (spec.part("data")["images"] or drawn["size"]) * drawn["image size"] ** 2
     other = OTHER + images / LOADED + seen * seconds / training["batch_size"] / 3
     return {
         "seconds": seconds, "training": left * seconds / 3600, "other": other / 3600,
-        "bytes": work.checkpoint // 3 + NOTEBOOK, "checkpoints": 2 * work.checkpoint,
-        "memory": work.held + channels * image_size(spec) ** 2, "images": images,
+        "bytes": work.weights + NOTEBOOK, "checkpoints": 6 * work.weights, "images": images,
     }  # fmt: skip
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #0b131a92
-def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> list[tuple[str, RunSpec]]:
+Stages = list[tuple[str, RunSpec]]  # each run, after the name of its list in `Wanted`
+
+
+def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> Stages:
     """Stages and runs that tables need; `chosen` are models, data sets and numbers of tables, as `wanted` takes them.
 
     `ValueError` for a paper without tables, or where no run is asked for."""
@@ -168,8 +168,7 @@ def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: S
 
 
 def count_kinds(
-    stages: Sequence[tuple[str, RunSpec]],  # from `asked_runs`
-    store: Store,
+    stages: Stages, store: Store
 ) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:  # by `step_key`; and what cannot be counted
     "A run of each kind that is left, with its work."
     done = {record["id"] for record in store.everything()[0]}
@@ -184,7 +183,7 @@ def count_kinds(
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b6e73279
 def runs_and_costs(
-    stages: Sequence[tuple[str, RunSpec]],  # from `asked_runs`
+    stages: Stages,  # from `asked_runs`
     store: Store,
     works: Mapping[str, tuple[RunSpec, Work]] = {},  # from `count_kinds`
     rates: Rates | None = None,
@@ -238,7 +237,7 @@ UNTUNED = "tuning is not complete: the runs after it are counted with the values
 def time_lines(frame: pd.DataFrame, rates: Rates, workers: Iterable[int]) -> list[str]:
     "Hours, and what they include."
     training, other = (hours_text(frame[part].sum()) for part in ("training", "other"))
-    source = "a quarter of the rate of its data sheet" if rates in DEVICES.values() else "the rate of a few updates here"
+    source = "a quarter of its data sheet's rate" if rates in DEVICES.values() else "the rate of a few updates here"
     with_workers = (f"{hours_text(hours_with(frame, n))} h with {n}" for n in dict.fromkeys(workers))
     return [
         f"hours, {rates.name}: training {training} h and other {other} h; workers: {', '.join(with_workers)}",
@@ -247,19 +246,14 @@ def time_lines(frame: pd.DataFrame, rates: Rates, workers: Iterable[int]) -> lis
     ]
 
 
-def space_lines(frame: pd.DataFrame, rates: Rates, store: Store, at_once: int = 1) -> list[str]:
-    "Memory and disk space that are needed, with the checkpoints of as many runs as train at once, and what there is."
-    most, over = frame.loc[frame.memory.idxmax()], frame[frame.memory > rates.memory]
-    too_large = f"; MORE than there is: {', '.join(dict.fromkeys(over.paper + ' ' + over.model))}" if len(over) else ""
+def disk_line(frame: pd.DataFrame, store: Store, at_once: int = 1) -> str:
+    "Disk space that is needed and free, with the checkpoints of as many runs as train at once."
     runs = frame.bytes.sum() + frame.checkpoints.nlargest(at_once).sum()
     images = frame.groupby("dataset").images.max().sum()
     free = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists())).free
-    texts = [tqdm.format_sizeof(size, "B") for size in (most.memory, rates.memory, runs, images, free)]
-    return [
-        f"memory: up to {texts[0]} a run ({most.paper}'s {most.model} on {most.dataset}), of {texts[1]}{too_large}",
-        f"disk: runs {texts[2]}, data sets {texts[3]} where they are missing; free {texts[4]}"
-        + ("; MORE than is free" if runs + images > free else ""),
-    ]
+    more = "; MORE than is free" if runs + images > free else ""
+    runs, images, free = (tqdm.format_sizeof(size, "B") for size in (runs, images, free))
+    return f"disk: runs {runs}, data sets {images} where they are missing; free {free}{more}"
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #36b508c1
 def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
@@ -276,40 +270,24 @@ def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
     ]
 
 
-def plan_text(
-    frame: pd.DataFrame,  # of `runs_and_costs`
-    request: Request,
-    store: Store,
-    rates: Rates,
-    workers: Sequence[int],
-) -> str:
+def plan_text(frame: pd.DataFrame, request: Request, store: Store, rates: Rates, workers: Sequence[int]) -> str:
     "Everything that `make plan` prints: a table for each paper, and lines on all of them."
-    lines = []
+    lines, options = [], {"tablefmt": "simple", "disable_numparse": True, "colalign": (*["left"] * 2, *["right"] * 6)}
     for paper, runs in frame.groupby("paper", sort=False):
         lines += [f"{paper}, scale {request.scale.name}, protocol {request.protocol}, {request.source} data", ""]
-        how = {"tablefmt": "simple", "disable_numparse": True, "colalign": (*["left"] * 2, *["right"] * 6)}
-        lines += [summary(runs).to_markdown(index=False, **how), ""]
-    lines += run_lines(frame, request) + time_lines(frame, rates, workers)
-    return "\n".join([*lines, *space_lines(frame, rates, store, max(workers))])
+        lines += [summary(runs).to_markdown(index=False, **options), ""]
+    lines += run_lines(frame, request) + time_lines(frame, rates, workers) + [disk_line(frame, store, max(workers))]
+    return "\n".join(lines)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #5b5e86e0
 def plan_parser() -> argparse.ArgumentParser:
     "The options of `disentangle-repro plan`."
     options = parser()
-    options.prog, options.description = "disentangle-repro plan", "Say what tables would take, before anything is spent."
+    options.prog = "disentangle-repro plan"
+    options.description = "Say what tables would take, before anything is spent."
     estimate = f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
     options.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=estimate)
     return options
-
-
-def rates_here(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
-    "The rates of this device, set up as a run on it would have it."
-    device = pick_device()
-    set_float32_products()
-    keep_freed_memory()
-    if device.type == "cpu":
-        torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
-    return measured_rates(works, device) if works else Rates(device_name(device), *[math.inf] * 3)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -328,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:  # `DataError` among them
         tqdm.write(f"make plan: {error}")
         return 1
-    rates = DEVICES[options.device] if options.device else rates_here(works)
+    rates = DEVICES[options.device] if options.device else measured_rates(works)
     frame = runs_and_costs(stages, store, works, rates)
     if options.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)

@@ -40,14 +40,9 @@ def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyp
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #5d3cb34b
 def run_spec(
-    paper: str,
-    model: str,
-    dataset: str,
-    request: Request,
-    seed: int = 0,
-    tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
+    paper: str, model: str, dataset: str, request: Request, seed: int = 0, tuned: Mapping[str, float] | None = None
 ) -> RunSpec:
-    "One run of a paper's model."
+    "One run of a paper's model, with tuned values such as `{\"model.beta\": 3.0}`, or those of the setting."
     known, scale, protocol = PAPERS[paper], request.scale, request.protocol
     model = known.run_as(model)
     scaling = known.hyperparameters(model, dataset).get("scaling", {}) if scale.study else {}
@@ -91,14 +86,6 @@ def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
     printed = list(setting.grid) == ["optimizer.weight_decay"] or not setting.text.get("scaling", {}).get("tuned", True)
     return not (scale.study and printed)
 
-
-def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
-    "The entries of a grid that a scale tries: all, or those around the paper's choice."
-    setting, n = PAPERS[paper].setting(model), request.scale.tuning_values
-    if n is None:
-        return setting.entries()
-    return around(setting.grid, setting.chosen(PAPERS[paper].lent(dataset)), n)
-
 # %% ../../../nbs/lab/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
 
@@ -114,7 +101,9 @@ def tuning_specs(
 
     def grid(model: str, dataset: str) -> dict[Entry, list[RunSpec]]:  # entries that a request makes equal are one
         different: dict[str, tuple[Entry, list[RunSpec]]] = {}
-        for tuned in tried(paper, model, dataset, request):
+        setting, n = of.setting(model), scale.tuning_values
+        entries = setting.entries() if n is None else around(setting.grid, setting.chosen(of.lent(dataset)), n)
+        for tuned in entries:
             specs = [run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)]
             different.setdefault(str(specs[0].hyperparameters), (tuple(tuned.values()), specs))
         return dict(different.values()) if len(different) > 1 else {}
@@ -163,11 +152,7 @@ def best_values(
     return best
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #24863849
-def table_specs(
-    table: Table,
-    request: Request,
-    store: Store,
-) -> list[RunSpec]:
+def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
     "The runs that fill a table, with tuned values where the store has them; none if its runs cannot be made."
     if table.needs:
         return []
@@ -232,17 +217,16 @@ def breadth_first(trainings: Iterable[RunSpec], tables: Sequence[Table]) -> list
     papers, places = list(dict.fromkeys(table.paper for table in tables)), {}
     for table in tables:
         paper = PAPERS[table.paper]
-        headline = table.number == paper.tables[0].number
+        rest, number = table.number != paper.tables[0].number, papers.index(table.paper)
         cells = product(enumerate(table.run_on), enumerate(map(paper.run_as, table.models)))
         for (place, dataset), (row, model) in cells:
-            where = not headline, place, papers.index(table.paper), row
-            places.setdefault((table.paper, model, dataset), where)
+            places.setdefault((table.paper, model, dataset), (rest, place, number, row))
 
-    def place(spec: RunSpec) -> tuple[bool, int, tuple[int, ...]]:
-        rest, *where = places[spec.paper, spec.model, spec.dataset]
-        return rest, spec.seed, tuple(where)
+    def order(spec: RunSpec) -> tuple[bool, int, int, int, int]:
+        rest, place, number, row = places[spec.paper, spec.model, spec.dataset]
+        return rest, spec.seed, place, number, row
 
-    return sorted(trainings, key=place)
+    return sorted(trainings, key=order)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #2813fa3a
 class Wanted(NamedTuple):
