@@ -1,6 +1,5 @@
 "The same faults met by the real command, with kernels, notebooks and tables."
 
-import os
 import random
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from project import Project, family, kill, survivors, workers
-from test_disk import KILOBYTE, remount, small_disk
 
 pytestmark = pytest.mark.whole
 
@@ -34,13 +32,6 @@ def begun(project: Project) -> list[str]:
 def same(project: Project, undisturbed) -> bool:
     "Whether scores and tables are those of the undisturbed one, bit for bit."
     return project.results() == undisturbed[0].results() and project.numbers() == undisturbed[0].numbers()
-
-
-def test_two_commands_at_once_do_every_run_once(project, undisturbed, tally):
-    commands = [project.start(said=f"said {n}") for n in range(2)]
-    assert [command.wait() for command in commands] == [0, 0], project.said("said 0") + project.said("said 1")
-    assert sorted(begun(project)) == sorted(undisturbed[0].results())
-    tally("two make tables at once", believed=len(project.half_written()), equal=same(project, undisturbed))
 
 
 def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
@@ -105,22 +96,6 @@ def test_a_scheduler_that_is_killed(project, undisturbed, tally):
     tally("the Dask scheduler killed", lost=lost, believed=believed, equal=same(project, undisturbed))
 
 
-def test_a_kernel_that_dies_in_a_table(project, undisturbed, tally):
-    died = project.folder / "died"
-    project.add_cell("run.ipynb", f"""
-if spec.model == "ae" and not Path({str(died)!r}).exists():
-    import os
-    Path({str(died)!r}).touch()
-    os._exit(9)
-""", after="model = training.model")  # fmt: skip
-    assert project.make() == 1
-    assert "FAILED qlae-ae-" in project.said() and "Kernel died" in project.said()
-    before, believed = project.finished(), len(project.half_written())
-    assert len(before) == 1 and project.make() == 0
-    lost = sum(project.finished().get(run) != record for run, record in before.items())
-    tally("a kernel that dies in a table", lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
 def test_a_training_that_diverges_in_a_table(project, tally):
     project.add_cell("run.ipynb", """
 if spec.model == "ae":
@@ -134,28 +109,6 @@ if spec.model == "ae":
     before = project.finished()
     assert project.make() == 0 and len(begun(project)) == 2 and "DIVERGED" not in project.said()
     tally("a training that diverges in a table", lost=project.finished() != before)
-
-
-def test_a_table_on_a_full_disk(project, undisturbed, tally):
-    with small_disk(project.store.runs, 1_024 * KILOBYTE):
-        assert project.make() == 1
-        assert "No space left on device" in project.said() and "FAILED qlae-" in project.said()
-        before, believed = project.finished(), len(project.half_written())
-        remount(project.store.runs, f"size={200 * 1_024 * KILOBYTE}")
-        assert project.make() == 0, project.said()
-        lost = sum(project.finished().get(run) != record for run, record in before.items())
-        tally("a table on a full disk", lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
-def test_a_table_on_a_clock_that_runs_backwards(project, undisturbed, tally, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("""
-import time
-now, start = time.time, time.time()
-time.time = lambda: start - 86_400 - (now() - start)
-""")
-    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
-    assert project.make(PYTHONPATH=path) == 0, project.said()
-    tally("a table on a clock that runs backwards", equal=same(project, undisturbed))
 
 
 SLOWLY = """
