@@ -167,10 +167,8 @@ def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: S
     return [(stage, spec) for stage, specs in todo._asdict().items() for spec in specs]
 
 
-def count_kinds(
-    stages: Stages, store: Store
-) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:  # by `step_key`; and what cannot be counted
-    "A run of each kind that is left, with its work."
+def count_kinds(stages: Stages, store: Store) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:
+    "By `step_key` a run of each kind that is left, with its work; and what cannot be counted."
     done = {record["id"] for record in store.everything()[0]}
     kinds = {step_key(s): s for _, s in reversed(stages) if not is_measurement(s) and s.id not in done}
     works, problems = {}, []

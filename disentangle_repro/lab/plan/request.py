@@ -120,11 +120,8 @@ def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser)
         command.error(str(error))
 
 
-def asked_limit(
-    options: argparse.Namespace,
-    reserved: float,  # seconds for what comes after the runs
-) -> Limit | None:
-    "Until when the options ask for runs to be done; nothing where they set no time."
+def asked_limit(options: argparse.Namespace, reserved: float) -> Limit | None:
+    "Until when the options ask for runs to be done, `reserved` seconds before the end; None where they set no time."
     return limit_of(options.minutes, reserved) if options.minutes else None
 
 

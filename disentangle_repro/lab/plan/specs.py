@@ -14,7 +14,7 @@ from ...core.errors import check_choice
 from ...experiment.hyperparameters import Hyperparameters, Setting, flat, merged, nested, with_defaults
 from ...experiment.paper import Table
 from ...experiment.run_spec import RunSpec
-from ...experiment.scale import SCALES, Scale, at_scale
+from ...experiment.scale import Scale, at_scale
 from ...data.load import contents
 from ...papers import PAPERS, trained
 from .request import Request
@@ -59,12 +59,8 @@ def run_spec(
     return RunSpec(*where, hyperparameters, revision(paper, model))
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #473ac41c
-def around(
-    grid: Mapping[str, Sequence[float]],  # of each hyperparameter its values
-    chosen: Mapping[str, float],  # an entry of the grid
-    n: int,  # how many
-) -> list[dict[str, float]]:
-    "The `n` entries nearest to the chosen one, in places of the grid; of equally near ones those with smaller values."
+def around(grid: Mapping[str, Sequence[float]], chosen: Mapping[str, float], n: int) -> list[dict[str, float]]:
+    "The `n` entries of a grid nearest to the chosen one, by places; of equally near ones those with smaller values."
     columns = {name: sorted(values) for name, values in grid.items()}
     entries = [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
@@ -90,10 +86,10 @@ def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
 
 
-def tuning_specs(
-    table: Table, request: Request
-) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:  # for each model and data set: the runs of each entry
-    "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
+def tuning_specs(table: Table, request: Request) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:
+    """For each model and data set the runs of each entry, by seeds that do not count.
+
+    None where the scale takes hyperparameters from the settings."""
     scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
     if request.updates:
@@ -124,10 +120,10 @@ def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: floa
     return [entry for entry, value in psnr.items() if value >= (near if threshold is None else min(threshold, near))]
 
 
-def best_entry(
-    records: Mapping[Hashable, Sequence[dict[str, Any]]],  # of each entry of a grid, its runs'
-) -> Hashable:  # None where every entry has a run that diverged
-    "The entry with the highest mean InfoM among those that reconstruct; one with a run that diverged loses."
+def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable:
+    """Of a grid's entries with their runs' records: the highest mean InfoM among those that reconstruct.
+
+    An entry with a run that diverged loses; None where all have one."""
 
     def mean(entry: Hashable, score: str) -> float:
         return sum(record["scores"][score] for record in records[entry]) / len(records[entry])
@@ -139,10 +135,8 @@ def best_entry(
     return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #98d11be5
-def best_values(
-    table: Table, request: Request, store: Store
-) -> dict[tuple[str, str], dict[str, float]]:  # for each model and data set whose tuning is complete and has an answer
-    "The values with the highest mean InfoM, of those that reconstruct."
+def best_values(table: Table, request: Request, store: Store) -> dict[tuple[str, str], dict[str, float]]:
+    "The `best_entry` of each model and data set whose tuning is complete and has an answer."
     best = {}
     for where, grid in tuning_specs(table, request).items():
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}

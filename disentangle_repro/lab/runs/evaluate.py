@@ -13,12 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from ...baselines.autoencoder import Autoencoder, PlainLatent, decode_all, encode_all
 from ...core.device import make_generator
-from ...core.errors import check_choice
 from ...data.load import Dataset
 from ...metrics import InfoMEC, infomec, procedure
 from ...representations import plot_interventions, traversals
@@ -59,17 +58,6 @@ class Evaluation:
     importance: Float[np.ndarray, "latents sources"]  # of DCI's first predictor
     reconstructions: UInt8[Tensor, "n height width channels"]
     rows: Int[Tensor, "n"]  # of the data set
-
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #a372c491
-def scored_latents(
-    model: Autoencoder,
-    images: UInt8[Tensor, "n height width channels"],
-    means: Float[Tensor, "n latents"],  # the images, encoded
-    latents: str = "mean",  # or "sample", a draw from each posterior
-    seed: int = 0,  # of the draws
-) -> Float[Tensor, "n latents"]:
-    "What a model is scored on; draws are the same as means where it has no posteriors."
-    return means if latents == "mean" else encode_all(model, images, generator=make_generator(seed, images.device))
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #2e555c85
 def finite_psnr(
@@ -147,7 +135,8 @@ def evaluate(
     images = data.images[rows]
     means = encode_all(model, images)
     reconstructions = decode_all(model, means)
-    scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
+    drawn = procedure(protocol, latents=latents).latents == "sample"  # draws are means where there are no posteriors
+    scored = encode_all(model, images, generator=make_generator(seed, images.device)) if drawn else means
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": finite_psnr(images, reconstructions), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)
@@ -227,13 +216,9 @@ def interventions(
     ends: Callable[..., Ends] = data_range,
 ) -> UInt8[Tensor, "steps latents height width channels"]:
     "Images in which latent j runs through its range, top to bottom, and the others stay (qlae, figure 4)."
-    code = encode_all(model, image[None])
-    low, high = ends(model, code, latents)
-    n_latents = len(low)
-    values = low + torch.linspace(0, 1, steps, device=low.device)[:, None] * (high - low)
-    moved = code.expand(steps, n_latents, n_latents).clone()
-    moved.diagonal(dim1=1, dim2=2).copy_(values)
-    return decode_all(model, moved.flatten(0, 1)).unflatten(0, (steps, n_latents))
+    low_and_high = torch.stack(ends(model, encode_all(model, image[None]), latents))
+    encode, decode = partial(encode_all, model), partial(decode_all, model)
+    return traversals(encode, decode, image[None], low_and_high, steps).unflatten(0, (steps, -1))
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #4669ec86
 class Moves(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict
@@ -222,14 +222,6 @@ def result(future: Future[Attempt], spec: RunSpec, store: Store) -> Attempt:
         return failed(spec, store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #977bfd60
-def tell(spec: RunSpec, attempt: Attempt, failures: dict[str, str]) -> None:
-    "Note a failure or an interruption, and print that a run has diverged."
-    if attempt.outcome in (Outcome.FAILED, Outcome.INTERRUPTED):
-        failures[spec.id] = attempt.problem
-    if attempt.outcome is Outcome.DIVERGED:
-        tqdm.write(f"DIVERGED {spec.id}: {attempt.problem}")
-
-
 def do_runs(
     specs: Sequence[RunSpec],
     store: Store,
@@ -255,30 +247,29 @@ def do_runs(
                 futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
                 missing = []
                 for future in as_completed(futures):
-                    spec, outcome = futures[future], result(future, futures[future], store)
-                    if outcome.outcome is Outcome.HELD:
+                    spec, (outcome, problem) = futures[future], result(future, futures[future], store)
+                    if outcome is Outcome.HELD:
                         missing.append(spec)
-                    if outcome.outcome not in (Outcome.HELD, Outcome.OUT_OF_TIME):
-                        n_done += 1
-                        bar.update()
-                        if bar.disable:  # no terminal
-                            tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.outcome.value}")
-                        tell(spec, outcome, failures)
-                    if outcome.outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
+                    if outcome in (Outcome.HELD, Outcome.OUT_OF_TIME):
+                        continue
+                    n_done += 1
+                    bar.update()
+                    if bar.disable:  # no terminal
+                        tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.value}")
+                    if outcome in (Outcome.FAILED, Outcome.INTERRUPTED):
+                        failures[spec.id] = problem
+                    elif outcome is Outcome.DIVERGED:
+                        tqdm.write(f"DIVERGED {spec.id}: {problem}")
+                    if outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
                         store.drop_checkpoints(spec)
         except KeyboardInterrupt as stop:
             bar.close()
-            interrupt(futures, pool, store)
+            tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+            for future in futures:
+                future.cancel()
+            stop_work(pool, store.runs)
             raise KeyboardInterrupt(what_is_left(specs, store, "Interrupted")) from stop
     return failures
-
-
-def interrupt(futures: Iterable[Future[Attempt]], pool: Executor, store: Store) -> None:
-    "Begin no other run, and stop those that are under way."
-    tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
-    for future in futures:
-        future.cancel()
-    stop_work(pool, store.runs)
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #77678f95
 def what_is_left(
