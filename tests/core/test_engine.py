@@ -15,13 +15,9 @@ import pytest
 from distributed import LocalCluster
 
 from disentangle_repro.experiment.run_spec import RunSpec
-from disentangle_repro.experiment.scale import SCALES
-from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.plan.specs import table_specs
 from disentangle_repro.lab.runs import engine
 from disentangle_repro.lab.runs.engine import check_engine, executor, kernel_environment, worker_environment
 from disentangle_repro.lab.runs.runner import do_runs, execute
-from disentangle_repro.papers import PAPERS
 from disentangle_repro.train.store import CHECKPOINTS, Store
 
 
@@ -85,13 +81,6 @@ def test_a_run_costs_less_than_20_ms_to_hand_out(workers, tmp_path):
 def two_workers():
     with pool_of(2) as pool:
         yield pool
-
-
-def test_runs_of_a_table_can_be_sent(two_workers, tmp_path):
-    store = store_in(tmp_path)
-    some = table_specs(PAPERS["psa"].tables[0], Request(SCALES["smoke"]), store)[:5]
-    assert do_runs(some, store, two_workers, finish) == {}
-    assert len(store.everything()[0]) == 5
 
 
 def test_a_run_is_resumed_elsewhere_when_its_worker_dies(two_workers, tmp_path):

@@ -42,7 +42,7 @@ def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyp
 def run_spec(
     paper: str, model: str, dataset: str, request: Request, seed: int = 0, tuned: Mapping[str, float] | None = None
 ) -> RunSpec:
-    "One run of a paper's model, with tuned values such as `{\"model.beta\": 3.0}`, or those of the setting."
+    "One run of a paper's model, with `tuned` values by full names, such as `model.beta`, or those of its setting."
     known, scale, protocol = PAPERS[paper], request.scale, request.protocol
     model = known.run_as(model)
     scaling = known.hyperparameters(model, dataset).get("scaling", {}) if scale.study else {}
