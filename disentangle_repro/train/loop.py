@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TextIO
@@ -490,18 +491,32 @@ def fit(
             bar.update(training.updates - bar.n)
     return training.curve
 
+# %% ../../nbs/train/02_loop.ipynb #7c1e04b2
+def apart(heights: Sequence[float], gap: float) -> list[float]:
+    "Heights raised where needed, so that none is closer than `gap` to the one below it."
+    order, raised = sorted(range(len(heights)), key=heights.__getitem__), list(heights)
+    for below, above in pairwise(order):
+        raised[above] = max(raised[above], raised[below] + gap)
+    return raised
+
 # %% ../../nbs/train/02_loop.ipynb #e00655c9
 def plot_curve(
     curve: list[dict[str, float]],
     terms: Sequence[str],  # which; points without one are left out
     axis: Any,
 ) -> None:
-    "Plot terms of the loss against updates, on a logarithmic scale."
+    "Plot terms of the loss against updates, each labelled at its end, on a logarithmic scale."
+    ends = []
     for name in terms:
         updates, values = zip(*[(point["updates"], point[name]) for point in curve if name in point], strict=True)
-        axis.plot(updates, values, lw=1, label=name)
+        (line,) = axis.plot(updates, values, lw=1)
+        ends.append((updates[-1], values[-1], line.get_color()))
     positive = all(point.get(name, 1) > 0 for point in curve for name in terms)
     axis.set(xlabel="updates", ylabel="mean over the batch")
     axis.set_yscale("log") if positive else axis.set_yscale("symlog", linthresh=0.01)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize=8, labelcolor="linecolor")
+    axis.get_ylim()  # the limits are needed for the heights of the labels
+    heights = [axis.transData.transform(end[:2])[1] * 72 / axis.figure.dpi for end in ends]
+    for name, (*end, color), height, label in zip(terms, ends, heights, apart(heights, 9), strict=True):
+        at = {"xytext": (4, label - height), "textcoords": "offset points", "annotation_clip": False}
+        axis.annotate(name, end, color=color, va="center", fontsize=8, **at)

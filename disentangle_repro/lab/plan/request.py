@@ -19,7 +19,7 @@ from ...experiment.scale import SCALES, Scale, pick_scale
 from ...data.load import GRIDS, SCENES
 from ...models import list_models
 from ...papers import PAPERS, trained
-from ..runs.assemble import check_values, settable
+from ..runs.assemble import check_values
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
