@@ -1,7 +1,7 @@
 # make tables   do the runs that the papers' tables need, write the tables and the report
 #               (PAPERS= TABLE= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
 #               SET="training.batch_size=32": any hyperparameter, several separated by blanks, TUNED=reported: tune nothing,
-#               MINUTES= to end in time and go on from there, WHOLE=1 to begin only what can be finished by then,
+#               MINUTES= to end in time and go on from there,
 #               WORKERS= runs at once, by default one per GPU or per core, CHECKPOINTS=1 to keep those of finished runs;
 #               PAPERS=common: all attribute models on one network, which is no paper and never made unasked)
 # make plan     what `make tables` would do and cost, before anything is spent (as above; DEVICE=h100 estimates for
@@ -38,7 +38,6 @@ ENGINE ?= local
 DATASETS ?=
 WORKERS ?=
 MINUTES ?=
-WHOLE ?=
 CHECKPOINTS ?=
 DEVICE ?=
 N ?=
@@ -49,7 +48,7 @@ export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(
 
 # Which variables a target reads. Another one, mistyped or of another target, would otherwise be ignored without a word.
 REQUESTED := PAPERS TABLE TUNED SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS DATASETS WORKERS CHECKPOINTS EXTENSIONS
-READ_tables := $(REQUESTED) ENGINE MINUTES WHOLE
+READ_tables := $(REQUESTED) ENGINE MINUTES
 READ_plan := $(REQUESTED) DEVICE
 READ_report := EXTENSIONS
 READ_verify := PAPERS EXTENSIONS
@@ -87,7 +86,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
     $(if $(WORKERS),--workers $(WORKERS)) $(if $(CHECKPOINTS),--keep-checkpoints)
 
 # Until when
-LIMIT = $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WHOLE),--whole-runs)
+LIMIT = $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: tables plan minutes report verify crate data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs docs-sphinx docs-quarto bench export clean
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import psutil
+from distributed import LocalCluster
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,9 +30,9 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def workers(driver: psutil.Process) -> list[psutil.Process]:
-    "The workers of a driver: its children that were spawned by multiprocessing."
-    children = [child for child in driver.children() if "spawn_main" in " ".join(child.cmdline())]
+def workers() -> list[psutil.Process]:
+    "The workers of a cluster: children of this process that were spawned by multiprocessing."
+    children = [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
     return [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -45,7 +46,7 @@ def make_table(folder: Path, paper: str, engine: str, kill_every: float | None =
         driver = subprocess.Popen([*command, "--engine", engine], **how)
         while driver.poll() is None:
             time.sleep(kill_every or 1)
-            if kill_every and driver.poll() is None and (alive := workers(psutil.Process(driver.pid))):
+            if kill_every and driver.poll() is None and (alive := workers()):
                 os.kill(choice.choice(alive).pid, signal.SIGKILL)
                 kills += 1
     assert driver.returncode == 0, (folder / "log").read_text()[-2_000:]
@@ -60,10 +61,9 @@ def results(folder: Path) -> dict[str, dict]:
 
 
 def main(paper: str = "qlae", kill_every: str = "20") -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = {}
-        for name, engine, every in (("serial", "local", None), ("dask", "local:2", None),
-                                    ("killed", "local:2", float(kill_every))):  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, LocalCluster(n_workers=2, threads_per_worker=1) as cluster:
+        found, dask = {}, cluster.scheduler_address
+        for name, engine, every in (("serial", "local", 0), ("dask", dask, 0), ("killed", dask, float(kill_every))):
             where = project(Path(folder) / name)
             seconds, kills = make_table(where, paper, engine, every)
             found[name] = results(where)

@@ -16,7 +16,7 @@ from bench_training import answer, by_turns
 
 from disentangle_repro.experiment.hyperparameters import merged
 from disentangle_repro.experiment.scale import SCALES
-from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.cost import noise
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec
 from disentangle_repro.lab.runs.assemble import assemble

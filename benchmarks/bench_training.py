@@ -1,4 +1,4 @@
-"""How long a step takes: of QLAE at full width, and its share of the machine; of every kind of network (`--families`).
+"""How long a step takes: of QLAE at full width; of every kind of network (`--families`).
 
 `make bench` runs the first. `--families` measures processor time of one thread at 32x32 pixels, in fp32 and bf16, the
 least of several rounds. `--beside DIR` measures another checkout too, by turns with this one.
@@ -11,13 +11,15 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import torch
 
 from disentangle_repro.core.device import device_name, pick_device, seeded
 from disentangle_repro.qlae import QLAE
 from disentangle_repro.train import Training, make_optimizer
-from disentangle_repro.train.speed import keep_freed_memory, matmul_rates, step_speed
+from disentangle_repro.train.loop import CudaGraphStep
+from disentangle_repro.train.speed import elapsed, keep_freed_memory, step_operations
 
 BATCH = {"cpu": 32, "cuda": 128}
 UPDATES = {"cpu": 20, "cuda": 100}
@@ -36,7 +38,7 @@ def family_training(name, precision):
     """A training of that family as the tables make it, at 32x32 pixels, on noise."""
     from disentangle_repro.experiment.hyperparameters import merged
     from disentangle_repro.experiment.scale import SCALES
-    from disentangle_repro.lab.plan.probe import noise
+    from disentangle_repro.lab.plan.cost import noise
     from disentangle_repro.lab.plan.request import Request
     from disentangle_repro.lab.plan.specs import run_spec
     from disentangle_repro.lab.runs.assemble import assemble
@@ -61,8 +63,6 @@ def answer(step, n):
 
 def work(training):
     """Answer with the steps of a training: a round of them, and the time of one."""
-    from disentangle_repro.train.loop import CudaGraphStep
-
     keep_freed_memory()
     answer(CudaGraphStep(training), len(training.steps))
 
@@ -117,18 +117,17 @@ def qlae_training(device):
 
 def main():
     device = pick_device()
-    rates = matmul_rates(device)
     updates, batch = UPDATES[device.type], BATCH[device.type]
     print(f"QLAE at full width, batch {batch}, {device_name(device)}; wall clock, median of {updates} steps")
-    print(f"{'':24}{'ms a step':>10}{'images/s':>10}{'GFLOP/s':>9}" + "".join(f"{'of ' + name:>13}" for name in rates))
+    print(f"{'':24}{'ms a step':>10}{'images/s':>10}{'GFLOP/s':>9}")
     for kept in (False, True) if device.type == "cpu" else (False,):
         if kept and not keep_freed_memory():
             break  # this C library has no such setting
-        speed = step_speed(qlae_training(device), updates)
-        shares = "".join(f"{speed['gflops'] / rate:13.0%}" for rate in rates.values())
+        step = CudaGraphStep(training := qlae_training(device))
+        seconds = median([elapsed(step, device) for _ in range(updates + 5)][5:])  # the first ones are warm-up
         name = "freed memory kept" if kept else "as it is"
-        figures = f"{speed['milliseconds']:10.1f}{speed['images_per_second']:10.0f}{speed['gflops']:9.0f}"
-        print(f"{name:24}{figures}{shares}", flush=True)
+        gflops = 1e-9 * step_operations(training) / seconds
+        print(f"{name:24}{1e3 * seconds:10.1f}{batch / seconds:10.0f}{gflops:9.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -41,22 +41,15 @@ def make_generator(seed: int, device: torch.device | str = "cpu") -> torch.Gener
     return torch.Generator("cpu" if device.type == "meta" else device).manual_seed(seed)
 
 # %% ../../nbs/core/02_device.ipynb #6127a8a4
-class seeded:
-    "Context manager: the global random generators, of GPUs the current one's, are seeded inside and restored outside."
-
-    def __init__(self, seed: int):
-        self.seed = seed
-        self.gpus = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-        self.fork = torch.random.fork_rng(self.gpus or None)
-
-    def __enter__(self) -> None:
-        self.fork.__enter__()
-        torch.default_generator.manual_seed(self.seed)
-        if self.gpus:
-            torch.cuda.manual_seed(self.seed)
-
-    def __exit__(self, *exception) -> None:
-        self.fork.__exit__(*exception)
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    "The global random generators, of GPUs the current one's, are seeded inside and restored outside."
+    gpus = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(gpus or None):
+        torch.default_generator.manual_seed(seed)
+        if gpus:
+            torch.cuda.manual_seed(seed)
+        yield
 
 # %% ../../nbs/core/02_device.ipynb #f77f0f23
 @contextmanager

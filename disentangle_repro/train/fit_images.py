@@ -125,10 +125,10 @@ def paper_settings(
     if name not in papers:
         return "", dict(RATES), {"batch_size": 128}
     paper = papers[name]
-    dataset = next((of for of in (config.get("dataset"),) if of in paper.datasets), paper.datasets[0])
-    protocol = next((of for of in (config.get("protocol"),) if of in paper.protocols), "paper")
+    dataset = config["dataset"] if config.get("dataset") in paper.datasets else paper.datasets[0]
+    protocol = config["protocol"] if config.get("protocol") in paper.protocols else "paper"
     whole = with_defaults(paper.hyperparameters(paper.run_as(name), dataset, protocol))
-    training = {of: whole["training"][of] for of in ("batch_size", "clip", "clip_only_decaying")}
+    training = {key: whole["training"][key] for key in ("batch_size", "clip", "clip_only_decaying")}
     training["schedule"] = warmed_up(SCHEDULES[whole["training"]["schedule"]], whole["training"]["warm_up"])
     return f"{name} in {paper.key}, for {dataset}", whole["optimizer"], training
 

@@ -286,8 +286,8 @@ class CudaGraphStep:
         self.failed, device = True, self.training.generator.device
         self.training.generator = make_generator(0, device)
         self.training.generator.set_state(state)
-        said = f"{type(cause).__name__}: {cause}"
-        warnings.warn(f"An update could not be recorded and is called, which is slower: {said}", stacklevel=4)
+        what = f"{type(cause).__name__}: {cause}"
+        warnings.warn(f"An update could not be recorded and is called, which is slower: {what}", stacklevel=4)
 
 # %% ../../nbs/train/02_loop.ipynb #c416bb57
 def run_updates(training: Training, step: Callable[[], dict[str, Tensor]], n: int) -> dict[str, float]:
@@ -302,16 +302,12 @@ def run_updates(training: Training, step: Callable[[], dict[str, Tensor]], n: in
     return {"updates": training.updates, **means}
 
 # %% ../../nbs/train/02_loop.ipynb #c9c773dd
-def not_finite(point: dict[str, float], model: torch.nn.Module) -> dict[str, str]:
-    "The terms of a point of the curve that are NaN or infinite, and the weights where one of them is."
-    lost = {name: str(value) for name, value in point.items() if not math.isfinite(value)}
-    finite = torch.stack([parameter.isfinite().all() for parameter in model.parameters()]).all()
-    return lost if finite else lost | {"weights": "not finite"}
-
-
 def check_finite(point: dict[str, float], since: int, training: Training) -> None:
     "`Diverged` where a mean of the updates after `since`, or a weight, is NaN or infinite: which, when and what helps."
-    if lost := not_finite(point, training.model):
+    lost = {name: str(value) for name, value in point.items() if not math.isfinite(value)}
+    if not torch.stack([parameter.isfinite().all() for parameter in training.model.parameters()]).all():
+        lost["weights"] = "not finite"
+    if lost:
         what = ", ".join(f"{name} is {value}" for name, value in lost.items()).replace("weights is", "weights are")
         raise Diverged(
             f"{what} between updates {since:,} and {training.updates:,}, at a learning rate of "
@@ -358,10 +354,10 @@ def check_kept(training: Training, kept: Path, needed: int) -> None:
     "`DataError` unless `kept` holds this training after `needed` updates, or later."
     if not kept.exists():
         raise DataError(kept, f"is missing; it should hold the state after {needed:,} updates.")
-    if (found := read_own_state(training, kept)["updates"]) < needed:
-        raise DataError(kept, f"holds the state after {found:,} updates, but that after {needed:,} should be there.")
+    if (updates := read_own_state(training, kept)["updates"]) < needed:
+        raise DataError(kept, f"holds the state after {updates:,} updates, but that after {needed:,} should be there.")
 
-# %% ../../nbs/train/02_loop.ipynb #93457625
+
 def latest(training: Training, *paths: Path | None) -> dict[str, Any] | None:  # nothing where there is no file
     "Of the states of this training in some files the one after most updates; `DataError` as `read_own_state`."
     states = [read_own_state(training, path) for path in paths if path is not None and path.exists()]

@@ -8,36 +8,38 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from statistics import median
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile
-from torch.utils.flop_counter import FlopCounterMode
-from torch.utils.mkldnn import to_mkldnn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
-from ..core.device import float32_products, float32_products_in, make_generator
-from .loop import CudaGraphStep, Training, draw_batch
+from ..core.device import make_generator
+from .loop import Training, draw_batch
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
+class Counted(TorchDispatchMode):
+    "Counts the floating-point operations of what is called inside, as `operations`."
+
+    operations = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if formula := flop_registry.get(function._overloadpacket):
+            self.operations += formula(*args, **(kwargs or {}), out_val=result)
+        return result
+
+
 @torch.no_grad()
 def step_operations(training: Training) -> int:
     "Floating-point operations of one update, forward and backward, in convolutions and dense layers."
     generator = make_generator(0, training.images.device)
-    batch = draw_batch(training.images, training.batch_size, generator)
-    learned = [parameter for parameter in training.model.parameters() if parameter.requires_grad]
-    try:
-        for parameter in learned:  # for a module that returns one, the counter would look for a graph that is not there
-            parameter.requires_grad_(False)
-        with FlopCounterMode(display=False) as forward:
-            training.step.loss(batch, generator)
-    finally:
-        for parameter in learned:
-            parameter.requires_grad_()
-    return 3 * forward.get_total_flops()
+    with Counted() as forward:
+        training.step.loss(draw_batch(training.images, training.batch_size, generator), generator)
+    return 3 * forward.operations
 
 # %% ../../nbs/train/04_speed.ipynb #48a928cd
 def elapsed(function: Callable[[], object], device: torch.device) -> float:
@@ -47,42 +49,6 @@ def elapsed(function: Callable[[], object], device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter() - start
-
-
-def call_seconds(function: Callable[[], object], n: int, device: torch.device) -> list[float]:
-    "How long each of `n` calls took, waited for; one call before them does not count."
-    return [elapsed(function, device) for _ in range(n + 1)][1:]
-
-# %% ../../nbs/train/04_speed.ipynb #c6701c54
-@torch.no_grad()
-def matmul_rates(device: torch.device, n: int | None = None) -> dict[str, float]:  # GFLOP/s, by library
-    "How fast float32 matrices of `n` by `n` are multiplied; 8192 on a CUDA device and 1024 elsewhere when left out."
-    n = n or (8192 if device.type == "cuda" else 1024)
-    left, right = torch.randn(2, n, n, device=device)
-    products = {"torch.mm": lambda: torch.mm(left, right)}
-    if device.type == "cpu" and torch.backends.mkldnn.is_available():
-        dense, given = to_mkldnn(nn.Linear(n, n, bias=False).eval()), left.to_mkldnn()
-        products["oneDNN"] = lambda: dense(given)
-    with float32_products_in(float32_products()["convolution"]):
-        return {name: 2e-9 * n**3 / min(call_seconds(product, 30, device)) for name, product in products.items()}
-
-# %% ../../nbs/train/04_speed.ipynb #00719551
-def step_speed(training: Training, n: int = 20) -> dict[str, float]:  # `milliseconds`, `images_per_second`, `gflops`
-    """Median over `n` updates, as `fit` makes them, after those that do not count.
-
-    `ValueError` for a model whose updates are not all alike.
-    """
-    if len(training.steps) != 1:
-        raise ValueError(f"training has a round of {len(training.steps)} steps: needed is a model with one.")
-    step = CudaGraphStep(training)
-    for _ in range(CudaGraphStep.WARM_UP):
-        step()
-    seconds = median(call_seconds(step, n, training.images.device))
-    return {
-        "milliseconds": 1e3 * seconds,
-        "images_per_second": training.batch_size / seconds,
-        "gflops": 1e-9 * step_operations(training) / seconds,
-    }
 
 # %% ../../nbs/train/04_speed.ipynb #6dae4b8a
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # glibc's names (malloc.h)

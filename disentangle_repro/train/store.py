@@ -29,9 +29,7 @@ from PIL import Image
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
-from disentangle_repro.core.files import (
-    held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
-)
+from ..core.files import held, project_root, remove_unfinished, write_text, written_whole
 from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import as_safetensors, read_weights
 
@@ -119,23 +117,6 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
             return record
     raise OtherVersion(path, f"has a specification that in this version of the project is not that of {run}.")
 
-# %% ../../nbs/train/03_store.ipynb #6f66754f
-UP = "\x1b[A"  # what a progress bar below another writes to return to its line
-
-
-def last_states(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    "The outputs of a cell, its standard error as one output with the lines that a terminal would show in the end."
-    written = "".join("".join(output["text"]) for output in outputs if output.get("name") == "stderr")
-    lines, row = [""], 0
-    for part in re.split(rf"(\n|\r|{re.escape(UP)})", written):
-        row += {"\n": 1, UP: -1 if row else 0}.get(part, 0)
-        lines += [""] * (row + 1 - len(lines))
-        if part not in ("", "\n", "\r", UP):
-            lines[row] = part
-    shown = [f"{line}\n" for line in lines if line.strip()]
-    last = [{"name": "stderr", "output_type": "stream", "text": shown}]
-    return (last if shown else []) + [output for output in outputs if output.get("name") != "stderr"]
-
 # %% ../../nbs/train/03_store.ipynb #a3cde78f
 LARGE = 100_000  # characters of a PNG in a notebook
 
@@ -182,11 +163,10 @@ def copy_kept(
             raise DataError(source, f"is no notebook ({error}).") from error
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
-                cell["outputs"] = [*map(lighter, last_states(cell["outputs"]))]
+                cell["outputs"] = [*map(lighter, cell["outputs"])]
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
-DESCRIPTION = "ro-crate-metadata.json"  # of the folder of kept results, see `runs.crate`
 ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
 CHECKPOINTS = ("checkpoint.pt", "kept.pt")  # of an unfinished training: the latest, and the best so far
 SHARED = ("model/model.safetensors", "model/card.json", "latents.npz", "slots.npz")  # with another checkout
@@ -238,18 +218,6 @@ class Store:
             except DataError as fault:
                 faults.append(fault)
         return list(believed.values()), faults
-
-    def set_aside(self, spec: RunSpec) -> list[Path]:  # where they are now
-        "Rename the run's damaged records to `*.damaged`: then its whole record counts, or it is unfinished."
-        aside = []
-        for path in self.records(spec):
-            try:
-                read_record(path, spec.id)
-            except OtherVersion:
-                continue
-            except DataError:
-                aside.append(set_aside(path))
-        return aside
 
     @contextmanager
     def hold(

@@ -22,7 +22,6 @@ from disentangle_repro.data.hdf5 import write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
 from disentangle_repro.data.tetrominoes import TETROMINOES
 from disentangle_repro.experiment.run_spec import RunSpec
-from disentangle_repro.lab.plan.cost import files_needed
 from disentangle_repro.lab.runs.assemble import assemble, joint_given, make_probe, score
 from disentangle_repro.lab.runs.evaluate import evaluate, interventions
 from disentangle_repro.models import create_model
@@ -266,15 +265,6 @@ def test_a_run_trains_on_correlated_sources_and_is_scored_on_independent_ones():
     plain = {**names, "spec": run_of(images=60)}
     exec(loads, plain)
     assert plain["seen"] is plain["data"]
-
-
-def test_the_plan_counts_files_to_train_on_and_to_score_on(tmp_path):
-    spec = run_of(images=60, correlation=CORRELATED)
-    plain = set(files_needed(run_of(images=60)))
-    needed = set(files_needed(spec))
-    assert len(plain) == 1 and len(needed) == 2 and plain < needed
-    load_dataset("shapes3d", n=60, correlation=CORRELATED), load_dataset("shapes3d", n=60)
-    assert not files_needed(spec) and {path.name for path in needed} == {path.name for path in tmp_path.rglob("*.h5")}
 
 
 def test_slots_are_trained_on_the_joint_distribution():

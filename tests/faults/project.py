@@ -109,7 +109,7 @@ def kill(processes: list[psutil.Process]) -> None:
 
 
 def workers(process: subprocess.Popen) -> list[psutil.Process]:
-    "The Dask workers that a driver has started."
+    "The Dask workers that `dask worker` has started."
     return [one for one in family(process)[1:] if "spawn_main" in " ".join(one.cmdline())]
 
 

@@ -1,16 +1,13 @@
 "The same faults met by the real command, with kernels, notebooks and tables."
 
-import os
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from project import Project, family, kill, survivors, workers
-from test_disk import KILOBYTE, remount, small_disk
 
 pytestmark = pytest.mark.whole
 
@@ -37,34 +34,6 @@ def same(project: Project, undisturbed) -> bool:
     return project.results() == undisturbed[0].results() and project.numbers() == undisturbed[0].numbers()
 
 
-def test_two_commands_at_once_do_every_run_once(project, undisturbed, tally):
-    commands = [project.start(said=f"said {n}") for n in range(2)]
-    assert [command.wait() for command in commands] == [0, 0], project.said("said 0") + project.said("said 1")
-    assert sorted(begun(project)) == sorted(undisturbed[0].results())
-    tally("two make tables at once", believed=len(project.half_written()), equal=same(project, undisturbed))
-
-
-def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
-    "Less often where a worker takes longer than that to begin a run."
-    process, kills, lost, believed, before = project.start("--engine", "local:2"), 0, 0, 0, {}
-    while True:
-        try:
-            assert process.wait(max(20, undisturbed[1] / 2)) == 0, project.said()
-            break
-        except subprocess.TimeoutExpired:
-            before |= project.finished()
-            if alive := workers(process):
-                lose = [random.choice(alive)]
-                lose += lose[0].children(recursive=True)
-                kill(lose[:1])
-                kills += 1
-                assert not survivors(lose), "a kernel outlived its worker"
-            lost += sum(project.finished().get(run) != record for run, record in before.items())
-            believed += len(project.half_written())
-    assert kills > 0
-    tally("a Dask worker killed", times=kills, lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
 def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
     "A scheduler and two workers, as one starts them by hand, on this machine alone."
     address, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -78,43 +47,53 @@ def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
     return [scheduler, subprocess.Popen(worker, **quiet)], text.split('"address": "')[1].split('"')[0]
 
 
+def end_dask(started: list[subprocess.Popen]) -> None:
+    kill([one for process in started for one in family(process)])
+    for process in started:
+        process.wait()
+
+
+def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
+    "Less often where a worker takes longer than that to begin a run."
+    started, address = start_dask(project.folder)
+    process, kills, lost, believed, before = project.start("--engine", address), 0, 0, 0, {}
+    try:
+        while process.poll() is None:
+            time.sleep(max(20, undisturbed[1] / 2))
+            before |= project.finished()
+            if process.poll() is None and (alive := workers(started[1])):
+                lose = [random.choice(alive)]
+                lose += lose[0].children(recursive=True)
+                kill(lose[:1])
+                kills += 1
+                assert not survivors(lose), "a kernel outlived its worker"
+            lost += sum(project.finished().get(run) != record for run, record in before.items())
+            believed += len(project.half_written())
+    finally:
+        end_dask(started)
+    assert kills > 0 and process.returncode == 0, project.said()
+    tally("a Dask worker killed", times=kills, lost=lost, believed=believed, equal=same(project, undisturbed))
+
+
 def test_a_scheduler_that_is_killed(project, undisturbed, tally):
     "Once a run is finished and another is under way; its workers go with it."
-    (scheduler, worker), address = start_dask(project.folder)
+    started, address = start_dask(project.folder)
     try:
         process = project.start("--engine", address)
         while not project.finished():
             assert process.poll() is None, project.said()
             time.sleep(0.1)
-        everybody = [psutil.Process(scheduler.pid), *family(worker)]
+        everybody = [one for dask in started for one in family(dask)]
         before = project.finished()
         kill(everybody)
         assert process.wait(120) == 1
     finally:
-        kill([one for started in (scheduler, worker) for one in family(started)])
-        scheduler.wait()
-        worker.wait()
+        end_dask(started)
     assert "scheduler was lost" in project.said()
     believed = len(project.half_written())
     assert project.make() == 0, project.said()
     lost = sum(project.finished().get(run) != record for run, record in before.items())
     tally("the Dask scheduler killed", lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
-def test_a_kernel_that_dies_in_a_table(project, undisturbed, tally):
-    died = project.folder / "died"
-    project.add_cell("run.ipynb", f"""
-if spec.model == "ae" and not Path({str(died)!r}).exists():
-    import os
-    Path({str(died)!r}).touch()
-    os._exit(9)
-""", after="model = training.model")  # fmt: skip
-    assert project.make() == 1
-    assert "FAILED qlae-ae-" in project.said() and "Kernel died" in project.said()
-    before, believed = project.finished(), len(project.half_written())
-    assert len(before) == 1 and project.make() == 0
-    lost = sum(project.finished().get(run) != record for run, record in before.items())
-    tally("a kernel that dies in a table", lost=lost, believed=believed, equal=same(project, undisturbed))
 
 
 def test_a_training_that_diverges_in_a_table(project, tally):
@@ -130,28 +109,6 @@ if spec.model == "ae":
     before = project.finished()
     assert project.make() == 0 and len(begun(project)) == 2 and "DIVERGED" not in project.said()
     tally("a training that diverges in a table", lost=project.finished() != before)
-
-
-def test_a_table_on_a_full_disk(project, undisturbed, tally):
-    with small_disk(project.store.runs, 1_024 * KILOBYTE):
-        assert project.make() == 1
-        assert "No space left on device" in project.said() and "FAILED qlae-" in project.said()
-        before, believed = project.finished(), len(project.half_written())
-        remount(project.store.runs, f"size={200 * 1_024 * KILOBYTE}")
-        assert project.make() == 0, project.said()
-        lost = sum(project.finished().get(run) != record for run, record in before.items())
-        tally("a table on a full disk", lost=lost, believed=believed, equal=same(project, undisturbed))
-
-
-def test_a_table_on_a_clock_that_runs_backwards(project, undisturbed, tally, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("""
-import time
-now, start = time.time, time.time()
-time.time = lambda: start - 86_400 - (now() - start)
-""")
-    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
-    assert project.make(PYTHONPATH=path) == 0, project.said()
-    tally("a table on a clock that runs backwards", equal=same(project, undisturbed))
 
 
 SLOWLY = """

@@ -6,13 +6,14 @@ from dataclasses import replace
 import nbformat
 import pytest
 import torch
+from distributed import LocalCluster
 from small_runs import UPDATES, files_of, new_training, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.errors import OutOfTime
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.lab.runs import runner
 from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import Limit, Outcome, attempt, do_runs, limit_of, made, what_is_left
+from disentangle_repro.lab.runs.runner import Outcome, attempt, do_runs, limit_of, updates_made, what_is_left
 from disentangle_repro.lab.study import design
 from disentangle_repro.lab.tables import make
 from disentangle_repro.train import fit
@@ -31,7 +32,7 @@ def stopping(after: int):
     def do(spec, store, deadline=None):
         checkpoint, kept = files_of(spec, store)
         training = new_training(spec.seed)
-        begun = made(spec, store).updates
+        begun = updates_made(spec, store)
         how = {"checkpoint": checkpoint, "checkpoint_seconds": 1e9, "kept": kept, "probe_every": 20, "progress": False}
         probe = lambda model: {"psnr": float(training.updates)}  # noqa: E731
         clock = lambda: float(training.updates)  # noqa: E731
@@ -57,7 +58,7 @@ def test_a_run_that_is_out_of_time_has_not_failed_and_goes_on(tmp_path):
         " The same command goes on from there."
     )
     for updates in (20, 30, 40):
-        assert in_turn([spec], store, stopping(10)) == {} and made(spec, store).updates == updates
+        assert in_turn([spec], store, stopping(10)) == {} and updates_made(spec, store) == updates
     assert results(store) == undisturbed(tmp_path / "in peace", [spec]) and what_is_left([spec], store) == ""
 
 
@@ -96,27 +97,12 @@ def begun_by(of, store, limit) -> list[int]:
     return begun
 
 
-def half_done(spec, store, updates: int, seconds: float) -> None:
-    torch.save({"updates": updates, "seconds": seconds}, store.folder(spec) / "checkpoint.pt")
-
-
-def test_what_can_be_finished_goes_first_and_all_else_as_it_came(tmp_path):
-    store, some, now = store_in(tmp_path), with_steps(6), time.time()
-    half_done(some[2], store, 10, 100.0)  # 300 seconds of training left
-    half_done(some[4], store, 30, 600.0)  # 200
-    half_done(some[5], store, 10, 10_000.0)  # too long
-    assert begun_by(some, store, Limit(now + 3_600, now + 3_300)) == [4, 2, 0, 1, 3, 5]
-    assert begun_by(some, store, Limit(now + 350, now + 300)) == [4, 0, 1, 2, 3, 5], "no time for the scores of 2"
-
-
-def test_only_whole_runs_are_begun_where_they_are_asked_for(tmp_path):
-    store, some, now = store_in(tmp_path), with_steps(4), time.time()
-    limit = Limit(now + 3_600, now + 3_300, whole_runs=True)
-    assert begun_by(some, store, limit) == [0, 1, 2, 3], "nothing is known of them"
-    store.finish(some[0], {"scores": {}, "seconds": 4_000.0})
-    half_done(some[2], store, 39, 3_900.0)
-    assert begun_by(some, store, limit) == [2]
-    assert begun_by(some, store, limit._replace(whole_runs=False)) == [2, 1, 3]
+def test_begun_runs_go_first_and_all_else_as_it_came(tmp_path):
+    store, some = store_in(tmp_path), with_steps(5)
+    for spec in (some[2], some[4]):
+        torch.save({"updates": 10}, store.folder(spec) / "checkpoint.pt")
+    (store.folder(some[1]) / "checkpoint.pt").write_bytes(b"half a file")
+    assert begun_by(some, store, LATER) == [2, 4, 0, 1, 3]
 
 
 def test_no_run_is_begun_when_five_minutes_remain_or_half_of_a_short_time(tmp_path, monkeypatch):
@@ -140,8 +126,9 @@ def test_with_a_deadline_nobody_is_waited_for(tmp_path):
 
 def test_a_deadline_means_the_same_on_workers_of_dask(tmp_path):
     store, some = store_in(tmp_path), with_steps(3)
-    with executor("local:1") as pool:
-        assert do_runs(some, store, pool, note_deadline, LATER) == {}
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        with executor(cluster.scheduler_address) as pool:
+            assert do_runs(some, store, pool, note_deadline, LATER) == {}
     notes = [(store.folder(spec) / "deadline").read_text() for spec in some]
     assert notes == [str(LATER.deadline)] * 3 and not list(store.runs.glob("*/failure.json"))
 
@@ -187,11 +174,3 @@ def test_the_study_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch, cap
     monkeypatch.setattr(design, "execute_run", out_of_time)
     assert design.main(["--minutes", "25"]) == 0
     assert "Out of time: " in (said := capsys.readouterr().out) and "FAILED" not in said
-
-
-def test_minutes_are_whole_and_at_least_one(capsys):
-    for wrong in ("0", "-3", "many", "2.5"):
-        with pytest.raises(SystemExit) as ended:
-            make.main(["--minutes", wrong])
-        said = f"--minutes: value is '{wrong}' but must be a whole number"
-        assert ended.value.code == 2 and said in capsys.readouterr().err

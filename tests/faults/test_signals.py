@@ -7,7 +7,7 @@ import time
 
 import pytest
 from project import Project, family, survivors
-from test_commands import same
+from test_commands import end_dask, same, start_dask
 
 from disentangle_repro.train.loop import read_state
 
@@ -32,17 +32,21 @@ def to_everybody(process: subprocess.Popen) -> None:
         one.send_signal(signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("engine", "interrupt"), [("local", to_group), ("local:2", to_group), ("local", to_everybody)])
+@pytest.mark.parametrize(("engine", "interrupt"), [("local", to_group), ("dask", to_group), ("local", to_everybody)])
 def test_an_interrupted_training_goes_on_from_a_checkpoint(engine, interrupt, undisturbed, tally, tmp_path):
     project: Project = undisturbed[0].another(tmp_path / "project")
     project.add_cell("run.ipynb", SLOWLY, after="model = training.model")
-    process = project.start("--engine", engine)
+    started, address = start_dask(project.folder) if engine == "dask" else ([], engine)
+    process = project.start("--engine", address)
     while len(list(project.store.runs.glob("*/kept.pt"))) < 1:
         assert process.poll() is None, project.said()
         time.sleep(0.1)
     everybody, start = family(process), time.monotonic()
     interrupt(process)
-    assert process.wait(120) == 130, project.said()
+    try:
+        assert process.wait(120) == 130, project.said()
+    finally:
+        end_dask(started)
     seconds = time.monotonic() - start
     assert not survivors(everybody)
     made = [read_state(path)["updates"] for path in project.store.runs.glob("*/checkpoint.pt")]

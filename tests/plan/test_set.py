@@ -5,7 +5,7 @@ import re
 import pytest
 
 from disentangle_repro.experiment.scale import SCALES
-from disentangle_repro.lab.plan.cost import asked_runs, run_lines, runs_and_costs
+from disentangle_repro.lab.plan.cost import asked_runs
 from disentangle_repro.lab.plan.request import Request, asked_request, check_tables, parser
 from disentangle_repro.lab.plan.specs import run_spec, table_specs, wanted
 from disentangle_repro.lab.tables import make
@@ -126,13 +126,6 @@ def test_reported_values_tune_nothing_and_neither_does_a_grid_with_one_entry(opt
     model = options.split()[0]
     _, stages = planned(store, f"--papers {model} --models {options} --datasets shapes3d")
     assert [stage for stage, _ in stages] == ["tuning"] * tuning + ["trainings"] * trainings
-
-
-def test_tuning_runs_are_named_by_the_values_they_try(store):
-    request, stages = planned(store, "--papers tripod --models tripod --datasets shapes3d")
-    (first,) = (line for line in run_lines(runs_and_costs(stages, store), request) if line.startswith("first:"))
-    runs = first.removeprefix("first: ").split("; ")
-    assert len(set(runs)) == 5 and runs[2] == "tripod tripod on shapes3d, multiinformation 0, hessian 1e-10, seed 0"
 
 
 @pytest.mark.parametrize(("options", "models"), [

@@ -9,7 +9,6 @@ from disentangle_repro.lab.runs.evaluate import (
     ceiling_and_chance,
     infomec_and_dci,
     perfect_latents,
-    unrelated_latents,
 )
 from disentangle_repro.qlae.latent_quantization import LatentQuantizer
 
@@ -23,24 +22,6 @@ def test_six_perfect_and_six_idle_latents_of_2000_samples():
     assert paper["ceiling"]["d"] == pytest.approx(0.53, abs=0.07)
     assert min(paper["ceiling"][name] for name in ("infom", "infoe", "infoc", "i")) > 0.93
     assert max(paper["chance"][name] for name in ("infoe", "infoc", "d", "c")) < 0.1
-
-
-@pytest.mark.parametrize("n_values", [4, 10, 15])
-def test_latents_take_as_many_values_as_the_models_and_keep_the_order(n_values):
-    latents = perfect_latents(SOURCES, 9, n_values)
-    assert latents.shape == (2_000, 9) and not latents[:, 6:].any()
-    for latent, source, count in zip(latents.T, SOURCES.T, COUNTS.tolist(), strict=False):
-        assert len(latent.unique()) == min(n_values, count)
-        pairs = torch.stack([source, latent.long()], 1).unique(dim=0)
-        assert len(pairs) == count and (pairs[:, 1].diff() >= 0).all(), "a value of the source has two of the latent"
-    assert unrelated_latents(2_000, 9, n_values).unique().tolist() == list(range(n_values))
-
-
-def test_continuous_latents_never_recur_and_determine_their_sources():
-    latents = perfect_latents(SOURCES, 12, idle="noise", generator=make_generator(1))
-    assert all(len(latent.unique()) > 1_990 for latent in latents.T)
-    for latent, source, count in zip(latents.T, SOURCES.T, COUNTS.tolist(), strict=False):
-        assert ((latent + 1) / 2 * (count - 1)).round().long().equal(source)
 
 
 def test_the_procedure_is_the_models():

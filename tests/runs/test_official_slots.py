@@ -201,10 +201,3 @@ def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
     chosen, scored = ({image.numpy().tobytes() for image in names[key].images} for key in ("to_choose_by", "unseen"))
     validation = load_dataset("objects_room", "official").split("validation").images
     assert chosen <= {image.numpy().tobytes() for image in validation} and not chosen & scored
-
-
-def test_no_scene_is_in_two_splits(data):
-    parts = [held_out_scenes("objects_room", "official", 12, None, split) for split in ("validation", "test")]
-    parts.append(training_scenes("objects_room", "official"))
-    known = [{image.numpy().tobytes() for image in part.images} for part in parts]
-    assert not (known[0] & known[1] or known[0] & known[2] or known[1] & known[2])

@@ -10,26 +10,15 @@ import torch
 
 from disentangle_repro.core.device import seeded
 from disentangle_repro.core.errors import DataError
-from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.models import create_model
 from disentangle_repro.qlae import QLAE
-from disentangle_repro.train import Store, Training, fit, fit_images, make_optimizer
+from disentangle_repro.train import Training, fit, fit_images, make_optimizer
 from disentangle_repro.train.loop import CudaGraphStep, load, save
 from disentangle_repro.train.optimizer import SCHEDULES
-
-SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 3, "paper", {"training": {"steps": 300}})
 
 
 def updates_in(checkpoint: Path) -> int:
     return torch.load(checkpoint)["updates"] if checkpoint.exists() else 0
-
-
-def test_a_damaged_checkpoint_is_said_to_be_so_and_put_aside(tmp_path):
-    checkpoint = tmp_path / "checkpoint.pt"
-    checkpoint.write_bytes(b"PK\x03\x04 not a checkpoint")
-    with pytest.warns(UserWarning, match="checkpoint.pt: is not a whole checkpoint.*restarts"):
-        fit(new_training("cpu"), 1, checkpoint=checkpoint, progress=False)
-    assert updates_in(checkpoint) == 1 and checkpoint.with_name("checkpoint.pt.damaged").exists()
 
 
 def new_training(device: str) -> Training:
@@ -71,14 +60,6 @@ def test_images_and_model_on_different_devices_are_refused():
     training = new_training("cpu")
     with pytest.raises(ValueError, match="images are on meta but model is on cpu"):
         Training(training.model, training.optimizer, training.images.to("meta"), batch_size=8, seed=0)
-
-
-def test_a_store_survives_a_folder_it_cannot_trust(tmp_path):
-    store = Store(tmp_path / "runs", tmp_path / "results")
-    (store.folder(SPEC) / ".run.json.1.part").write_text('{"scores": {"info')
-    assert store.record(SPEC) is None
-    store.finish(SPEC, {"scores": {"infom": 0.5}})
-    assert store.record(SPEC)["scores"]["infom"] == 0.5
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: replays recorded updates")

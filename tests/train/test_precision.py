@@ -14,19 +14,12 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.baselines.vqvae import VectorQuantizer
 from disentangle_repro.core.device import make_generator
-from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.factorqvae.scalar_codes import ScalarQuantizer
-from disentangle_repro.lab.runs.assemble import assemble
 from disentangle_repro.models import create_model
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import fit
 from disentangle_repro.train import precision as chapter
 from disentangle_repro.tripod import FiniteScalarQuantizer
-
-SPEC = RunSpec("qlae", "qlae", "shapes3d", "rendered", "smoke", 0, "paper", {
-    "model": {"width": 0.125}, "optimizer": {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99},
-    "training": {"steps": 4, "batch_size": 4, "precision": "bf16"},
-})  # fmt: skip
 
 
 def test_a_loss_that_raises_leaves_nothing_behind():
@@ -184,20 +177,6 @@ def test_with_and_without_bf16_instructions_the_loss_is_the_same(monkeypatch):
             losses[there] = training.update()["loss"].item()
         assert bool(products.seen) == there
     assert losses[True] == pytest.approx(losses[False], rel=1e-3)
-
-
-def test_a_specification_says_what_is_trained():
-    training = assemble(SPEC, random_images(16))
-    assert training.precision == "bf16"
-    hooks, outputs, _ = seen_types(training.model)
-    training.update()
-    assert torch.bfloat16 in set().union(*outputs.values())
-
-
-@pytest.mark.parametrize("precision", ["auto", "fp16", 16])
-def test_only_what_is_known_is_trained(precision):
-    with pytest.raises(ValueError, match="precision is .* but must be one of 'fp32', 'bf16'"):
-        new_training("grid", "ae", precision)
 
 
 def test_bf16_needs_a_processor_that_multiplies_it(tmp_path, monkeypatch):

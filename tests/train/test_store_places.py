@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from disentangle_repro.core.files import data_folder
-from disentangle_repro.lab.runs.kernels import kernel_manager
+from disentangle_repro.lab.runs.engine import kernel_manager
 from disentangle_repro.train.store import git_commit
 
 

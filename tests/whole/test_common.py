@@ -12,7 +12,7 @@ from disentangle_repro.common import NEW, PAPER, ROUNDS
 from disentangle_repro.core.extensions import remember
 from disentangle_repro.experiment.hyperparameters import merged
 from disentangle_repro.experiment.scale import SCALES
-from disentangle_repro.lab.plan.probe import noise
+from disentangle_repro.lab.plan.cost import noise
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec, wanted
 from disentangle_repro.lab.runs.assemble import assemble

@@ -15,7 +15,7 @@ from disentangle_repro.data.averaging import averaged, majority
 from disentangle_repro.experiment.hyperparameters import merged
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.factorqvae.settings import SETTINGS
-from disentangle_repro.lab.plan.probe import noise, step_key
+from disentangle_repro.lab.plan.cost import noise, step_key
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec
 from disentangle_repro.lab.runs.assemble import assemble

@@ -19,7 +19,7 @@ from ...experiment.scale import SCALES, Scale, pick_scale
 from ...data.load import GRIDS, SCENES
 from ...models import list_models
 from ...papers import PAPERS, trained
-from ..runs.assemble import check_values, settable
+from ..runs.assemble import check_values
 from ..runs.runner import Limit, limit_of
 
 # %% auto #0
@@ -42,12 +42,8 @@ class Request:
     tuned: str = "grid"  # what a paper tunes: over its grid, or "reported", with the values of its settings
 
     def __post_init__(self):
-        check_set(self.set), check_choice("tuned", self.tuned, TUNED)
-
-# %% ../../../nbs/lab/plan/01_request.ipynb #54459d8f
-def check_set(values: Mapping[str, Any]) -> None:
-    "`ValueError` as `check_values`."
-    check_values("set", values)
+        check_values("set", self.set)
+        check_choice("tuned", self.tuned, TUNED)
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #59934bb4
 def with_protocol(papers: Iterable[str], protocol: str) -> list[str]:
@@ -82,75 +78,66 @@ def name_and_value(text: str) -> tuple[str, Any]:
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #f7f9c91a
 def add_limit(options: argparse.ArgumentParser) -> None:
-    "The options of a command that does runs and may have to end."
+    "The option of a command that does runs and may have to end."
     options.add_argument("--minutes", type=positive, help="end within so many; the same command goes on from there")
-    whole = "with --minutes: begin only runs that are expected to be finished"
-    options.add_argument("--whole-runs", action="store_true", help=whole)
 
 
 def parser() -> argparse.ArgumentParser:
     "The options of `disentangle-repro tables`."
-    options = argparse.ArgumentParser(prog="disentangle-repro tables", description=(
-        "Do the runs that tables need, and write the tables."
-    ))
-    options.add_argument("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
-    options.add_argument("--table", nargs="*", default=[], metavar="TABLE", help=(
-        "only these, by their numbers in `disentangle-repro list tables`; left out: all but those made on request"
-    ))
-    of_a_table, known = {"nargs": "*", "help": "left out: all of a table"}, dict.fromkeys([*SCENES, *GRIDS])
-    options.add_argument("--models", type=option_of(list_models()), metavar="MODEL", **of_a_table)
-    options.add_argument("--datasets", type=option_of(known), metavar="DATASET", **of_a_table)
-    options.add_argument("--scale", type=option_of(SCALES), metavar="SCALE", help=(
-        f"of {', '.join(SCALES)}; left out: what suits this machine"
-    ))
-    options.add_argument("--source", default="rendered", choices=("rendered", "official"), help="of the data")
-    options.add_argument("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
-    options.add_argument("--seeds", type=positive, help="how many; left out: the scale's number")
-    options.add_argument("--updates", type=positive, help="of each run; left out: the scale's number")
-    options.add_argument("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE",
-                         help="hyperparameters, such as training.batch_size=32")  # fmt: skip
-    options.add_argument("--tuned", default="grid", choices=TUNED, help=(
-        "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
-    ))
-    options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
-    options.add_argument("--workers", type=positive, help="how many runs at once; left out: one per GPU, or per core")
+    what = "Do the runs that tables need, and write the tables."
+    options = argparse.ArgumentParser(prog="disentangle-repro tables", description=what)
+    add = options.add_argument
+    left_out, known = "left out: all of a table", dict.fromkeys([*SCENES, *GRIDS])
+    numbers = "only these, by their numbers in `disentangle-repro list tables`; left out: all but those made on request"
+    tuned = "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
     keep = "also of finished runs, which give their disk space back otherwise"
-    options.add_argument("--keep-checkpoints", action="store_true", help=keep)
+    scales = f"of {', '.join(SCALES)}; left out: what suits this machine"
+    add("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
+    add("--table", nargs="*", default=[], metavar="TABLE", help=numbers)
+    add("--models", nargs="*", type=option_of(list_models()), metavar="MODEL", help=left_out)
+    add("--datasets", nargs="*", type=option_of(known), metavar="DATASET", help=left_out)
+    add("--scale", type=option_of(SCALES), metavar="SCALE", help=scales)
+    add("--source", default="rendered", choices=("rendered", "official"), help="of the data")
+    add("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
+    add("--seeds", type=positive, help="how many; left out: the scale's number")
+    add("--updates", type=positive, help="of each run; left out: the scale's number")
+    hyperparameters = "hyperparameters, such as training.batch_size=32"
+    add("--set", nargs="*", type=name_and_value, default=[], metavar="NAME=VALUE", help=hyperparameters)
+    add("--tuned", default="grid", choices=TUNED, help=tuned)
+    add("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    add("--workers", type=positive, help="how many runs at once; left out: one per GPU, or per core")
+    add("--keep-checkpoints", action="store_true", help=keep)
     add_limit(options)
     return options
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #e291d4df
 def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser) -> Request:
     "How the options of a command ask for runs to be made."
-    how = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates", "tuned")}
+    given = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates", "tuned")}
     try:
-        return Request(pick_scale(options.scale), **how, set=dict(options.set))
+        return Request(pick_scale(options.scale), **given, set=dict(options.set))
     except ValueError as error:  # of `--set`
         command.error(str(error))
 
 
-def asked_limit(
-    options: argparse.Namespace,
-    reserved: float,  # seconds for what comes after the runs
-) -> Limit | None:
-    "Until when the options ask for runs to be done; nothing where they set no time."
-    return limit_of(options.minutes, reserved, options.whole_runs) if options.minutes else None
+def asked_limit(options: argparse.Namespace, reserved: float) -> Limit | None:
+    "Until when the options ask for runs to be done, `reserved` seconds before the end; None where they set no time."
+    return limit_of(options.minutes, reserved) if options.minutes else None
 
 
 def check_tables(
-    papers: Sequence[str], models: Sequence[str], datasets: Sequence[str], tables: Sequence[str] = ()
+    papers: Sequence[str], models: Sequence[str], datasets: Sequence[str], numbers: Sequence[str] = ()
 ) -> None:
     "`ValueError` where no paper has one of the models, one of the data sets in its tables, or one of the tables."
-    of = [PAPERS[paper] for paper in papers]
-    own_models = {name for paper in of for model in trained(paper) for name in (model, paper.run_as(model))}
-    own_datasets = {dataset for paper in of for table in paper.every_table() for dataset in table.run_on}
-    for number in tables:
-        check_choice("table", number, dict.fromkeys(table.number for paper in of for table in paper.every_table()))
+    every = [table for paper in papers for table in PAPERS[paper].every_table()]
+    rows = [(PAPERS[paper], model) for paper in papers for model in trained(PAPERS[paper])]
+    own_models = {name for paper, model in rows for name in (model, paper.run_as(model))}
+    own_datasets = {dataset for table in every for dataset in table.run_on}
+    for number in numbers:
+        check_choice("table", number, dict.fromkeys(table.number for table in every))
     for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
         if asked and not own.intersection(asked):
-            how = " A model of yours gets a row by add_row." if option == "models" else ""
-            of_papers = f"tables of {', '.join(papers)} have none of these"
-            raise ValueError(f"{option} is {', '.join(asked)} but {of_papers}.{how}")
+            raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
 
 
 def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) -> list[str]:

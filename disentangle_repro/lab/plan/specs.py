@@ -14,7 +14,7 @@ from ...core.errors import check_choice
 from ...experiment.hyperparameters import Hyperparameters, Setting, flat, merged, nested, with_defaults
 from ...experiment.paper import Table
 from ...experiment.run_spec import RunSpec
-from ...experiment.scale import SCALES, Scale, at_scale
+from ...experiment.scale import Scale, at_scale
 from ...data.load import contents
 from ...papers import PAPERS, trained
 from .request import Request
@@ -39,24 +39,15 @@ def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyp
     return merged(hyperparameters, nested(taken | floats))
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #5d3cb34b
-def study_options(paper: str, model: str, dataset: str) -> Mapping[str, Any]:
-    "The part `scaling` of a setting: what the study does differently for a model."
-    return PAPERS[paper].hyperparameters(PAPERS[paper].run_as(model), dataset).get("scaling", {})
-
-
 def run_spec(
-    paper: str,
-    model: str,
-    dataset: str,
-    request: Request,
-    seed: int = 0,
-    tuned: Mapping[str, float] | None = None,  # such as `{"model.beta": 3.0}`; left out: the setting's
+    paper: str, model: str, dataset: str, request: Request, seed: int = 0, tuned: Mapping[str, float] | None = None
 ) -> RunSpec:
-    "One run of a paper's model."
-    of, scale, protocol = PAPERS[paper], request.scale, request.protocol
-    model = of.run_as(model)
-    size = study_options(paper, model, dataset).get("image_size") if scale.study else None
-    at_full_scale = of.hyperparameters(model, dataset, protocol, tuned, size or scale.image_size)
+    "One run of a paper's model, with `tuned` values by full names, such as `model.beta`, or those of its setting."
+    known, scale, protocol = PAPERS[paper], request.scale, request.protocol
+    model = known.run_as(model)
+    scaling = known.hyperparameters(model, dataset).get("scaling", {}) if scale.study else {}
+    size = scaling.get("image_size") or scale.image_size
+    at_full_scale = known.hyperparameters(model, dataset, protocol, tuned, size)
     hyperparameters = at_scale(at_full_scale, scale, request.updates)
     if scale.study:
         hyperparameters = compensated(at_full_scale, hyperparameters)
@@ -68,22 +59,17 @@ def run_spec(
     return RunSpec(*where, hyperparameters, revision(paper, model))
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #473ac41c
-def around(
-    grid: Mapping[str, Sequence[float]],  # of each hyperparameter its values
-    chosen: Mapping[str, float],  # an entry of the grid
-    n: int,  # how many
-) -> list[dict[str, float]]:
-    "The `n` entries nearest to the chosen one, in places of the grid; of equally near ones those with smaller values."
+def around(grid: Mapping[str, Sequence[float]], chosen: Mapping[str, float], n: int) -> list[dict[str, float]]:
+    "The `n` entries of a grid nearest to the chosen one, by places; of equally near ones those with smaller values."
     columns = {name: sorted(values) for name, values in grid.items()}
-    start = [column.index(chosen[name]) for name, column in columns.items()]
-    places = product(*(range(len(column)) for column in columns.values()))
+    entries = [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
-    def near(place: tuple[int, ...]) -> tuple[int, int]:
-        moved = [to - by for to, by in zip(place, start, strict=True)]
+    def distance(entry: dict[str, float]) -> tuple[int, int]:
+        moved = [column.index(entry[name]) - column.index(chosen[name]) for name, column in columns.items()]
         return sum(map(abs, moved)), sum(moved)
 
-    nearest = sorted(sorted(places, key=near)[:n])
-    return [{name: column[at] for (name, column), at in zip(columns.items(), p, strict=True)} for p in nearest]
+    nearest = sorted(entries, key=distance)[:n]
+    return [entry for entry in entries if entry in nearest]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #54b3f73b
 def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
@@ -96,23 +82,14 @@ def is_tuned(setting: Setting, dataset: str, request: Request) -> bool:
     printed = list(setting.grid) == ["optimizer.weight_decay"] or not setting.text.get("scaling", {}).get("tuned", True)
     return not (scale.study and printed)
 
-
-def tried(paper: str, model: str, dataset: str, request: Request) -> list[dict[str, float]]:
-    "The entries of a grid that a scale tries: all, or those around the paper's choice."
-    of, n = PAPERS[paper], request.scale.tuning_values
-    setting = of.setting(model)
-    if n is None:
-        return setting.entries()
-    return around(setting.grid, setting.chosen(of.lent(dataset)), n)
-
 # %% ../../../nbs/lab/plan/02_specs.ipynb #38ca73d5
 Entry = tuple[float, ...]  # of a grid: a value for each of its hyperparameters
 
 
-def tuning_specs(
-    table: Table, request: Request
-) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:  # for each model and data set: the runs of each entry
-    "The runs that tune hyperparameters, by seeds that do not count; none where the scale takes them from the settings."
+def tuning_specs(table: Table, request: Request) -> dict[tuple[str, str], dict[Entry, list[RunSpec]]]:
+    """For each model and data set the runs of each entry, by seeds that do not count.
+
+    None where the scale takes hyperparameters from the settings."""
     scale, paper, of = request.scale, table.paper, PAPERS[table.paper]
     shorter = replace(request, scale=replace(scale, updates_divisor=scale.updates_divisor * scale.tuning_divisor))
     if request.updates:
@@ -120,7 +97,9 @@ def tuning_specs(
 
     def grid(model: str, dataset: str) -> dict[Entry, list[RunSpec]]:  # entries that a request makes equal are one
         different: dict[str, tuple[Entry, list[RunSpec]]] = {}
-        for tuned in tried(paper, model, dataset, request):
+        setting, n = of.setting(model), scale.tuning_values
+        entries = setting.entries() if n is None else around(setting.grid, setting.chosen(of.lent(dataset)), n)
+        for tuned in entries:
             specs = [run_spec(paper, model, dataset, shorter, seed, tuned) for seed in range(scale.tuning_seeds)]
             different.setdefault(str(specs[0].hyperparameters), (tuple(tuned.values()), specs))
         return dict(different.values()) if len(different) > 1 else {}
@@ -141,10 +120,10 @@ def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: floa
     return [entry for entry, value in psnr.items() if value >= (near if threshold is None else min(threshold, near))]
 
 
-def best_entry(
-    records: Mapping[Hashable, Sequence[dict[str, Any]]],  # of each entry of a grid, its runs'
-) -> Hashable:  # None where every entry has a run that diverged
-    "The entry with the highest mean InfoM among those that reconstruct; one with a run that diverged loses."
+def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable:
+    """Of a grid's entries with their runs' records: the highest mean InfoM among those that reconstruct.
+
+    An entry with a run that diverged loses; None where all have one."""
 
     def mean(entry: Hashable, score: str) -> float:
         return sum(record["scores"][score] for record in records[entry]) / len(records[entry])
@@ -156,25 +135,18 @@ def best_entry(
     return max(entries, key=lambda entry: mean(entry, "infom"), default=None)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #98d11be5
-def best_values(
-    table: Table, request: Request, store: Store
-) -> dict[tuple[str, str], dict[str, float]]:  # for each model and data set whose tuning is complete and has an answer
-    "The values with the highest mean InfoM, of those that reconstruct."
+def best_values(table: Table, request: Request, store: Store) -> dict[tuple[str, str], dict[str, float]]:
+    "The `best_entry` of each model and data set whose tuning is complete and has an answer."
     best = {}
     for where, grid in tuning_specs(table, request).items():
         records = {entry: [store.record(spec) for spec in specs] for entry, specs in grid.items()}
-        if all(record for seeds in records.values() for record in seeds):
-            names = PAPERS[table.paper].setting(where[0]).grid
-            if (entry := best_entry(records)) is not None:
-                best[where] = dict(zip(names, entry, strict=True))
+        complete = all(record for seeds in records.values() for record in seeds)
+        if complete and (entry := best_entry(records)) is not None:
+            best[where] = dict(zip(PAPERS[table.paper].setting(where[0]).grid, entry, strict=True))
     return best
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #24863849
-def table_specs(
-    table: Table,
-    request: Request,
-    store: Store,
-) -> list[RunSpec]:
+def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
     "The runs that fill a table, with tuned values where the store has them; none if its runs cannot be made."
     if table.needs:
         return []
@@ -196,11 +168,11 @@ def once(specs: Iterable[RunSpec]) -> list[RunSpec]:
     "Each run once, in the order of its first mention."
     return list({spec.id: spec for spec in specs}.values())
 
-# %% ../../../nbs/lab/plan/02_specs.ipynb #0a2c391b
+
 def rounds(spec: RunSpec) -> int:
     "How many rounds of a model's steps a run takes; 0 for a measurement."
-    how = spec.part("training")
-    return how.get("steps", 0) // how["steps_per_round"]
+    training = spec.part("training")
+    return training.get("steps", 0) // training["steps_per_round"]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #de9d54dc
 def is_older(spec: RunSpec) -> bool:
@@ -239,17 +211,16 @@ def breadth_first(trainings: Iterable[RunSpec], tables: Sequence[Table]) -> list
     papers, places = list(dict.fromkeys(table.paper for table in tables)), {}
     for table in tables:
         paper = PAPERS[table.paper]
-        headline = table.number == paper.tables[0].number
+        rest, number = table.number != paper.tables[0].number, papers.index(table.paper)
         cells = product(enumerate(table.run_on), enumerate(map(paper.run_as, table.models)))
         for (place, dataset), (row, model) in cells:
-            where = not headline, place, papers.index(table.paper), row
-            places.setdefault((table.paper, model, dataset), where)
+            places.setdefault((table.paper, model, dataset), (rest, place, number, row))
 
-    def place(spec: RunSpec) -> tuple[bool, int, tuple[int, ...]]:
-        rest, *where = places[spec.paper, spec.model, spec.dataset]
-        return rest, spec.seed, tuple(where)
+    def order(spec: RunSpec) -> tuple[bool, int, int, int, int]:
+        rest, place, number, row = places[spec.paper, spec.model, spec.dataset]
+        return rest, spec.seed, place, number, row
 
-    return sorted(trainings, key=place)
+    return sorted(trainings, key=order)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #2813fa3a
 class Wanted(NamedTuple):
@@ -264,9 +235,9 @@ def wanted(
     papers: Sequence[str],
     request: Request,
     store: Store,  # which tuning is complete
-    models: Sequence[str] = (),  # only these; all when left out
-    datasets: Sequence[str] = (),  # only on these; on all when left out
-    numbers: Sequence[str] = (),  # of tables, only these; all that are not made on request when left out
+    models: Sequence[str] = (),  # only these, and these data sets and tables; all when left out
+    datasets: Sequence[str] = (),
+    numbers: Sequence[str] = (),  # of tables; left out: all that are not made on request
 ) -> Wanted:
     "The runs for the tables of some papers; `ValueError` for a paper without tables."
 
@@ -279,7 +250,6 @@ def wanted(
     tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
     tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
-    of = {paper: [spec for spec in trainings if spec.paper == paper] for paper in papers}
     compared = {(table.paper, table.compares) for table in tables}
     measurements = [
         spec
@@ -288,7 +258,7 @@ def wanted(
         if not numbers
         or (paper, measurement.name) in compared
         or (measurement.table and measurement.table.number in numbers)
-        for spec in measurement.specs(request.scale, of[paper])
+        for spec in measurement.specs(request.scale, [spec for spec in trainings if spec.paper == paper])
     ]
     return Wanted(tuning, breadth_first(trainings, tables), [] if models or datasets else measurements)
 
@@ -302,9 +272,5 @@ def after_tuning(trainings: Sequence[RunSpec], request: Request, store: Store) -
         for where, grid in tuning_specs(table, request).items()
         if any(store.record(spec) is None for specs in grid.values() for spec in specs)
     }
-
-    def waits(spec: RunSpec) -> bool:
-        of = PAPERS[spec.paper].setting(spec.model).tuned_as or spec.model
-        return (spec.paper, of, spec.dataset) in incomplete
-
-    return [spec for spec in trainings if not waits(spec)]
+    tuned_as = {(s.paper, s.model): PAPERS[s.paper].setting(s.model).tuned_as or s.model for s in trainings}
+    return [s for s in trainings if (s.paper, tuned_as[s.paper, s.model], s.dataset) not in incomplete]

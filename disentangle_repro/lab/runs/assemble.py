@@ -37,8 +37,8 @@ __all__ = []
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #05d6f048
 def new_model(spec: RunSpec) -> Autoencoder:
     "The model of a specification, with its initial weights; `TypeError` for an unknown hyperparameter."
-    asked = {"dataset": spec.dataset, "protocol": spec.protocol, "image_size": spec.part("data")["image_size"]}
-    return create_model(spec.model, **asked, seed=spec.seed, **spec.part("model"))
+    sized = {"image_size": spec.part("data")["image_size"], **spec.part("model")}
+    return create_model(spec.model, spec.dataset, protocol=spec.protocol, seed=spec.seed, **sized)
 
 
 def assemble(
@@ -49,9 +49,9 @@ def assemble(
     "The training that a specification describes, before its first step; `TypeError` for an unknown hyperparameter."
     model = new_model(spec)
     optimizer = make_optimizer(model.to(images.device), **spec.part("optimizer"))
-    how = spec.part("training")
-    schedule = warmed_up(SCHEDULES[how["schedule"]], how["warm_up"])
-    given = {name: how[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
+    training = spec.part("training")
+    schedule = warmed_up(SCHEDULES[training["schedule"]], training["warm_up"])
+    given = {name: training[name] for name in ("batch_size", "clip", "clip_only_decaying", "precision")}
     batches = images_for(model, images, sources)
     return Training(model, optimizer, batches, seed=spec.seed, schedule=schedule, **given)
 

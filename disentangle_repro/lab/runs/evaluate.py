@@ -13,12 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from ...baselines.autoencoder import Autoencoder, PlainLatent, decode_all, encode_all
 from ...core.device import make_generator
-from ...core.errors import check_choice
 from ...data.load import Dataset
 from ...metrics import InfoMEC, infomec, procedure
 from ...representations import plot_interventions, traversals
@@ -227,13 +226,9 @@ def interventions(
     ends: Callable[..., Ends] = data_range,
 ) -> UInt8[Tensor, "steps latents height width channels"]:
     "Images in which latent j runs through its range, top to bottom, and the others stay (qlae, figure 4)."
-    code = encode_all(model, image[None])
-    low, high = ends(model, code, latents)
-    n_latents = len(low)
-    values = low + torch.linspace(0, 1, steps, device=low.device)[:, None] * (high - low)
-    moved = code.expand(steps, n_latents, n_latents).clone()
-    moved.diagonal(dim1=1, dim2=2).copy_(values)
-    return decode_all(model, moved.flatten(0, 1)).unflatten(0, (steps, n_latents))
+    low_and_high = torch.stack(ends(model, encode_all(model, image[None]), latents))
+    encode, decode = partial(encode_all, model), partial(decode_all, model)
+    return traversals(encode, decode, image[None], low_and_high, steps).unflatten(0, (steps, -1))
 
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #4669ec86
 class Moves(NamedTuple):

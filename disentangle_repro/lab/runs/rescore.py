@@ -21,9 +21,9 @@ from ...core.errors import DataError, check_choice
 from ...experiment.run_spec import RunSpec
 from ...data.load import GRIDS, Dataset, load_dataset
 from ...data.own_images import OwnImages
-from ...models import create_model, load_files
+from ...models import load_files
 from ...papers import PAPERS
-from .assemble import images_needed, latent_scoring, score
+from .assemble import images_needed, latent_scoring, new_model, score
 from .evaluate import infomec_and_dci
 from .slots import held_out_scenes
 from ...train.store import Store, read_record
@@ -107,8 +107,7 @@ def model_of(spec: RunSpec, store: Store) -> tuple[Autoencoder, bool]:  # and wh
     try:
         return trained_model(spec, store), True
     except DataError:
-        asked = {"dataset": spec.dataset, "protocol": spec.protocol, "image_size": spec.part("data")["image_size"]}
-        return create_model(spec.model, **asked, seed=spec.seed, **spec.part("model")), False
+        return new_model(spec), False
 
 # %% ../../../nbs/lab/runs/07_rescore.ipynb #8a9514f0
 def latent_scores(spec: RunSpec, store: Store) -> tuple[dict[str, float], bool]:  # and whether latents are discrete

@@ -6,31 +6,27 @@
 from __future__ import annotations
 
 import builtins
-import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from dataclasses import asdict
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from .engine import bar_line, executor, stop_work
+from .engine import bar_line, executor, kernel_manager, stop_work
 from ...core.errors import DataError, Diverged, OutOfTime, extra
 from ...core.interruption import Interrupted, stoppable_kernel
 from ...core.files import project_root, set_aside, written_whole
-from .kernels import how_kernels_start
 from ...papers import PAPERS
 from ...experiment.run_spec import RunSpec
-from .assemble import SCORING_SECONDS
 from ...train.loop import read_state
-from ...train.store import CHECKPOINTS, OtherVersion, Store, is_diverged
+from ...train.store import CHECKPOINTS, OtherVersion, Store
 
 # %% auto #0
 __all__ = []
@@ -62,7 +58,6 @@ def execute(
     """
     with extra("tables"):
         import papermill
-        from jupyter_client import AsyncKernelManager
         from papermill.iorw import papermill_io
 
     papermill_io.register(WHOLE, WholeFiles())
@@ -71,14 +66,12 @@ def execute(
         raise DataError(source, "this notebook does not exist; tables are made in a checkout of the project.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        quiet = ["--log-level=CRITICAL"]  # no messages of the kernel, such as that it was interrupted
-        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
-        how["request_save_on_cell_execute"] = False
-        manager = how.pop("kernel_manager_class", AsyncKernelManager)
+        options = {"progress_bar": False, "cwd": source.parent, "request_save_on_cell_execute": False}
+        options["extra_arguments"] = ["--log-level=CRITICAL"]  # nothing such as that the kernel was interrupted
         try:
-            with stoppable_kernel(manager, output) as stoppable:
-                how["kernel_manager_class"] = stoppable
-                papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
+            with stoppable_kernel(kernel_manager(), output) as manager:
+                options["kernel_manager_class"] = manager
+                papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **options)
         except papermill.PapermillExecutionError as error:
             ends = {"OutOfTime": OutOfTime, "Diverged": Diverged, "KeyboardInterrupt": Interrupted}
             if error.ename in ends:
@@ -131,78 +124,25 @@ class Limit(NamedTuple):
 
     deadline: float  # trainings stop before it
     last_start: float  # no run begins later
-    whole_runs: bool = False  # begin only what is expected to be finished
 
 
 def limit_of(
     minutes: float,  # from now until everything is over
     reserved: float,  # seconds of them for what comes after the runs; a third of a short time
-    whole_runs: bool = False,
 ) -> Limit:
     "The limit of a command that may take so many minutes."
     now = time.time()
     deadline = now + 60 * minutes - min(reserved, 60 * minutes / 3)
-    return Limit(deadline, deadline - min(BEGIN_SECONDS, (deadline - now) / 2), whole_runs)
+    return Limit(deadline, deadline - min(BEGIN_SECONDS, (deadline - now) / 2))
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #a584f7df
-class Made(NamedTuple):
-    "The saved progress of an unfinished run."
-
-    updates: int
-    seconds: float  # that they took
-
-
-def made(spec: RunSpec, store: Store) -> Made:
+def updates_made(spec: RunSpec, store: Store) -> int:
     "The updates of an unfinished run that are saved; none where one of its files is damaged."
     paths = [store.runs / spec.id / name for name in CHECKPOINTS]
     try:
-        states = [read_state(path) for path in paths if path.exists()]
-        return max((Made(state["updates"], state["seconds"]) for state in states), default=Made(0, 0.0))
+        return max((read_state(path)["updates"] for path in paths if path.exists()), default=0)
     except (DataError, KeyError):
-        return Made(0, 0.0)
-
-# %% ../../../nbs/lab/runs/05_runner.ipynb #4ac14c9d
-def kind(spec: dict[str, Any]) -> tuple[Any, ...]:
-    "What runs share whose updates take the same time."
-    return tuple(spec[name] for name in ("paper", "model", "dataset", "source", "scale", "protocol"))
-
-
-def pace(spec: RunSpec, store: Store) -> float | None:  # nothing where none is finished
-    "Seconds of an update, by the median of the runs of this kind that were finished in this checkout."
-    found = []
-    for path in store.runs.glob(f"{spec.paper}-{spec.model}-{spec.dataset}-*/run.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError):  # damaged records are reported elsewhere
-            record = json.loads(path.read_bytes())
-            if kind(record["spec"]) == kind(asdict(spec)) and not is_diverged(record):
-                found.append(record["seconds"] / record["spec"]["hyperparameters"]["training"]["steps"])
-    return median(found) if found else None
-
-
-def seconds_left(spec: RunSpec, store: Store) -> float | None:  # nothing where it cannot be known
-    "How long an unfinished run will still take: its remaining updates, and its scores."
-    updates, seconds = made(spec, store)
-    each = seconds / updates if updates else pace(spec, store)
-    if each is None or not (steps := spec.part("training").get("steps")):
-        return None
-    return (steps - updates) * each + SCORING_SECONDS
-
-# %% ../../../nbs/lab/runs/05_runner.ipynb #e868a7bc
-def finishable_first(specs: Sequence[RunSpec], store: Store, deadline: float) -> list[RunSpec]:
-    "Runs that were begun and will be finished before the deadline, the shortest first; then all others in their order."
-    begun = [spec for spec in specs if made(spec, store).updates]
-    left = {spec.id: seconds_left(spec, store) or 0.0 for spec in begun}
-    soon = {run: seconds for run, seconds in left.items() if time.time() + seconds <= deadline}
-    first = sorted((spec for spec in begun if spec.id in soon), key=lambda spec: soon[spec.id])
-    return [*first, *(spec for spec in specs if spec.id not in soon)]
-
-# %% ../../../nbs/lab/runs/05_runner.ipynb #8c3ef38b
-def may_begin(spec: RunSpec, store: Store, limit: Limit | None) -> bool:
-    "Whether there is time for a run."
-    if limit is None:
-        return True
-    now = time.time()
-    needed = (seconds_left(spec, store) or 0.0) if limit.whole_runs else 0.0
-    return now <= limit.last_start and now + needed <= limit.deadline
+        return 0
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #83d0854f
 Do = Callable[..., None]  # of a specification and a store; where there is a deadline, with `deadline=`
@@ -264,7 +204,9 @@ def attempt(
                 return Attempt(Outcome.HELD)
             if store.record(spec) is not None:
                 return Attempt(Outcome.DONE)
-            return done(spec, store, do) if may_begin(spec, store, limit) else Attempt(Outcome.OUT_OF_TIME)
+            if limit is not None and time.time() > limit.last_start:
+                return Attempt(Outcome.OUT_OF_TIME)
+            return done(spec, store, do)
     except OSError as error:  # the store cannot be written to
         return Attempt(Outcome.FAILED, str(error))
 
@@ -280,14 +222,6 @@ def result(future: Future[Attempt], spec: RunSpec, store: Store) -> Attempt:
         return failed(spec, store, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #977bfd60
-def tell(spec: RunSpec, attempt: Attempt, failures: dict[str, str]) -> None:
-    "Note a failure or an interruption, and print that a run has diverged."
-    if attempt.outcome in (Outcome.FAILED, Outcome.INTERRUPTED):
-        failures[spec.id] = attempt.problem
-    if attempt.outcome is Outcome.DIVERGED:
-        tqdm.write(f"DIVERGED {spec.id}: {attempt.problem}")
-
-
 def do_runs(
     specs: Sequence[RunSpec],
     store: Store,
@@ -304,7 +238,7 @@ def do_runs(
     failures, missing = {}, [spec for spec in specs if store.record(spec) is None]
     if limit is not None:
         do = partial(do, deadline=limit.deadline)
-        missing = finishable_first(missing, store, limit.deadline) if time.time() <= limit.last_start else []
+        missing.sort(key=lambda spec: not updates_made(spec, store))  # begun runs first
     futures: dict[Future[Attempt], RunSpec] = {}
     n_done = len(specs) - len(missing)
     with tqdm(total=len(specs), initial=n_done, unit="run", desc="runs", position=0, disable=None) as bar:
@@ -313,30 +247,29 @@ def do_runs(
                 futures = {pool.submit(attempt, spec, store, do, wait, limit): spec for spec in missing}
                 missing = []
                 for future in as_completed(futures):
-                    spec, outcome = futures[future], result(future, futures[future], store)
-                    if outcome.outcome is Outcome.HELD:
+                    spec, (outcome, problem) = futures[future], result(future, futures[future], store)
+                    if outcome is Outcome.HELD:
                         missing.append(spec)
-                    if outcome.outcome not in (Outcome.HELD, Outcome.OUT_OF_TIME):
-                        n_done += 1
-                        bar.update()
-                        if bar.disable:  # no terminal
-                            tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.outcome.value}")
-                        tell(spec, outcome, failures)
-                    if outcome.outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
+                    if outcome in (Outcome.HELD, Outcome.OUT_OF_TIME):
+                        continue
+                    n_done += 1
+                    bar.update()
+                    if bar.disable:  # no terminal
+                        tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {outcome.value}")
+                    if outcome in (Outcome.FAILED, Outcome.INTERRUPTED):
+                        failures[spec.id] = problem
+                    elif outcome is Outcome.DIVERGED:
+                        tqdm.write(f"DIVERGED {spec.id}: {problem}")
+                    if outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
                         store.drop_checkpoints(spec)
         except KeyboardInterrupt as stop:
             bar.close()
-            interrupt(futures, pool, store)
+            tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+            for future in futures:
+                future.cancel()
+            stop_work(pool, store.runs)
             raise KeyboardInterrupt(what_is_left(specs, store, "Interrupted")) from stop
     return failures
-
-
-def interrupt(futures: Iterable[Future[Attempt]], pool: Executor, store: Store) -> None:
-    "Begin no other run, and stop those that are under way."
-    tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
-    for future in futures:
-        future.cancel()
-    stop_work(pool, store.runs)
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #77678f95
 def what_is_left(
@@ -345,7 +278,7 @@ def what_is_left(
     why: str = "Out of time",
 ) -> str:  # empty where all are done
     "Which runs remain, and how many updates of the begun ones are made."
-    left = [(spec, made(spec, store).updates) for spec in specs if store.record(spec) is None]
+    left = [(spec, updates_made(spec, store)) for spec in specs if store.record(spec) is None]
     begun = [f"{spec.id} {n:,} of {spec.part('training')['steps']:,} updates" for spec, n in left if n]
     counts = f"{len(left) - len(begun)} runs are not begun, {len(begun)} are half done"
     of_begun = f" ({'; '.join(begun)})" if begun else ""
