@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Int, Num, Shaped
 
 from . import __version__
-from .core.errors import FAULTS, DataError, check_choice, extra, option_of
+from .core.errors import DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import need_checkout, written_whole
 from .core.interruption import ends_in_one_line
@@ -46,7 +46,10 @@ class OneByOne(Mapping[str, np.ndarray]):
         if name not in self.names:
             raise KeyError(name)
         with unreadable(self.path):
-            return self.read(name)
+            array = self.read(name)
+            if not isinstance(array, np.ndarray) or not array.ndim:
+                raise ValueError(f"{name!r} is no array with rows.")
+            return array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -60,9 +63,9 @@ def unreadable(path: Path) -> Iterator[None]:
     "Whatever reading an unsuitable file may raise becomes a `DataError`."
     try:
         yield
-    except DataError:
+    except (DataError, ImportError):
         raise
-    except (*FAULTS, ValueError) as error:
+    except Exception as error:
         raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
 
 
@@ -97,8 +100,6 @@ def read_hdf5(path: Path) -> Mapping[str, Num[np.ndarray, "..."]]:
     def read(name: str) -> np.ndarray:
         with opened(path) as file:
             part = file[name]
-            if part.shape is None:
-                raise ValueError(f"{name} is empty.")
             return (part.asstr() if h5py.check_string_dtype(part.dtype) else part)[()]
 
     with opened(path) as file:

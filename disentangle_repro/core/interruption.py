@@ -22,31 +22,38 @@ from .errors import DataError
 __all__ = []
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0005
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has one
+
+
+@contextmanager
+def handled(numbers: Iterable[int], handler: Callable[[int, Any], None]) -> Iterator[None]:
+    "Inside, in the main thread, a function is called at these signals, except at those that are ignored."
+    main = threading.current_thread() is threading.main_thread()
+    heard = [number for number in numbers if main and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, signal.SIG_DFL if former is None else former)
+
+
 @contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:  # whether one has come
-    "Inside, in the main thread, a first SIGINT or SIGTERM is only noted."
+    "Inside, in the main thread, a first signal that asks to end is only noted."
     came: list[int] = []
-    before: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def note(number: int, _: object) -> None:
         came.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    if threading.current_thread() is threading.main_thread():
-        before |= {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled([signal.SIGINT, *ENDINGS], note):
         yield lambda: bool(came)
-    finally:
-        restore()
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0008
 GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
 
-_running: dict[Path, Any] = {}  # by the notebook that is written: the manager of the kernel
+_begun: dict[Path, Any] = {}  # by the notebook that is written: the manager of the kernel, once there is one
 _stopped: set[Path] = set()  # of these, those that were asked to end
 
 
@@ -54,35 +61,53 @@ class Interrupted(Exception):
     "A run was interrupted; what is saved of it is not done again."
 
 
-@contextmanager
-def stoppable_kernel(
-    manager: type,  # of kernels
-    notebook: Path,  # that the kernel writes
-) -> Iterator[type]:  # the class of managers to execute it with
-    "Inside, `stop_kernels` stops the kernel that executes a notebook; then what that raises is `Interrupted`."
+def is_stopped(notebook: Path) -> bool:
+    "Whether the work on a notebook was asked to end."
+    return notebook in _stopped
 
-    class Stoppable(manager):  # type: ignore[misc]
-        async def start_kernel(self, **options: Any) -> None:
-            await super().start_kernel(**options)
-            _running[notebook] = self
+
+@contextmanager
+def stoppable(
+    notebook: Path,  # that is written
+) -> Iterator[Callable[[type], type]]:  # from a class of managers of kernels, the one to execute the notebook with
+    "Inside, `stop_kernels` stops the work on a notebook, its kernel included; then what that raises is `Interrupted`."
+    outermost = notebook not in _begun
+    _begun.setdefault(notebook, None)
+
+    def stoppable_manager(manager: type) -> type:
+        class Stoppable(manager):  # type: ignore[misc]
+            async def start_kernel(self, **options: Any) -> None:
+                await super().start_kernel(**options)
+                _begun[notebook] = self
+                if is_stopped(notebook):  # before or while it started
+                    send(self, signal.SIGKILL)
+
+        return Stoppable
 
     try:
-        yield Stoppable
+        yield stoppable_manager
     except Exception as error:
-        if notebook in _stopped:
-            raise Interrupted(getattr(error, "evalue", "") or "it was stopped before its training.") from error
+        if is_stopped(notebook):
+            raise Interrupted(getattr(error, "evalue", "") or str(error)) from error
         raise
     finally:
-        _running.pop(notebook, None)
-        _stopped.discard(notebook)
+        if outermost:
+            _begun.pop(notebook, None)
+            _stopped.discard(notebook)
+
+
+def send(manager: Any, number: int) -> None:
+    "Send a signal to a manager's kernel, if it has one."
+    with suppress(AttributeError, ProcessLookupError):  # it has not begun, or has ended
+        os.kill(manager.provisioner.process.pid, number)
 
 
 def end_kernels(kill: bool = False, folder: Path | None = None) -> int:  # how many there are
-    "Ask the kernels whose notebooks are written below a folder, or all, to end, each once; or kill them."
-    asked = [notebook for notebook in list(_running) if folder is None or folder in notebook.parents]
-    for notebook in asked if kill else set(asked) - _stopped:
-        with suppress(AttributeError, KeyError, ProcessLookupError):  # it has ended
-            os.kill(_running[notebook].provisioner.process.pid, signal.SIGKILL if kill else signal.SIGTERM)
+    "Ask for the end of what writes notebooks below a folder, or of all, once of each; or kill the kernels."
+    asked = {notebook: manager for notebook, manager in [*_begun.items()] if folder in (None, *notebook.parents)}
+    for notebook, manager in asked.items():
+        if kill or notebook not in _stopped:
+            send(manager, signal.SIGKILL if kill else signal.SIGTERM)
     _stopped.update(asked)
     return len(asked)
 
@@ -104,18 +129,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
-
-
 Main = Callable[..., int]  # of arguments: the exit status
 
 
@@ -124,14 +137,14 @@ def ends_in_one_line(
 ) -> Callable[[Main], Main]:
     """A command that ends in one line, and status 1, if files, disks, packages or connections are wrong.
 
-    SIGTERM is as Ctrl-C; the status after both is 130.
+    SIGTERM and SIGHUP are as Ctrl-C; the status after each is 130.
     """
 
     def decorated(main: Main) -> Main:
         @wraps(main)
         def run(*arguments: Any) -> int:
             try:
-                with _terminated_as_interrupted():
+                with handled(ENDINGS, _interrupt):
                     return main(*arguments)
             except BrokenPipeError:  # the reader stopped reading, as `head` does
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

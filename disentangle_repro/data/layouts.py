@@ -348,11 +348,12 @@ def read_hdf5_objects(
         slices = (slice(step.start, step.stop) for step in steps(n))
         image, mask = file["image"], file["mask"]
 
-        def masks_of(some: slice) -> UInt8[np.ndarray, "n height width"]:
-            masks = checked_masks(path, mask[some], objects)
-            return masks if segments == 1 else objects_moved_up(masks, segments, objects)
+        def batch(some: slice) -> dict[str, np.ndarray]:
+            with faults_of(path):
+                images, masks = image[some], checked_masks(path, mask[some], objects)
+            return {"images": images, "masks": masks if segments == 1 else objects_moved_up(masks, segments, objects)}
 
-        yield Reading(np.zeros((n, 0)), (), ({"images": image[some], "masks": masks_of(some)} for some in slices))
+        yield Reading(np.zeros((n, 0)), (), map(batch, slices))
 
 # %% ../../nbs/data/17_layouts.ipynb #9b99a9e8
 def write_hdf5_objects(path: Path, images: np.ndarray, masks: np.ndarray) -> None:

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import h5py
 from jaxtyping import Int
 from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import data_folder, written_whole
+from ..core.files import data_folder, held, remove_unfinished
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
-from .hdf5 import Contents, create, opened, read_grid, read_objects
+from .hdf5 import Contents, create, has, hidden, new_file, read_grid, read_objects
 from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
 from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
@@ -201,9 +200,9 @@ def import_published(
     "Writes a published data set in our layout, whole or not at all; `DataError` for a faulty file."
     n = scene.sources.size if scene else sum(published.splits.values())
     sha256 = checked_sum(path, published.checksum)
-    with published.reader(path, n, scene, **published.reader_options) as reading, written_whole(target) as part:
+    with published.reader(path, n, scene, **published.reader_options) as reading, new_file(target) as file:
         shown = {"desc": f"importing {path.name}", "unit": " images", "disable": None}
-        with h5py.File(part, "w") as file, tqdm(total=n, **shown) as bar:
+        with tqdm(total=n, **shown) as bar:
             file["labels"] = reading.labels
             file.attrs.update(published=published.file, sha256=sha256, version=IMPORT_VERSION, names=reading.names)
             first = 0
@@ -218,11 +217,11 @@ def import_published(
 def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
-    if target.exists():
-        with opened(target) as file:
-            if file.attrs.get("version") == IMPORT_VERSION:
-                return target
-    import_published(official_file(name), target, PUBLISHED[name], scene)
+    if not has(target, version=IMPORT_VERSION):
+        with held(hidden(target, "lock"), wait=True):
+            remove_unfinished(target.parent, target.name)
+            if not has(target, version=IMPORT_VERSION):
+                import_published(official_file(name), target, PUBLISHED[name], scene)
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from disentangle_repro.lab.runs.kernels import how_kernels_start, kernel_manager
+from disentangle_repro.lab.runs.kernels import kernel_manager
 from disentangle_repro.lab.runs.runner import execute
 
 OWNER = """
@@ -62,5 +62,5 @@ def test_a_kernel_is_as_nice_as_its_command_whatever_its_session(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="has no sockets in the file system")
 def test_two_kernels_meet_at_no_port():
     "Jupyter looks for a free port and the kernel binds it later: if two start together, one may find it taken."
-    one, two = (how_kernels_start()["kernel_manager_class"](kernel_name="python3") for _ in range(2))
+    one, two = (kernel_manager()(kernel_name="python3") for _ in range(2))
     assert one.transport == two.transport == "ipc" and one.ip != two.ip

@@ -140,6 +140,7 @@ def tidy(notebook: Any) -> None:
             cell.source = re.sub(r"^(#{1,4}) ", r"##\1 ", prose, flags=re.M)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if has_content(output) and can_be_shown(output)]
+    notebook.metadata = type(notebook.metadata)()  # such as states of widgets, which nbconvert puts into scripts
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #4d831786
 STYLE = re.compile(r"<style\b.*?</style>", re.S | re.I)  # of pandas
@@ -166,7 +167,7 @@ def fit_tables(notebook: Any) -> None:
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #52c88048
 TABLE = re.compile(r"<table>.*?</table>", re.S)  # of prose
-LEFT_OVER = re.compile(r'<a href="(?!https?:)(?![^"]*\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link in an output
+LEFT_OVER = re.compile(r'<a href="(?!https?:|figure-\d+\.png")[^"]*"[^>]*>(.*?)</a>', re.S)  # a local link, or a script
 
 
 @cache
@@ -287,7 +288,7 @@ def drawn_figures(run: Run, seen: Snapshot) -> dict[str, bytes]:
         images["nmi"] = as_png(draw_nmi(record, run.spec.dataset))
     if record and (sheet := find_sheet(run, seen)):
         name, path = sheet
-        with suppress(*FAULTS, ValueError, RuntimeError, Image.DecompressionBombError):  # of a damaged sheet
+        with suppress(*FAULTS, ValueError, Image.DecompressionBombError):  # of a damaged sheet
             slots = len(np.load(seen.find(run.id, "slots.npz"))["slots"][0]) if name == "slots" else 0
             drawn = first_scenes(path, slots) if slots else as_png(draw_moves(path, record, run.spec.dataset))
             images[name] = drawn
@@ -321,6 +322,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:
     purpose = SCALES[spec.scale].purpose if spec.scale in SCALES else ""
     purpose = "but measured in full, as at every scale" if is_in_full(spec) else purpose
     environment, seconds = record.get("environment", {}), record.get("seconds")
+    resumed = (f"from update {e['first_update']:,} at {e['commit']}" for e in record.get("environments", ()))
     versions = (f"{name} {environment[name]}" for name in ("python", "torch", "numpy") if name in environment)
     known = {
         "scale": f"{spec.scale}: {purpose}" if purpose else spec.scale,
@@ -328,7 +330,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:
         "protocol": {"paper": "the text of the paper", "code": "the released code"}.get(spec.protocol, spec.protocol),
         "device": environment.get("device"),
         "training": f"{seconds:,.0f} seconds" if seconds else None,
-        "commit": environment.get("commit"),
+        "commit": ", ".join(resumed) or environment.get("commit"),
         "libraries": ", ".join(versions),
         "revision": f"{spec.revision} of the model, which gives other numbers today" if is_older(spec) else None,
         "run": spec.id,

@@ -85,8 +85,9 @@ def thread_pool(n: int) -> ThreadPoolExecutor:
 LIVES = 10
 IGNORE_SIGNALS = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the process that has started the worker ends it
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+from disentangle_repro.core.interruption import ENDINGS
+for number in (signal.SIGINT, *ENDINGS):  # from the terminal: the process that has started the worker ends it
+    signal.signal(number, signal.SIG_IGN)
 """
 
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from .engine import kernel_environment
 
@@ -47,8 +46,3 @@ def kernel_manager() -> type:
                 Path(f"/proc/{self.provisioner.pid}/autogroup").write_text(str(os.nice(0)))
 
     return Manager
-
-
-def how_kernels_start() -> dict[str, Any]:
-    "Arguments for papermill: the manager of kernels."
-    return {"kernel_manager_class": kernel_manager()}

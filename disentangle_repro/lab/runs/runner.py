@@ -23,9 +23,9 @@ from tqdm import tqdm
 
 from .engine import bar_line, executor, stop_work
 from ...core.errors import DataError, Diverged, OutOfTime, extra
-from ...core.interruption import Interrupted, stoppable_kernel
+from ...core.interruption import Interrupted, is_stopped, stoppable
 from ...core.files import project_root, set_aside, written_whole
-from .kernels import how_kernels_start
+from .kernels import kernel_manager
 from ...papers import PAPERS
 from ...experiment.run_spec import RunSpec
 from .assemble import SCORING_SECONDS
@@ -60,25 +60,21 @@ def execute(
     Raises what a cell raises, `OSError`, `OutOfTime`, `Diverged` and `Interrupted` themselves, and `DataError` where
     there is no such notebook.
     """
-    with extra("tables"):
-        import papermill
-        from jupyter_client import AsyncKernelManager
-        from papermill.iorw import papermill_io
-
-    papermill_io.register(WHOLE, WholeFiles())
     source = project_root() / "nbs" / notebook
     if not source.exists():
         raise DataError(source, "this notebook does not exist; tables are made in a checkout of the project.")
-    with warnings.catch_warnings():
+    with stoppable(output) as stoppable_manager, warnings.catch_warnings():
+        with extra("tables"):
+            import papermill
+            from papermill.iorw import papermill_io
+
+        papermill_io.register(WHOLE, WholeFiles())
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # no messages of the kernel, such as that it was interrupted
-        how = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet, **how_kernels_start()}
-        how["request_save_on_cell_execute"] = False
-        manager = how.pop("kernel_manager_class", AsyncKernelManager)
+        how: dict[str, Any] = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet}
+        how |= {"request_save_on_cell_execute": False, "kernel_manager_class": stoppable_manager(kernel_manager())}
         try:
-            with stoppable_kernel(manager, output) as stoppable:
-                how["kernel_manager_class"] = stoppable
-                papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
+            papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
         except papermill.PapermillExecutionError as error:
             ends = {"OutOfTime": OutOfTime, "Diverged": Diverged, "KeyboardInterrupt": Interrupted}
             if error.ename in ends:
@@ -250,6 +246,9 @@ def done(spec: RunSpec, store: Store, do: Do) -> Attempt:
     return Attempt(Outcome.DONE)
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #45f76587
+WAIT_SECONDS = 0.2  # until a lock is tried again
+
+
 def attempt(
     spec: RunSpec,
     store: Store,
@@ -258,13 +257,18 @@ def attempt(
     limit: Limit | None = None,
 ) -> Attempt:
     "Do a run unless it is done or held, or there is no time for it."
+    notebook = store.runs / spec.id / "run.ipynb"
     try:
-        with store.hold(spec, wait) as mine:
-            if not mine:
-                return Attempt(Outcome.HELD)
-            if store.record(spec) is not None:
-                return Attempt(Outcome.DONE)
-            return done(spec, store, do) if may_begin(spec, store, limit) else Attempt(Outcome.OUT_OF_TIME)
+        with stoppable(notebook):
+            while True:
+                with store.hold(spec) as mine:
+                    if mine and store.record(spec) is not None:
+                        return Attempt(Outcome.DONE)
+                    if mine:
+                        return done(spec, store, do) if may_begin(spec, store, limit) else Attempt(Outcome.OUT_OF_TIME)
+                if not wait or is_stopped(notebook):
+                    return Attempt(Outcome.HELD)
+                time.sleep(WAIT_SECONDS)
     except OSError as error:  # the store cannot be written to
         return Attempt(Outcome.FAILED, str(error))
 
@@ -333,7 +337,8 @@ def do_runs(
 
 def interrupt(futures: Iterable[Future[Attempt]], pool: Executor, store: Store) -> None:
     "Begin no other run, and stop those that are under way."
-    tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+    with suppress(OSError):  # the terminal may be closed
+        tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
     for future in futures:
         future.cancel()
     stop_work(pool, store.runs)
