@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from dask_by_hand import start_dask
 from distributed import Client, LocalCluster
 
 from disentangle_repro.experiment.run_spec import RunSpec
@@ -24,6 +24,9 @@ from disentangle_repro.train.store import CHECKPOINTS, Store
 
 def specs(n: int) -> list[RunSpec]:
     return [RunSpec("qlae", "ae", "shapes3d", "rendered", "smoke", seed, "paper", {}) for seed in range(n)]
+
+
+MODULES = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))  # this one among them
 
 
 def store_in(folder: Path) -> Store:
@@ -96,25 +99,10 @@ def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
     assert "KilledWorker" in store.failure(deadly)["error"] and store.record(others[0])
 
 
-def start_dask(tmp_path: Path) -> tuple[list[subprocess.Popen], str]:
-    "A scheduler and a worker, as one starts them by hand, on this machine alone."
-    address = tmp_path / "scheduler.json"
-    dask, quiet = [sys.executable, "-m", "dask"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    quiet["env"] = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}  # where this module is
-    here = ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask, "scheduler", *here, "--port", "0", "--scheduler-file", address], **quiet)
-    end = time.monotonic() + 60
-    while not (address.exists() and (text := address.read_text()).rstrip().endswith("}")):
-        assert scheduler.poll() is None and time.monotonic() < end
-        time.sleep(0.1)
-    worker = subprocess.Popen([*dask, "worker", "--scheduler-file", address, *here, "--nthreads", "1"], **quiet)
-    return [scheduler, worker], text.split('"address": "')[1].split('"')[0]
-
-
 @pytest.mark.whole
 def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
     store = store_in(tmp_path)
-    processes, address = start_dask(tmp_path)
+    processes, address = start_dask(tmp_path, PYTHONPATH=MODULES)
     try:
         with pytest.raises(ConnectionError, match="scheduler was lost.*same command again"), executor(address) as pool:
             assert do_runs(specs(3), store, pool, finish) == {}

@@ -3,12 +3,11 @@
 import os
 import random
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
+from dask_by_hand import start_dask
 from project import Project, family, kill, survivors, workers
 from test_disk import KILOBYTE, remount, small_disk
 
@@ -65,22 +64,9 @@ def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
     tally("a Dask worker killed", times=kills, lost=lost, believed=believed, equal=same(project, undisturbed))
 
 
-def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
-    "A scheduler and two workers, as one starts them by hand, on this machine alone."
-    address, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    dask, here = [sys.executable, "-m", "dask"], ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask, "scheduler", *here, "--port", "0", "--scheduler-file", address], **quiet)
-    end = time.monotonic() + 60
-    while not (address.exists() and (text := address.read_text()).rstrip().endswith("}")):
-        assert scheduler.poll() is None and time.monotonic() < end
-        time.sleep(0.1)
-    worker = [*dask, "worker", "--scheduler-file", address, *here, "--nthreads", "1", "--nworkers", "2"]
-    return [scheduler, subprocess.Popen(worker, **quiet)], text.split('"address": "')[1].split('"')[0]
-
-
 def test_a_scheduler_that_is_killed(project, undisturbed, tally):
     "Once a run is finished and another is under way; its workers go with it."
-    (scheduler, worker), address = start_dask(project.folder)
+    (scheduler, worker), address = start_dask(project.folder, 2)
     try:
         process = project.start("--engine", address)
         while not project.finished():

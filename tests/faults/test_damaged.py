@@ -115,11 +115,15 @@ def no_record(path: Path) -> None:
     path.write_text("[1, 2, 3]\n")
 
 
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
 def no_text(path: Path) -> None:
     path.write_bytes(bytes(range(256)))
 
 
-OF_RECORDS = (truncated, short_of_two_bytes, empty, turned_over, of_another_run, one_digit, no_record, no_text)
+OF_RECORDS = (truncated, short_of_two_bytes, empty, turned_over, of_another_run, one_digit, no_record, nested, no_text)
 
 
 @pytest.mark.parametrize("alter", OF_RECORDS)

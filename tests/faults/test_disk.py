@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,46 +107,47 @@ def test_a_file_that_may_grow_no_further_is_named(peace, tally, tmp_path):
     tally("file-size limit", lost=lost, believed=believed, equal=results(store) == peace)
 
 
-def test_a_full_disk_is_named(peace, tally, tmp_path):
+@pytest.mark.parametrize("room", [48, 0])  # kilobytes: half a checkpoint
+def test_a_full_disk_is_named(room, peace, tally, tmp_path):
+    "Without any room not even a note that the run failed can be written, or the file that it is held by."
     with small_disk(tmp_path / "runs", 256 * KILOBYTE):
         store = store_in(tmp_path)
         assert do(store, specs(1)) == {}
-        before, folder = results(store), store.folder(specs(2)[1])
-        ballast = store.runs / "ballast"
+        before, ballast = results(store), store.runs / "ballast"
         with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(KILOBYTE))
-        ballast.write_bytes(bytes(ballast.stat().st_size - 48 * KILOBYTE))  # room for half a checkpoint
+        if room:
+            ballast.write_bytes(bytes(ballast.stat().st_size - room * KILOBYTE))
         failures = do(store, specs(3))
-        assert list(failures) == [spec.id for spec in specs(3)[1:]]
-        assert f"No space left on device: '{folder}/" in failures[specs(2)[1].id]
+        assert list(failures) == [spec.id for spec in specs(3)[1:]] and whole_only(store)
+        assert all("No space left on device" in said and str(store.runs) in said for said in failures.values())
         believed = len(results(store)) - 1
         lost = sum(results(store).get(run) != record for run, record in before.items())
-        assert whole_only(store)
         ballast.unlink()
         remount(store.runs, f"size={2048 * KILOBYTE}")
         assert do(store, specs(3)) == {}
-        tally("disk full", lost=lost, believed=believed, equal=results(store) == peace)
+        tally(f"disk full but for {room} KB", lost=lost, believed=believed, equal=results(store) == peace)
 
 
-def test_a_disk_without_room_for_anything_is_named(peace, tally, tmp_path):
-    "Not even a note that the run failed can be written, or the file that it is held by."
-    with small_disk(tmp_path / "runs", 256 * KILOBYTE):
-        store = store_in(tmp_path)
-        assert do(store, specs(1)) == {}
-        before = results(store)
-        with pytest.raises(OSError), (store.runs / "ballast").open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(KILOBYTE))
-        failures = do(store, specs(3))
-        assert list(failures) == [spec.id for spec in specs(3)[1:]]
-        assert all("No space left on device" in said and str(store.runs) in said for said in failures.values())
-        lost = sum(results(store).get(run) != record for run, record in before.items())
-        believed = len(results(store)) - 1
-        (store.runs / "ballast").unlink()
-        remount(store.runs, f"size={2048 * KILOBYTE}")
-        assert do(store, specs(3)) == {}
-        tally("disk full to the last byte", lost=lost, believed=believed, equal=results(store) == peace)
+DATA = """
+import resource, signal, sys
+from disentangle_repro.command import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), -1))
+sys.exit(main(["data", "shapes3d", "--n", "300"]))
+"""
+
+
+@pytest.mark.parametrize("kilobytes", [50, 400])
+def test_images_that_do_not_fit_are_named_in_one_line(kilobytes, tally, tmp_path):
+    "hdf5 notices it as it writes, or as it closes the file."
+    here = os.environ | {"DISENTANGLE_DATA": str(tmp_path)}
+    command = [sys.executable, "-c", DATA, str(kilobytes * KILOBYTE)]
+    done = subprocess.run(command, env=here, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert f"File too large: '{tmp_path}/" in done.stderr and not list(tmp_path.rglob("*.part"))
+    tally("images that do not fit on the disk")
 
 
 def test_a_checkpoint_that_does_not_fit_leaves_the_former(tmp_path):

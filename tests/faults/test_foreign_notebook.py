@@ -16,12 +16,13 @@ pytest.importorskip("nbconvert")
 from disentangle_repro.lab.report.run_pages import notebook_html
 
 EVIL = ("<script>alert(1)</script>", "<svg onload=alert(1)>", '<img src="x" onerror="alert(1)">',
-        '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>")  # fmt: skip
+        '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>",
+        "[x][1]\n\n[1]: javascript:alert(1)//.png")  # fmt: skip
 TABLE = '<table border="1"><thead><tr><th></th><th>InfoM</th></tr></thead><tbody><tr><td>0.5</td></tr></tbody></table>'
 
 
-def written(path, cells):
-    nbformat.write(new_notebook(cells=cells), path)
+def written(path, cells, **metadata):
+    nbformat.write(new_notebook(cells=cells, metadata=metadata), path)
     return path
 
 
@@ -32,7 +33,8 @@ def test_nothing_of_a_notebook_is_executed(evil, tmp_path, tally):
     outputs += [new_output("stream", text=evil), new_output("display_data", {"text/html": f"{TABLE}{evil}"})]
     outputs += [new_output("error", ename=evil, evalue=evil, traceback=[evil])]
     cells = [new_markdown_cell(f"Before {evil} after"), new_markdown_cell(evil), new_code_cell(evil, outputs=outputs)]
-    html = notebook_html(written(tmp_path / "run.ipynb", cells))[0]
+    widgets = {"application/vnd.jupyter.widget-state+json": {"state": evil}}
+    html = notebook_html(written(tmp_path / "run.ipynb", cells, widgets=widgets))[0]
     tags = html.replace("&lt;", "").lower()
     assert not any(f"<{name}" in tags for name in ("script", "svg", "iframe", "img"))
     assert not re.search(r"<a[^>]*javascript", html) and "<th>InfoM</th>" in html

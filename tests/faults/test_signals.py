@@ -32,7 +32,15 @@ def to_everybody(process: subprocess.Popen) -> None:
         one.send_signal(signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("engine", "interrupt"), [("local", to_group), ("local:2", to_group), ("local", to_everybody)])
+def terminal_closed(process: subprocess.Popen) -> None:
+    "As a terminal, or the ssh connection that it is in, when it is closed."
+    os.killpg(process.pid, signal.SIGHUP)
+
+
+KINDS = [("local", to_group), ("local:2", to_group), ("local", to_everybody), ("local:2", terminal_closed)]
+
+
+@pytest.mark.parametrize(("engine", "interrupt"), KINDS)
 def test_an_interrupted_training_goes_on_from_a_checkpoint(engine, interrupt, undisturbed, tally, tmp_path):
     project: Project = undisturbed[0].another(tmp_path / "project")
     project.add_cell("run.ipynb", SLOWLY, after="model = training.model")

@@ -40,8 +40,8 @@ def new_training(device: str) -> Training:
     return Training(model, optimizer, images, batch_size=8, seed=0, schedule=SCHEDULES["cosine"])
 
 
-@pytest.mark.parametrize(("signals", "ending"), [("SIGINT", 20), ("SIGTERM", 20), ("SIGTERM SIGTERM", 20)])
-def test_a_signal_ends_a_training_with_a_checkpoint(signals, ending, tmp_path):
+@pytest.mark.parametrize("signals", ["SIGINT", "SIGTERM", "SIGTERM SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_training_with_a_checkpoint(signals, tmp_path):
     "At the end of the point of the curve; the training that goes on is the one that was not interrupted."
     interrupted, prepare = new_training("cpu"), Training.prepare
 
@@ -52,9 +52,9 @@ def test_a_signal_ends_a_training_with_a_checkpoint(signals, ending, tmp_path):
         prepare(interrupted)
 
     interrupted.prepare, how = prepare_and_signal, {"checkpoint": tmp_path / "checkpoint.pt", "progress": False}
-    with pytest.raises(KeyboardInterrupt, match=f"{ending} of 30 updates"):
+    with pytest.raises(KeyboardInterrupt, match="20 of 30 updates"):
         fit(interrupted, 30, **how)
-    assert updates_in(how["checkpoint"]) == ending and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert updates_in(how["checkpoint"]) == 20 and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     curve = fit(new_training("cpu"), 30, **how)
     assert curve == fit(new_training("cpu"), 30, progress=False)
 
@@ -75,8 +75,14 @@ def test_images_and_model_on_different_devices_are_refused():
 
 def test_a_store_survives_a_folder_it_cannot_trust(tmp_path):
     store = Store(tmp_path / "runs", tmp_path / "results")
-    (store.folder(SPEC) / ".run.json.1.part").write_text('{"scores": {"info')
+    left = [store.folder(SPEC) / ".run.json.1.part", store.folder(SPEC) / "model" / ".card.json.1.part"]
+    left += [store.results / f".{SPEC.id}.json.1.part", store.results / "latents" / f".{SPEC.id}.npz.1.part"]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"scores": {"info')
     assert store.record(SPEC) is None
+    with store.hold(SPEC) as ours:
+        assert ours and not any(path.exists() for path in left)
     store.finish(SPEC, {"scores": {"infom": 0.5}})
     assert store.record(SPEC)["scores"]["infom"] == 0.5
 
