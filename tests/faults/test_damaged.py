@@ -173,7 +173,7 @@ def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, 
     before = sorted(tmp_path.rglob("*"))
     set_damaged_aside(store)
     assert "2 records are of another version" in capsys.readouterr().out and sorted(tmp_path.rglob("*")) == before
-    assert [record["id"] for record in store.everything()[0]] == [other.id] and store.set_aside(spec) == []
+    assert [record["id"] for record in store.everything()[0]] == [other.id]
     assert [run.state for run in snapshot(store).found.values() if run.id == spec.id] == ["waiting"]
     tally(f"a record of another version: {change.__name__.replace('_', ' ')}")
 
