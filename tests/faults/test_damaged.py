@@ -159,7 +159,14 @@ def other_specification(record: dict) -> dict:
     return record | {"spec": record["spec"] | {"hyperparameters": {"training": {"steps": 7}}}}
 
 
-@pytest.mark.parametrize("change", [newer_schema, more_in_the_specification, other_specification])
+def specification_of_another_form(record: dict) -> dict:
+    return record | {"spec": record["spec"] | {"hyperparameters": ["training.steps=7"]}}
+
+
+CHANGES = (newer_schema, more_in_the_specification, other_specification, specification_of_another_form)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, tally, tmp_path, capsys):
     store, (spec, other, *_) = store_in(tmp_path), specs(2)
     path, kept = store.finish(spec, {"scores": {}}), store.kept(spec.id)

@@ -61,7 +61,7 @@ def test_what_a_name_is_made_from_stays_what_it_is():
     assert plain.id.endswith("-009176ed")
 
 
-@pytest.mark.parametrize("wrong", [{"updates": 3}, {"trainin": {"steps": 3}}])
+@pytest.mark.parametrize("wrong", [{"updates": 3}, {"trainin": {"steps": 3}}, [], None])
 def test_hyperparameters_that_are_not_nested_are_refused(wrong):
     with pytest.raises(ValueError, match="hyperparameters"):
         RunSpec("qlae", "ae", "shapes3d", "rendered", "smoke", 0, "paper", wrong)
