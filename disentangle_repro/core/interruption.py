@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -51,64 +52,62 @@ def noted_signals() -> Iterator[Callable[[], bool]]:  # whether one has come
         yield lambda: bool(came)
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0008
-GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
-
-_begun: dict[Path, Any] = {}  # by the notebook that is written: the manager of the kernel, once there is one
-_stopped: set[Path] = set()  # of these, those that were asked to end
-
-
 class Interrupted(Exception):
     "A run was interrupted; what is saved of it is not done again."
 
 
-def is_stopped(notebook: Path) -> bool:
-    "Whether the work on a notebook was asked to end."
-    return notebook in _stopped
+@dataclass(eq=False)
+class Work:
+    "What writes a notebook."
 
+    notebook: Path
+    manager: Any = None  # of the kernel that executes it, once there is one
+    stopped: bool = False  # whether it was asked to end
 
-@contextmanager
-def stoppable(
-    notebook: Path,  # that is written
-) -> Iterator[Callable[[type], type]]:  # from a class of managers of kernels, the one to execute the notebook with
-    "Inside, `stop_kernels` stops the work on a notebook, its kernel included; then what that raises is `Interrupted`."
-    outermost = notebook not in _begun
-    _begun.setdefault(notebook, None)
+    def send(self, number: int) -> None:
+        "Send a signal to the kernel."
+        with suppress(AttributeError, ProcessLookupError):  # it has not begun, or has ended
+            os.kill(self.manager.provisioner.process.pid, number)
 
-    def stoppable_manager(manager: type) -> type:
+    def managers(self, manager: type) -> type:
+        "A class of managers of kernels whose kernel is that of this work."
+        work = self
+
         class Stoppable(manager):  # type: ignore[misc]
             async def start_kernel(self, **options: Any) -> None:
                 await super().start_kernel(**options)
-                _begun[notebook] = self
-                if is_stopped(notebook):  # before or while it started
-                    send(self, signal.SIGKILL)
+                work.manager = self
+                if work.stopped:  # before or while the kernel started
+                    work.send(signal.SIGKILL)
 
         return Stoppable
 
+
+GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
+_begun: set[Work] = set()
+
+
+@contextmanager
+def stoppable(notebook: Path) -> Iterator[Work]:
+    "Inside, `stop_kernels` stops the work on a notebook, its kernel included; then what that raises is `Interrupted`."
+    _begun.add(work := Work(notebook))
     try:
-        yield stoppable_manager
+        yield work
     except Exception as error:
-        if is_stopped(notebook):
+        if work.stopped:
             raise Interrupted(getattr(error, "evalue", "") or str(error)) from error
         raise
     finally:
-        if outermost:
-            _begun.pop(notebook, None)
-            _stopped.discard(notebook)
-
-
-def send(manager: Any, number: int) -> None:
-    "Send a signal to a manager's kernel, if it has one."
-    with suppress(AttributeError, ProcessLookupError):  # it has not begun, or has ended
-        os.kill(manager.provisioner.process.pid, number)
+        _begun.discard(work)
 
 
 def end_kernels(kill: bool = False, folder: Path | None = None) -> int:  # how many there are
     "Ask for the end of what writes notebooks below a folder, or of all, once of each; or kill the kernels."
-    asked = {notebook: manager for notebook, manager in [*_begun.items()] if folder in (None, *notebook.parents)}
-    for notebook, manager in asked.items():
-        if kill or notebook not in _stopped:
-            send(manager, signal.SIGKILL if kill else signal.SIGTERM)
-    _stopped.update(asked)
+    asked = [work for work in [*_begun] if folder in (None, *work.notebook.parents)]
+    for work in asked:
+        if kill or not work.stopped:
+            work.send(signal.SIGKILL if kill else signal.SIGTERM)
+        work.stopped = True
     return len(asked)
 
 

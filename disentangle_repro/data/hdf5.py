@@ -475,6 +475,18 @@ def hidden(path: Path, kind: str) -> Path:
     "A hidden name beside a path."
     return path.with_name(f".{path.name}.{kind}")
 
+
+@contextmanager
+def to_be_written(path: Path) -> Iterator[None]:
+    "Inside, no other process writes a file, and what a killed one has left of it is gone."
+    lock = hidden(path, "lock")
+    with held(lock, wait=True):
+        remove_unfinished(path.parent, path.name)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
 # %% ../../nbs/data/16_hdf5.ipynb #6f15780d
 def draw_file(
     path: Path,
@@ -521,9 +533,6 @@ def write_images(
     "Draws images into a file, unless it holds them; whole, or not at all when interrupted, and then resumed."
     path = Path(path)
     check_number(n, size_of(scene))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with held(hidden(path, "lock"), wait=True):
-        remove_unfinished(path.parent, path.name)
+    with to_be_written(path):
         if not holds(path, scene, n, seed):
             draw_file(path, scene, n, seed, drawing_device(scene, device), workers)
-        hidden(path, "lock").unlink(missing_ok=True)

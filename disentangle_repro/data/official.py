@@ -18,10 +18,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import data_folder, held, remove_unfinished
+from ..core.files import data_folder
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
-from .hdf5 import Contents, create, has, hidden, new_file, read_grid, read_objects
+from .hdf5 import Contents, create, has, new_file, read_grid, read_objects, to_be_written
 from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
 from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
@@ -218,8 +218,7 @@ def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
     if not has(target, version=IMPORT_VERSION):
-        with held(hidden(target, "lock"), wait=True):
-            remove_unfinished(target.parent, target.name)
+        with to_be_written(target):
             if not has(target, version=IMPORT_VERSION):
                 import_published(official_file(name), target, PUBLISHED[name], scene)
     return target

@@ -19,8 +19,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import data_folder, held, project_root, remove_unfinished
-from .hdf5 import create, has, hidden, new_file
+from ..core.files import data_folder, project_root
+from .hdf5 import create, has, new_file, to_be_written
 from .scenes import Scene
 from .sources import Sources
 
@@ -157,8 +157,7 @@ def own_file(scene: OwnImages) -> Path:
     n, size = len(scene.files), scene.image_size
     if has(path, folder=now):
         return path
-    with held(hidden(path, "lock"), wait=True):
-        remove_unfinished(path.parent, path.name)
+    with to_be_written(path):
         if has(path, folder=now):
             return path
         with new_file(path) as file:

@@ -29,9 +29,7 @@ from PIL import Image
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
-from disentangle_repro.core.files import (
-    held, is_checkout, kept_results, project_root, remove_unfinished, set_aside, write_text, written_whole
-)
+from ..core.files import held, project_root, remove_unfinished, write_text, written_whole
 from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import as_safetensors, read_weights
 
@@ -238,18 +236,6 @@ class Store:
             except DataError as fault:
                 faults.append(fault)
         return list(believed.values()), faults
-
-    def set_aside(self, spec: RunSpec) -> list[Path]:  # where they are now
-        "Rename the run's damaged records to `*.damaged`: then its whole record counts, or it is unfinished."
-        aside = []
-        for path in self.records(spec):
-            try:
-                read_record(path, spec.id)
-            except OtherVersion:
-                continue
-            except DataError:
-                aside.append(set_aside(path))
-        return aside
 
     @contextmanager
     def hold(self, spec: RunSpec) -> Iterator[bool]:  # whether it is ours

@@ -65,13 +65,6 @@ def time_footnote(records: Sequence[dict[str, Any]]) -> str:
     )
 
 # %% ../../nbs/tripod/09_time_ratios.ipynb #2911335e
-def time_numbers(record: dict[str, Any]) -> pd.DataFrame:
-    "Our seconds as claims take them: columns model, dataset, metric, value and ci95."
-    seconds = record["scores"]
-    where = {"dataset": "", "metric": "seconds_per_iteration", "ci95": math.nan}
-    return pd.DataFrame([{"model": model, "value": seconds[model], **where} for model in TIMED])
-
-
 def time_cells(
     measured: Iterable[tuple[RunSpec, dict[str, Any] | None]],  # specifications, with their records if there are any
     printed: Mapping[str, float],  # seconds, by model

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from .engine import bar_line, executor, stop_work
 from ...core.errors import DataError, Diverged, OutOfTime, extra
-from ...core.interruption import Interrupted, is_stopped, stoppable
+from ...core.interruption import Interrupted, stoppable
 from ...core.files import project_root, set_aside, written_whole
 from .kernels import kernel_manager
 from ...papers import PAPERS
@@ -63,7 +63,7 @@ def execute(
     source = project_root() / "nbs" / notebook
     if not source.exists():
         raise DataError(source, "this notebook does not exist; tables are made in a checkout of the project.")
-    with stoppable(output) as stoppable_manager, warnings.catch_warnings():
+    with stoppable(output) as work, warnings.catch_warnings():
         with extra("tables"):
             import papermill
             from papermill.iorw import papermill_io
@@ -72,7 +72,7 @@ def execute(
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # no messages of the kernel, such as that it was interrupted
         how: dict[str, Any] = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet}
-        how |= {"request_save_on_cell_execute": False, "kernel_manager_class": stoppable_manager(kernel_manager())}
+        how |= {"request_save_on_cell_execute": False, "kernel_manager_class": work.managers(kernel_manager())}
         try:
             papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
         except papermill.PapermillExecutionError as error:
@@ -257,16 +257,15 @@ def attempt(
     limit: Limit | None = None,
 ) -> Attempt:
     "Do a run unless it is done or held, or there is no time for it."
-    notebook = store.runs / spec.id / "run.ipynb"
     try:
-        with stoppable(notebook):
+        with stoppable(store.runs / spec.id / "run.ipynb") as work:
             while True:
                 with store.hold(spec) as mine:
                     if mine and store.record(spec) is not None:
                         return Attempt(Outcome.DONE)
                     if mine:
                         return done(spec, store, do) if may_begin(spec, store, limit) else Attempt(Outcome.OUT_OF_TIME)
-                if not wait or is_stopped(notebook):
+                if not wait or work.stopped:
                     return Attempt(Outcome.HELD)
                 time.sleep(WAIT_SECONDS)
     except OSError as error:  # the store cannot be written to
