@@ -72,6 +72,7 @@ def execute(
         warnings.simplefilter("ignore", DeprecationWarning)
         quiet = ["--log-level=CRITICAL"]  # no messages of the kernel, such as that it was interrupted
         how: dict[str, Any] = {"progress_bar": False, "cwd": source.parent, "extra_arguments": quiet}
+        how["start_timeout"] = 600  # seconds: on a busy machine a kernel takes more than a minute
         how |= {"request_save_on_cell_execute": False, "kernel_manager_class": work.managers(kernel_manager())}
         try:
             papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **how)
