@@ -218,9 +218,10 @@ def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
     if not has(target, version=IMPORT_VERSION):
+        path = official_file(name)
         with to_be_written(target):
             if not has(target, version=IMPORT_VERSION):
-                import_published(official_file(name), target, PUBLISHED[name], scene)
+                import_published(path, target, PUBLISHED[name], scene)
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5
