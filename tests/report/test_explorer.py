@@ -143,8 +143,3 @@ def test_nothing_serious_for_axe(chromium, site, width, scheme, run):
         check_width(page)
         check_quiet(page)
         check_axe(page)
-
-
-def test_without_a_script_the_sheets_are_linked(chromium, site):
-    with opened(chromium, site, "explorer.html", java_script_enabled=False) as page:
-        assert page.locator("noscript").is_visible() and page.locator("td a[href^='explorer/']").count() == 4

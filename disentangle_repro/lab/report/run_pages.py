@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,27 +222,19 @@ def is_harmless(tag: str, name: str, value: str) -> bool:
     return name == "class" or (tag == "a" and value.startswith(("http:", "https:"))) or (tag == "img" and image)
 
 
-@cache
-def exporter() -> Any:
-    "nbconvert's exporter of notebooks; its import takes seconds."
-    with extra("report"):
-        from nbconvert import HTMLExporter
-        from traitlets.config import Config
-
-    options = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
-    options |= {"filters": {"clean_html": lambda html: html}}  # the whole page is cleaned instead
-    shown = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
-    return HTMLExporter(shown, template_name="basic", sanitize_html=True, **options)
-
-
 def notebook_html(path: Path) -> Markup:
     "An executed notebook as HTML in which nothing is executed; empty if it cannot be converted."
     with extra("report"):
         from bleach import ALLOWED_TAGS, clean
+        from nbconvert import HTMLExporter
+        from traitlets.config import Config
 
-    convert, protocols = exporter().from_filename, {"http", "https", "data"}
+    options = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
+    options |= {"filters": {"clean_html": lambda html: html}}  # the whole page is cleaned below
+    shown, protocols = Config({"NbConvertBase": {"display_data_priority": SHOWN}}), {"http", "https", "data"}
+    exporter = HTMLExporter(shown, template_name="basic", sanitize_html=True, **options)
     with suppress(Exception):
-        html = re.sub("(</?)h1", r"\1h2", convert(path)[0])
+        html = re.sub("(</?)h1", r"\1h2", exporter.from_filename(path)[0])
         return Markup(clean(html, ALLOWED_TAGS | TAGS, is_harmless, protocols, strip=True))
     return Markup()
 
