@@ -15,7 +15,8 @@ pytest.importorskip("nbconvert")
 from disentangle_repro.lab.report.run_pages import notebook_html
 
 EVIL = ("<script>alert(1)</script>", "<svg onload=alert(1)>", '"><img src="x" onerror="alert(1)">',
-        '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>")  # fmt: skip
+        '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>",
+        '<a href="https://example.org" onclick="https:alert(1)">x</a>')  # fmt: skip
 KINDS = ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml", "image/png", "image/jpeg",
          "application/javascript", "application/vnd.jupyter.widget-view+json")  # fmt: skip
 
@@ -46,7 +47,8 @@ def test_nothing_of_a_notebook_is_executed(evil, tmp_path, tally):
     html = notebook_html(written(tmp_path / "run.ipynb", cells))
     elements = Elements(html).all
     assert "Before" in html and not {tag for tag, _ in elements} & {"script", "svg", "iframe", "style", "object"}
-    assert all(set(of_tag) <= {"class", "src", "alt"} for _, of_tag in elements)
+    assert all(set(of_tag) <= {"class", "src", "alt", "href"} for _, of_tag in elements)
+    assert all(of_tag.get("href", "https:").startswith("https:") for _, of_tag in elements)
     assert all(of_tag.get("src", "data:image/").startswith("data:image/") for _, of_tag in elements)
     tally("a notebook with a script", believed=0)
 

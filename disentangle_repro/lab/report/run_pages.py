@@ -218,8 +218,9 @@ TAGS = {"div", "span", "p", "pre", "br", "img", "h1", "h2", "h3", "h4", "table",
 
 def is_harmless(tag: str, name: str, value: str) -> bool:
     "Whether an attribute may stay: a class, an address in the web, an image in the page, or its text alternative."
-    image = name == "alt" or (name == "src" and value.startswith("data:image/"))
-    return name == "class" or (tag == "a" and value.startswith(("http:", "https:"))) or (tag == "img" and image)
+    address = tag == "a" and name == "href" and value.startswith(("http:", "https:"))
+    image = tag == "img" and (name == "alt" or (name == "src" and value.startswith("data:image/")))
+    return name == "class" or address or image
 
 
 def notebook_html(path: Path) -> Markup:
