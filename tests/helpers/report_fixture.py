@@ -1,9 +1,12 @@
 "A small store with runs of all five papers whose scores are made up, and one run of every kind of misfortune."
 
+import base64
 import random
 from pathlib import Path
 
+import nbformat
 import numpy as np
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from disentangle_repro.data.load import GRIDS
@@ -27,6 +30,14 @@ def sheet(spec: RunSpec, store: Store) -> None:
     shades = np.random.default_rng(0).integers(256, size=(2 * 10, 4, 3)).astype(np.uint8)
     Image.fromarray(shades.repeat(8, 0).repeat(8, 1)).save(store.folder(spec) / "moves.jpg")
     np.savez(store.folder(spec) / "latents.npz", latents=np.arange(40).reshape(10, 4) % 7, rows=np.arange(10))
+
+
+def notebook(sheet: Path) -> nbformat.NotebookNode:
+    "An executed notebook: prose with a local link, a long line, and an image."
+    image = {"image/jpeg": base64.b64encode(sheet.read_bytes()).decode()}
+    outputs = [new_output("stream", name="stdout", text="x" * 200), new_output("display_data", image)]
+    prose = new_markdown_cell("# One run\n\nIt links [a chapter](../train/02_loop.ipynb), and $z_j$.")
+    return new_notebook(cells=[prose, new_code_cell("print(1)", outputs=outputs)])
 
 
 def record(spec: RunSpec, rng: random.Random) -> dict:
@@ -62,7 +73,8 @@ def small_store(folder) -> Store:
     runs = in_the_store(asked.trainings)
     larger = [Request(SCALES["study"]), Request(SCALES["study"], protocol="code"), Request(SCALES["short"], "official")]
     runs += [run_spec("qlae", model, "shapes3d", request) for request in larger for model in ("ae", "qlae")]
-    for spec in runs[-2 * len(larger) :]:
+    with_sheets = runs[-2 * len(larger) :]
+    for spec in with_sheets:
         sheet(spec, store)
     failing, damaged = runs[1:3]
     runs += [spec for spec in asked.measurements if spec.model != "agreement"]
@@ -70,6 +82,8 @@ def small_store(folder) -> Store:
     for spec in (spec for spec in runs if spec.id != failing.id):
         store.finish(spec, record(spec, rng))
         (store.folder(spec) / "run.ipynb").write_text("{}")
+    for spec in with_sheets:
+        nbformat.write(notebook(store.folder(spec) / "moves.jpg"), store.folder(spec) / "run.ipynb")
     store.fail(failing, "loss is nan at update 7: reconstruction nan, <kl> 0.1")
     (store.folder(failing) / "run.ipynb").write_text("{}")
     file = store.folder(damaged) / "run.json"

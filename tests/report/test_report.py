@@ -29,7 +29,7 @@ WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
 FOLDERS = {"tables": "table", "runs": "run"}
 PATIENCE = 2_000  # ms for what a click sets going
 FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "proofs", "differences", "figures")
+KINDS = ("overview", "table", "run", "proofs", "differences", "explorer", "figures")
 ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
 SEEN_BY_AXE = [
     pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])

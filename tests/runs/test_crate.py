@@ -6,9 +6,9 @@ import re
 from disentangle_repro.command import main
 from disentangle_repro.core.files import project_root
 from disentangle_repro.lab.plan.specs import run_spec
-from disentangle_repro.lab.runs.crate import crate
+from disentangle_repro.lab.runs.crate import DESCRIPTION, crate
 from disentangle_repro.lab.study.design import REQUEST, keep
-from disentangle_repro.train.store import DESCRIPTION, Store, project_store
+from disentangle_repro.train.store import Store, project_store
 
 RESULTS = project_root() / "paper_tables" / "results"
 

@@ -32,9 +32,8 @@ def table():
 
 
 def test_readme_has_the_main_claims(table):
-    assert main_claims(table) in (ROOT / "README.md").read_text(encoding="utf-8"), (
-        "write `main_claims` into nbs/index.ipynb"
-    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert main_claims(table) in readme and f"{counted(table)}." in readme, "write them into nbs/index.ipynb"
 
 
 @pytest.mark.parametrize("paper", PAPERS)

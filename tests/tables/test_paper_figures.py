@@ -93,4 +93,4 @@ def test_a_sheet_that_was_not_kept_is_decoded_again_from_kept_weights(tmp_path, 
     first = sheet[: data.image_size, : data.image_size]  # the first latent at the least value of its range
     code = encode_all(model, data.images[rows[:1]])
     code[0, 0] = {"moves.jpg": latents[:, 0].min(), "traversals.jpg": model.latent.codebooks[0].min()}[file]
-    assert np.array_equal(first, decode_all(model, code)[0])
+    assert np.abs(first.astype(int) - decode_all(model, code)[0].numpy()).max() <= 1, "batches round differently"

@@ -39,6 +39,7 @@ NAVIGATION = {
     "index.html#claims": "Claims",
     "index.html#tables": "Tables",
     "figures.html": "Figures",
+    "explorer.html": "Explorer",
     "proofs.html": "Proof checks",
     "differences.html": "Paper against code",
 }
@@ -72,7 +73,7 @@ def write_assets(site: Path) -> list[Path]:
     "Write the style sheets and scripts that all pages load, and return their files."
     with extra("report"):
         bundle = (files("itables") / "html" / "dt_bundle.js").read_text(encoding="utf-8")
-    texts = {name: str(static(name)) for name in ("style.css", "report.css", "report.js")}
+    texts = {name: str(static(name)) for name in ("style.css", "report.css", "report.js", "explorer.js")}
     texts["datatables.js"] = classic_script(bundle, "DataTable", f"itables {version('itables')}")
     for name, text in texts.items():
         write_text(site / "assets" / name, text)

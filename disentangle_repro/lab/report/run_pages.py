@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 from PIL import Image
 
-from ...core.errors import FAULTS, DataError
+from ...core.errors import FAULTS, DataError, extra
 from ...experiment.hyperparameters import flat
 from ...experiment.scale import SCALES
 from ...experiment.paper import Measurement
@@ -210,6 +212,34 @@ def problems(run: Run) -> list[dict[str, str]]:
     diverged = [{"what": f"Diverged: {run.problem}.", "command": ""}] if run.state == "diverged" else []
     return diverged + [{"what": what, "command": command(run.spec)} for what in (failed, damaged) if what]
 
+# %% ../../../nbs/lab/report/04_run_pages.ipynb #7d20c6a2
+SHOWN = ["image/png", "image/jpeg", "text/markdown", "text/plain"]  # kinds of output, the first that an output has
+TAGS = {"div", "span", "p", "pre", "br", "img", "h1", "h2", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def is_harmless(tag: str, name: str, value: str) -> bool:
+    "Whether an attribute may stay: a class, an address in the web, an image in the page, or its text alternative."
+    address = tag == "a" and name == "href" and value.startswith(("http:", "https:"))
+    image = tag == "img" and (name == "alt" or (name == "src" and value.startswith("data:image/")))
+    return name == "class" or address or image
+
+
+def notebook_html(path: Path) -> Markup:
+    "An executed notebook as HTML in which nothing is executed; empty if it cannot be converted."
+    with extra("report"):
+        from bleach import ALLOWED_TAGS, clean
+        from nbconvert import HTMLExporter
+        from traitlets.config import Config
+
+    options = dict.fromkeys(("exclude_input_prompt", "exclude_output_prompt", "exclude_anchor_links"), True)
+    options |= {"filters": {"clean_html": lambda html: html}}  # the whole page is cleaned below
+    shown, protocols = Config({"NbConvertBase": {"display_data_priority": SHOWN}}), {"http", "https", "data"}
+    exporter = HTMLExporter(shown, template_name="basic", sanitize_html=True, **options)
+    with suppress(Exception):
+        html = re.sub("(</?)h1", r"\1h2", exporter.from_filename(path)[0])
+        return Markup(clean(html, ALLOWED_TAGS | TAGS, is_harmless, protocols, strip=True))
+    return Markup()
+
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #ff6c2577
 def page_values(run: Run, links: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
     "The values of a run's page; `links` are lists of pages and their names, by title."
@@ -225,12 +255,16 @@ def page_values(run: Run, links: Mapping[str, Sequence[tuple[str, str]]]) -> dic
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #fc77523e
 def write_run_page(run: Run, seen: Snapshot, site: Path, links: Mapping[str, Sequence[tuple[str, str]]]) -> Path:
-    "Write a run's page, its record, its notebook and its figures into one folder of the site."
+    "Write a run's page, its record, its notebook, also as a page, and its figures into one folder of the site."
     folder, drawn, files = site / "runs" / run.id, drawn_figures(run, seen), {}
     if run.record:
         files["run.json"] = seen.records(run.spec)[0].read_bytes()
     with suppress(DataError):
-        files["run.ipynb"] = seen.find(run.id, "run.ipynb").read_bytes()
+        notebook = seen.find(run.id, "run.ipynb")
+        files["run.ipynb"] = notebook.read_bytes()
+        if html := notebook_html(notebook):
+            page = write_page(site, f"runs/{run.id}/notebook.html", "notebook.html", run_title(run), notebook=html)
+            files[page.name] = page.read_bytes()
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (files | {f"{name}.png": png for name, png in drawn.items()}).items():
         (folder / name).write_bytes(content)

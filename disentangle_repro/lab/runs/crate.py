@@ -12,13 +12,14 @@ from typing import Any
 
 from ...core.files import write_text
 from ...papers import PAPERS
-from ...train.store import DESCRIPTION, OtherVersion, Store, read_record
+from ...train.store import OtherVersion, Store, read_record
 
 # %% auto #0
 __all__ = []
 
 # %% ../../../nbs/lab/runs/09_crate.ipynb #a818cf61
 Entity = dict[str, Any]
+DESCRIPTION = "ro-crate-metadata.json"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 PUBLISHED = "2026-11-21"  # the date that the format asks for
 SETTINGS = {"model": "model", "dataset": "data set", "source": "source of the data", "scale": "scale", "seed": "seed"}

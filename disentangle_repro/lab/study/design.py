@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +25,8 @@ from ...papers import PAPERS
 from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
-from ..tables.claims import compared, compares, needs_more_seeds, read_claims, trained_models
+from ..tables.claims import compared, compares, fed_with_reported, judge
+from ..tables.claims import needs_more_seeds, read_claims, trained_models
 from ..tables.verdicts import MORE_SEEDS, SEEDS
 from ...train.store import Store, project_store
 
@@ -79,6 +81,22 @@ def planned_comparisons(block: Block) -> list[tuple[dict[str, Any], tuple[str, s
                 if set(map(paper.run_as, pair)) <= trained and pair & set(block.models):
                     rows.append((on_dataset, where))
     return rows
+
+# %% ../../../nbs/lab/study/01_design.ipynb #20e97181
+def planned_words() -> str:
+    "For each block and claim, how many of its comparisons give which word if the reported means are found."
+    lines = ["If the reported means are found in both views, by comparison:"]
+    for block in BLOCKS:
+        words: dict[str, Counter[str]] = defaultdict(Counter)
+        for claim, (_, metric, left, right) in planned_comparisons(block):
+            pair = {"kind": "comparison", "metrics": [metric], "left": left, "right": [right]}
+            one = {"op": ">"} | claim | pair
+            rows = fed_with_reported(one)
+            words[claim["id"]][judge(one, rows).word if rows else "no reported number: direction alone"] += 1
+        lines.append(f"{block.name} ({block.hours:g} h)")
+        for claim_id, counted in words.items():
+            lines.append(f"    {claim_id}: {', '.join(f'{n} {word}' for word, n in counted.items())}")
+    return "\n".join(lines)
 
 # %% ../../../nbs/lab/study/01_design.ipynb #e5bf2e98
 REQUEST = Request(SCALES["study"])
@@ -166,6 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = "Make the runs of the study that have no record yet."
     options = argparse.ArgumentParser(prog="disentangle-repro study", description=about)
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
+    options.add_argument("--plan", action="store_true", help="print which words each block can give, and stop")
     which = ("PAPER", "MODEL", "DATASET")
     options.add_argument("--pilot", nargs=3, metavar=which, help="make one run that does not count")
     options.add_argument("--updates", type=positive, help="of a pilot; left out: the study's")
@@ -174,6 +193,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_limit(options)
     given, store, failures, pilots = options.parse_args(arguments), project_store(), {}, []
     set_damaged_aside(store)
+    if given.plan:
+        tqdm.write(planned_words())
+        return 0
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     if given.pilot and given.pilot[0] not in PAPERS:
