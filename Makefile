@@ -92,7 +92,7 @@ LIMIT = $(if $(MINUTES),--minutes $(MINUTES))
 
 tables: $(READY)
 	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; \
-	    [ $$status = 2 ] || $(BIN)/disentangle-repro report && exit $$status  # 2: nothing was asked for that there is
+	    case $$status in (2|130) ;; (*) $(BIN)/disentangle-repro report;; esac && exit $$status  # 2: refused, 130: Ctrl-C
 
 plan: $(READY)
 	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(DEVICE),--device $(DEVICE))

@@ -23,7 +23,7 @@ from jaxtyping import Num
 from tabulate import tabulate
 
 from . import __version__
-from .core.errors import FAULTS, DataError, check_choice, extra, option_of
+from .core.errors import DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import need_checkout, written_whole
 from .core.interruption import ends_in_one_line
@@ -42,7 +42,9 @@ def unreadable(path: Path) -> Iterator[None]:
     "Whatever reading an unsuitable file may raise becomes a `DataError`."
     try:
         yield
-    except (*FAULTS, ValueError, KeyError, RuntimeError) as error:  # the last two are h5py's
+    except (DataError, ImportError):
+        raise
+    except Exception as error:
         raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
 
 
@@ -160,7 +162,8 @@ def pick(
     with unreadable(path):
         if isinstance(arrays, Mapping):
             part = arrays.get(name or kind, arrays.get("") if alone and not name else None)
-            part = None if part is None else np.asarray(part)
+            if part is not None and not (part := np.asarray(part)).ndim:
+                raise ValueError(f"{name or kind!r} is no array with rows.")
         else:
             part = columns_named(arrays, kind, alone, name)
     if part is not None:

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from textwrap import shorten
+from tokenize import TokenError
 from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
 
@@ -31,8 +32,8 @@ class DataError(ValueError):
         self.path = Path(path)
 
 
-# What reading a damaged file may raise; Pillow raises SyntaxError, and a header with too many rows MemoryError.
-FAULTS = (OSError, EOFError, SyntaxError, NotImplementedError, MemoryError, BadZipFile, zlib.error)
+# What reading a damaged file may raise: Pillow SyntaxError, and numpy what parsing a header and its number of rows do.
+FAULTS = (OSError, EOFError, SyntaxError, RuntimeError, OverflowError, MemoryError, BadZipFile, zlib.error, TokenError)
 
 
 @contextmanager

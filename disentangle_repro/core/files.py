@@ -94,7 +94,8 @@ def written_whole(
     except OSError as error:
         if error.filename not in (None, str(part)):
             raise
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        why = os.strerror(error.errno) if error.errno else str(error)  # that of hdf5 has several lines
+        raise OSError(error.errno, why, str(path)) from error
     finally:
         with suppress(OSError):  # it has its name by now, or nothing can be written or removed here
             part.unlink()
@@ -107,8 +108,8 @@ def write_text(path: Path, text: str) -> None:
 
 # %% ../../nbs/core/03_files.ipynb #21b743a6
 def remove_unfinished(folder: Path, name: str = "*") -> None:
-    "Remove temporary files of killed processes, of one file or of all, in a folder that no other process writes to."
-    for part in folder.glob(f".{name}.*.part"):
+    "Remove temporary files of killed processes below a folder, of one file or of all, which no other process writes."
+    for part in folder.rglob(f".{name}.*.part"):
         part.unlink(missing_ok=True)
 
 # %% ../../nbs/core/03_files.ipynb #1a0e0010

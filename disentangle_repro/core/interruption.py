@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -22,68 +23,91 @@ from .errors import DataError
 __all__ = []
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0005
+ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has one
+
+
+@contextmanager
+def handled(numbers: Iterable[int], handler: Callable[[int, Any], None]) -> Iterator[None]:
+    "Inside, in the main thread, a function is called at these signals, except at those that are ignored."
+    main = threading.current_thread() is threading.main_thread()
+    heard = [number for number in numbers if main and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, signal.SIG_DFL if former is None else former)
+
+
 @contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:  # whether one has come
-    "Inside, in the main thread, a first SIGINT or SIGTERM is only noted."
+    "Inside, in the main thread, a first signal that asks to end is only noted."
     came: list[int] = []
-    before: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def note(number: int, _: object) -> None:
         came.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    if threading.current_thread() is threading.main_thread():
-        before |= {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled([signal.SIGINT, *ENDINGS], note):
         yield lambda: bool(came)
-    finally:
-        restore()
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e0008
-GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
-
-_running: dict[Path, Any] = {}  # by the notebook that is written: the manager of the kernel
-_stopped: set[Path] = set()  # of these, those that were asked to end
-
-
 class Interrupted(Exception):
     "A run was interrupted; what is saved of it is not done again."
 
 
+@dataclass(eq=False)
+class Work:
+    "What writes a notebook."
+
+    notebook: Path
+    manager: Any = None  # of the kernel that executes it, once there is one
+    stopped: bool = False  # whether it was asked to end
+
+    def send(self, number: int) -> None:
+        "Send a signal to the kernel."
+        with suppress(AttributeError, ProcessLookupError):  # it has not begun, or has ended
+            os.kill(self.manager.provisioner.process.pid, number)
+
+    def managers(self, manager: type) -> type:
+        "A class of managers of kernels whose kernel is that of this work."
+        work = self
+
+        class Stoppable(manager):  # type: ignore[misc]
+            async def start_kernel(self, **options: Any) -> None:
+                await super().start_kernel(**options)
+                work.manager = self
+                if work.stopped:  # before or while the kernel started
+                    work.send(signal.SIGKILL)
+
+        return Stoppable
+
+
+GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
+_begun: set[Work] = set()
+
+
 @contextmanager
-def stoppable_kernel(
-    manager: type,  # of kernels
-    notebook: Path,  # that the kernel writes
-) -> Iterator[type]:  # the class of managers to execute it with
-    "Inside, `stop_kernels` stops the kernel that executes a notebook; then what that raises is `Interrupted`."
-
-    class Stoppable(manager):  # type: ignore[misc]
-        async def start_kernel(self, **options: Any) -> None:
-            await super().start_kernel(**options)
-            _running[notebook] = self
-
+def stoppable(notebook: Path) -> Iterator[Work]:
+    "Inside, `stop_kernels` stops the work on a notebook, its kernel included; then what that raises is `Interrupted`."
+    _begun.add(work := Work(notebook))
     try:
-        yield Stoppable
+        yield work
     except Exception as error:
-        if notebook in _stopped:
-            raise Interrupted(getattr(error, "evalue", "") or "it was stopped before its training.") from error
+        if work.stopped:
+            raise Interrupted(getattr(error, "evalue", "") or str(error)) from error
         raise
     finally:
-        _running.pop(notebook, None)
-        _stopped.discard(notebook)
+        _begun.discard(work)
 
 
 def end_kernels(kill: bool = False, folder: Path | None = None) -> int:  # how many there are
-    "Ask the kernels whose notebooks are written below a folder, or all, to end, each once; or kill them."
-    asked = [notebook for notebook in list(_running) if folder is None or folder in notebook.parents]
-    for notebook in asked if kill else set(asked) - _stopped:
-        with suppress(AttributeError, KeyError, ProcessLookupError):  # it has ended
-            os.kill(_running[notebook].provisioner.process.pid, signal.SIGKILL if kill else signal.SIGTERM)
-    _stopped.update(asked)
+    "Ask for the end of what writes notebooks below a folder, or of all, once of each; or kill the kernels."
+    asked = [work for work in [*_begun] if folder in (None, *work.notebook.parents)]
+    for work in asked:
+        if kill or not work.stopped:
+            work.send(signal.SIGKILL if kill else signal.SIGTERM)
+        work.stopped = True
     return len(asked)
 
 
@@ -104,18 +128,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
-
-
 Main = Callable[..., int]  # of arguments: the exit status
 
 
@@ -124,14 +136,14 @@ def ends_in_one_line(
 ) -> Callable[[Main], Main]:
     """A command that ends in one line, and status 1, if files, disks, packages or connections are wrong.
 
-    SIGTERM is as Ctrl-C; the status after both is 130.
+    SIGTERM and SIGHUP are as Ctrl-C; the status after each is 130.
     """
 
     def decorated(main: Main) -> Main:
         @wraps(main)
         def run(*arguments: Any) -> int:
             try:
-                with _terminated_as_interrupted():
+                with handled(ENDINGS, _interrupt):
                     return main(*arguments)
             except BrokenPipeError:  # the reader stopped reading, as `head` does
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@
 # %% ../../nbs/data/16_hdf5.ipynb #31215bac
 from __future__ import annotations
 
+import re
 import shutil
 import time
 import zlib
@@ -41,9 +42,19 @@ def opened(path: Path | str) -> Iterator[h5py.File]:
         with h5py.File(path, "r", locking=False) as file:  # files are written whole; some file systems have no locks
             yield file
     except (KeyError, OSError, RuntimeError) as error:  # h5py has them all for a damaged file
+        if getattr(error, "filename", None) not in (None, str(path)):
+            raise
         raise DataError(path, f"is no hdf5 file or not a whole one ({error})") from error
 
 # %% ../../nbs/data/16_hdf5.ipynb #2352fe88
+def has(path: Path, **attributes: Any) -> bool:
+    "Whether there is a file with these attributes; `DataError` for one that is not whole."
+    if not path.exists():
+        return False
+    with opened(path) as file:
+        return all(file.attrs.get(name) == value for name, value in attributes.items())
+
+
 def check_layout(path: Path | str, file: h5py.File, layout: dict[str, tuple[str, tuple[int, ...]]]) -> None:
     "`DataError` unless all data sets are there, of one of the types and of a row's shape given, and equally long."
     first = next(iter(layout))
@@ -264,6 +275,19 @@ def rows_in_file(scene: Scene | ObjectScene) -> dict[str, tuple[int, ...]]:
     size = scene.image_size
     return {"images": (size, size, 3)} | ({} if isinstance(scene, Scene) else {"masks": (size, size)})
 
+# %% ../../nbs/data/16_hdf5.ipynb #1bc45ed4
+@contextmanager
+def new_file(path: Path, **options: Any) -> Iterator[h5py.File]:
+    "An hdf5 file that is written whole or not at all; `OSError` where it cannot be written."
+    with written_whole(path) as part:
+        try:
+            with h5py.File(part, "w", **options) as file:
+                yield file
+        except RuntimeError as error:
+            if not (number := re.search(r"errno = (\d+)", str(error))):
+                raise
+            raise OSError(int(number[1]), str(error)) from error
+
 # %% ../../nbs/data/16_hdf5.ipynb #d9397be4
 def draw_part(
     part: Path, sources: Tensor, scene: Scene | ObjectScene, n: int, described: dict[str, Any], device: torch.device
@@ -273,7 +297,7 @@ def draw_part(
         drawn = {"images": scene.images(sources.to(device))}
         if isinstance(scene, ObjectScene):
             drawn["masks"] = scene.masks(sources.to(device))
-    with written_whole(part) as path, h5py.File(path, "w") as file:
+    with new_file(part) as file:
         file["labels"] = labels_of(scene, sources)
         file.attrs.update(described)
         for name, row in rows_in_file(scene).items():
@@ -314,28 +338,46 @@ WORTH_HELPERS = 10  # seconds of drawing in one process
 CHECKED = ("v110", "v110")  # of hdf5: the first whose files have checksums of all but the data
 
 
+def chunks_of(part: Path, name: str) -> Iterator[tuple[int, bytes]]:
+    "The first row and the content of each chunk of a data set."
+    with opened(part) as file:
+        data = file[name]
+        for first in range(0, len(data), data.chunks[0]):
+            yield first, data.id.read_direct_chunk((first, *(0 for _ in data.shape[1:])))[1]
+
+
 def join_parts(
     path: Path, parts: list[Path], scene: Scene | ObjectScene, sources: Tensor, described: dict[str, Any]
 ) -> None:
     "Writes the whole file from its parts."
-    with written_whole(path) as whole, h5py.File(whole, "w", libver=CHECKED) as file:
+    with new_file(path, libver=CHECKED) as file:
         data = {name: create(file, name, len(sources), row) for name, row in rows_in_file(scene).items()}
         file.create_dataset("labels", data=labels_of(scene, sources), fletcher32=True)
         file.attrs.update(described)
         if "grid_size" in described:
             file["rows"] = scene.sources.index(sources).numpy()
         for i, part in enumerate(parts):
-            with opened(part) as piece:
-                for name in data:
-                    for first in range(0, len(piece[name]), data[name].chunks[0]):
-                        place = (0,) * (data[name].ndim - 1)
-                        _, chunk = piece[name].id.read_direct_chunk((first, *place))
-                        data[name].id.write_direct_chunk((i * scene.block + first, *place), chunk)
+            for name in data:
+                for first, chunk in chunks_of(part, name):
+                    place = (i * scene.block + first, *(0 for _ in data[name].shape[1:]))
+                    data[name].id.write_direct_chunk(place, chunk)
 
 # %% ../../nbs/data/16_hdf5.ipynb #3db96855
 def hidden(path: Path, kind: str) -> Path:
     "A hidden name beside a path."
     return path.with_name(f".{path.name}.{kind}")
+
+
+@contextmanager
+def to_be_written(path: Path) -> Iterator[None]:
+    "Inside, no other process writes a file, and what a killed one has left of it is gone."
+    lock = hidden(path, "lock")
+    with held(lock, wait=True):
+        remove_unfinished(path.parent, path.name)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 # %% ../../nbs/data/16_hdf5.ipynb #6f15780d
 def draw_file(
@@ -379,9 +421,7 @@ def write_images(
     check_number(n, scene.size)
     if holds(path, scene, n, seed):
         return
-    with held(hidden(path, "lock"), wait=True):
-        remove_unfinished(path.parent, path.name)
+    with to_be_written(path):
         if not holds(path, scene, n, seed):
             device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
             draw_file(path, scene, n, seed, device, workers)
-        hidden(path, "lock").unlink(missing_ok=True)

@@ -269,10 +269,8 @@ def read_hdf5_objects(
 
         def batch(step: range) -> dict[str, np.ndarray]:
             some = slice(step.start, step.stop)
-            masks = checked_masks(path, file["mask"][some], objects)
-            return {
-                "images": file["image"][some],
-                "masks": masks if segments == 1 else objects_moved_up(masks, segments, objects),
-            }
+            with faults_of(path):
+                images, masks = file["image"][some], checked_masks(path, file["mask"][some], objects)
+            return {"images": images, "masks": masks if segments == 1 else objects_moved_up(masks, segments, objects)}
 
         yield Reading(np.zeros((n, 0)), (), map(batch, steps(n)))

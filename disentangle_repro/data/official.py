@@ -10,16 +10,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import h5py
 from jaxtyping import Int
 from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import data_folder, written_whole
+from ..core.files import data_folder
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
-from .hdf5 import Contents, create, opened, read_images
+from .hdf5 import Contents, create, has, new_file, read_images, to_be_written
 from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
 from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
@@ -170,9 +169,9 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
     "Writes a file or unpacked folder in our layout, whole or not at all; `DataError` where it is faulty."
     n = scene.sources.size if scene else sum(published.splits.values())
     sha256 = checked_sum(path, published.checksum)
-    with published.reader(path, n, scene, **published.reader_options) as reading, written_whole(target) as part:
+    with published.reader(path, n, scene, **published.reader_options) as reading, new_file(target) as file:
         shown = {"desc": f"importing {path.name}", "unit": " images", "disable": None}
-        with h5py.File(part, "w") as file, tqdm(total=n, **shown) as bar:
+        with tqdm(total=n, **shown) as bar:
             file["labels"] = reading.labels
             file.attrs.update(published=published.file, sha256=sha256, version=IMPORT_VERSION, names=reading.names)
             first = 0
@@ -187,11 +186,11 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
 def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
-    if target.exists():
-        with opened(target) as file:
-            if file.attrs.get("version") == IMPORT_VERSION:
-                return target
-    import_published(official_file(name), target, PUBLISHED[name], scene)
+    if not has(target, version=IMPORT_VERSION):
+        path = official_file(name)
+        with to_be_written(target):
+            if not has(target, version=IMPORT_VERSION):
+                import_published(path, target, PUBLISHED[name], scene)
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5

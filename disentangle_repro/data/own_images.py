@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from warnings import warn
 
-import h5py
 import numpy as np
 import torch
 from jaxtyping import Int, UInt8
@@ -20,8 +19,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..core.errors import DataError
-from ..core.files import held, data_folder, project_root, written_whole
-from .hdf5 import create, opened
+from ..core.files import data_folder, project_root
+from .hdf5 import create, has, new_file, to_be_written
 from .layouts import not_drawn
 from .scenes import Scene
 from .sources import Sources
@@ -141,12 +140,12 @@ def own_file(scene: OwnImages) -> Path:
     content = repr((scene.image_size, [(name, state.st_size, state.st_mtime_ns) for name, state in states]))
     now = hashlib.sha256(content.encode()).hexdigest()[:16]
     n, size = len(scene.files), scene.image_size
-    with held(path.with_name(f".{path.name}.lock"), wait=True):
-        if path.exists():
-            with opened(path) as file:
-                if file.attrs.get("folder") == now:
-                    return path
-        with written_whole(path) as part, h5py.File(part, "w") as file:
+    if has(path, folder=now):
+        return path
+    with to_be_written(path):
+        if has(path, folder=now):
+            return path
+        with new_file(path) as file:
             file.attrs["folder"] = now
             data = create(file, "images", n, (size, size, 3))
             for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images", disable=None):

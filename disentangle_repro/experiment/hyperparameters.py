@@ -22,6 +22,8 @@ PARTS = ("data", "model", "optimizer", "training", "scoring", "measurement")
 
 def check_parts(hyperparameters: Mapping[str, Any]) -> None:
     "`ValueError` for a part that is not one of `PARTS`, or not a dictionary."
+    if not isinstance(hyperparameters, Mapping):
+        raise ValueError(f"hyperparameters is {hyperparameters!r} but must be a dictionary of parts.")
     for part, of in hyperparameters.items():
         check_choice("a part of hyperparameters", part, PARTS)
         if not isinstance(of, Mapping):

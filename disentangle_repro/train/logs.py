@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..core.errors import extra
-from ..core.files import write_text
+from ..core.files import set_aside, write_text
 
 Log = Callable[[dict[str, float]], None]  # of a point of the curve
 
@@ -29,9 +29,15 @@ def log_to_csv(path: Path | str) -> Log:
             with path.open("a", encoding="utf-8", newline="") as file:
                 csv.DictWriter(file, columns, lineterminator="\n").writerow(point)
             return
-        before = pd.read_csv(path) if path.exists() else pd.DataFrame({"updates": []})
-        rows = [*before[before.updates < point["updates"]].to_dict("records"), point]
-        frame = pd.DataFrame(rows, columns=[*dict.fromkeys([*before, *point])])
+        before = []
+        try:
+            rows = pd.read_csv(path)
+            before = rows[rows["updates"] < point["updates"]].to_dict("records")
+        except FileNotFoundError:
+            pass
+        except (LookupError, TypeError, ValueError):  # no such table, as after a loss of power
+            set_aside(path)
+        frame = pd.DataFrame([*before, point])
         columns[:] = frame
         write_text(path, frame.to_csv(index=False))
 

@@ -88,6 +88,18 @@ class Training:
         self.processor_before = 0.0  # seconds of processor time of the processes before this one
         self.curve: list[dict[str, float]] = []
         self.made_with: dict[str, str] = {}  # settings that its checkpoints must have; empty: any
+        self.environments: list[dict[str, Any]] = []  # where it was trained, each with its `first_update`
+
+    def note_environment(self, environment: dict[str, Any]) -> None:
+        "Note where the next updates are made, unless it is where the last were made."
+        last = [known | {"first_update": 0} for known in self.environments[-1:]]
+        if last != [environment | {"first_update": 0}]:
+            self.environments.append(environment | {"first_update": self.updates + 1})
+
+    @property
+    def resumed(self) -> dict[str, Any]:
+        "For a record: the environments of a training that was resumed in another one; empty for any other training."
+        return {"environments": self.environments} if len(self.environments) > 1 else {}
 
     def prepare(self) -> None:
         "Set the learning rate, the weight decay and the model's scheduled values for the next update."
@@ -130,6 +142,7 @@ def state_of(training: Training) -> dict[str, Any]:
         "processor_seconds": training.processor_before + time.process_time(),
         "curve": training.curve,
         "made_with": training.made_with,
+        "environments": training.environments,
     }
 
 
@@ -163,7 +176,8 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    parts = sorted({*state} - {"processor_seconds", "made_with", "total"})  # which older checkpoints do not have
+    newer = {"processor_seconds", "made_with", "total", "environments"}  # which older checkpoints do not have
+    parts = sorted({*state} - newer)
     return [parts, tensors, groups]
 
 
@@ -209,6 +223,7 @@ def restore(training: Training, state: dict[str, Any]) -> None:
     training.model.load_state_dict(state["model"])
     training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
     training.processor_before = state.get("processor_seconds", 0.0)
+    training.environments = state.get("environments", [])
     if not is_continuable(training, state):
         return
     rates = [group["lr"] for group in training.optimizer.param_groups]
@@ -429,6 +444,7 @@ def fit(
     log_every: int = 10,  # updates per point of the curve; everything below is rounded up to a multiple of it
     checkpoint: Path | None = None,  # resumed from where it exists, written to otherwise
     checkpoint_seconds: float = 300.0,  # from one checkpoint to the next
+    environment: dict[str, Any] | None = None,  # of this process, for `training.environments`
     deadline: float | None = None,  # of `clock`: stop before it, with a checkpoint
     after: float = 0.0,  # seconds before the deadline that are needed when all updates have been made
     probe: Callable[[Autoencoder], dict[str, float]] | None = None,
@@ -445,7 +461,7 @@ def fit(
 
     `Diverged` where loss or weights are not finite, `OSError` where a file cannot be written; nothing is saved then.
     `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
-    With a checkpoint, `KeyboardInterrupt` after SIGINT or SIGTERM, at the end of the point.
+    With a checkpoint, `KeyboardInterrupt` after SIGINT, SIGTERM or SIGHUP, at the end of the point.
     """
 
     def is_probed(at: int) -> bool:
@@ -456,6 +472,8 @@ def fit(
     if checkpoint is not None:
         criterion = partial(kept_at, probed=is_probed, make_criterion=make_criterion)
         resume(training, updates, checkpoint, kept, criterion)
+    if environment is not None:
+        training.note_environment(environment)
     training.total, step, saved = updates, CudaGraphStep(training), clock()
     longest = 0.0  # seconds of a point of the curve
     look = {"unit": "update", "file": bar_file, "position": bar_line, "leave": bar_line == 0}

@@ -42,15 +42,15 @@ __all__ = []
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
     "The checkout's commit, with `+changes` where files differ from it; nothing where its folder is no repository."
-    git, asked = ["git", "-C", str(project_root())], ["rev-parse", "HEAD", "--show-toplevel"]
+    git = ["git", "-C", str(project_root()), "--git-dir=.git", "--work-tree=."]  # not one around an unpacked archive
+
+    def answer(*command: str) -> str:
+        return subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        commit, top = subprocess.run([*git, *asked], capture_output=True, text=True, check=True).stdout.splitlines()
-        if Path(top).resolve() != project_root().resolve():  # the repository around an unpacked archive
-            return None
-        changes = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+        return answer("rev-parse", "HEAD") + ("+changes" if answer("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit + ("+changes" if changes.stdout else "")
 
 # %% ../../nbs/train/03_store.ipynb #ca109bae
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
@@ -103,7 +103,7 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
     "The record of the run of that id; `DataError` for a file not whole, of another run, or altered; `OtherVersion`."
     try:
         record = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(path, f"is not a whole record ({error}).") from error
     whose = record.get("id") if isinstance(record, dict) else None
     if whose != run:
@@ -220,15 +220,12 @@ class Store:
         return list(believed.values()), faults
 
     @contextmanager
-    def hold(
-        self,
-        spec: RunSpec,
-        wait: bool = False,  # until another process releases it
-    ) -> Iterator[bool]:  # whether it is ours
+    def hold(self, spec: RunSpec) -> Iterator[bool]:  # whether it is ours
         "Hold a run, so that nobody else does it, until the block ends or this process does."
-        with held(self.runs / f"{spec.id}.lock", wait) as ours:
+        with held(self.runs / f"{spec.id}.lock") as ours:
             if ours:
                 remove_unfinished(self.runs / spec.id)
+                remove_unfinished(self.results, f"{spec.id}.*")
             yield ours
 
     def finish(self, spec: RunSpec, record: dict[str, Any]) -> Path:
@@ -250,7 +247,8 @@ class Store:
         except Diverged as error:
             processor = training.processor_before + time.process_time()
             seconds = {"seconds": round(training.seconds, 1), "processor_seconds": round(processor, 1)}
-            self.finish(spec, {"scores": {}, "diverged": error.outcome, "environment": environment, **seconds})
+            known = {"environment": environment, **training.resumed, **seconds}
+            self.finish(spec, {"scores": {}, "diverged": error.outcome, **known})
             raise
 
     def keep(self, spec: RunSpec, name: str) -> Path:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from dask_by_hand import start_dask
 from distributed import LocalCluster
 
 from disentangle_repro.experiment.run_spec import RunSpec
@@ -100,25 +100,10 @@ def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
     assert "KilledWorker" in store.failure(deadly)["error"] and store.record(others[0])
 
 
-def start_dask(tmp_path: Path) -> tuple[list[subprocess.Popen], str]:
-    "A scheduler and a worker, as one starts them by hand, on this machine alone."
-    address = tmp_path / "scheduler.json"
-    dask, quiet = [sys.executable, "-m", "dask"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    quiet["env"] = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}  # where this module is
-    here = ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask, "scheduler", *here, "--port", "0", "--scheduler-file", address], **quiet)
-    end = time.monotonic() + 60
-    while not (address.exists() and (text := address.read_text()).rstrip().endswith("}")):
-        assert scheduler.poll() is None and time.monotonic() < end
-        time.sleep(0.1)
-    worker = subprocess.Popen([*dask, "worker", "--scheduler-file", address, *here, "--nthreads", "1"], **quiet)
-    return [scheduler, worker], text.split('"address": "')[1].split('"')[0]
-
-
 @pytest.mark.whole
 def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
     store = store_in(tmp_path)
-    processes, address = start_dask(tmp_path)
+    processes, address = start_dask(tmp_path, PYTHONPATH=os.pathsep.join(sys.path))
     try:
         with pytest.raises(ConnectionError, match="scheduler was lost.*same command again"), executor(address) as pool:
             assert do_runs(specs(3), store, pool, finish) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import pickle
 import signal
@@ -87,6 +88,12 @@ def test_a_whole_grid_needs_no_attributes(grid):
             del file.attrs[name]
         assert set(file) == {"images", "labels"}
     assert len(read_images(grid, SMALL).images) == 128
+
+
+def test_a_file_that_another_process_has_locked_is_read(grid):
+    with grid.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert len(read_images(grid, SMALL).images[:]) == 128
 
 
 def test_a_subset_says_what_it_is(part):

@@ -2,11 +2,10 @@
 
 import random
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from dask_by_hand import start_dask
 from project import Project, family, kill, survivors, workers
 
 pytestmark = pytest.mark.whole
@@ -34,19 +33,6 @@ def same(project: Project, undisturbed) -> bool:
     return project.results() == undisturbed[0].results() and project.numbers() == undisturbed[0].numbers()
 
 
-def start_dask(folder: Path) -> tuple[list[subprocess.Popen], str]:
-    "A scheduler and two workers, as one starts them by hand, on this machine alone."
-    address, quiet = folder / "scheduler.json", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    dask, here = [sys.executable, "-m", "dask"], ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask, "scheduler", *here, "--port", "0", "--scheduler-file", address], **quiet)
-    end = time.monotonic() + 60
-    while not (address.exists() and (text := address.read_text()).rstrip().endswith("}")):
-        assert scheduler.poll() is None and time.monotonic() < end
-        time.sleep(0.1)
-    worker = [*dask, "worker", "--scheduler-file", address, *here, "--nthreads", "1", "--nworkers", "2"]
-    return [scheduler, subprocess.Popen(worker, **quiet)], text.split('"address": "')[1].split('"')[0]
-
-
 def end_dask(started: list[subprocess.Popen]) -> None:
     kill([one for process in started for one in family(process)])
     for process in started:
@@ -55,7 +41,7 @@ def end_dask(started: list[subprocess.Popen]) -> None:
 
 def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
     "Less often where a worker takes longer than that to begin a run."
-    started, address = start_dask(project.folder)
+    started, address = start_dask(project.folder, 2)
     process, kills, lost, believed, before = project.start("--engine", address), 0, 0, 0, {}
     try:
         while process.poll() is None:
@@ -77,7 +63,7 @@ def test_a_worker_killed_every_20_seconds(project, undisturbed, tally):
 
 def test_a_scheduler_that_is_killed(project, undisturbed, tally):
     "Once a run is finished and another is under way; its workers go with it."
-    started, address = start_dask(project.folder)
+    started, address = start_dask(project.folder, 2)
     try:
         process = project.start("--engine", address)
         while not project.finished():

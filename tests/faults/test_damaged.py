@@ -114,11 +114,15 @@ def no_record(path: Path) -> None:
     path.write_text("[1, 2, 3]\n")
 
 
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
 def no_text(path: Path) -> None:
     path.write_bytes(bytes(range(256)))
 
 
-OF_RECORDS = (truncated, short_of_two_bytes, empty, turned_over, of_another_run, one_digit, no_record, no_text)
+OF_RECORDS = (truncated, short_of_two_bytes, empty, turned_over, of_another_run, one_digit, no_record, nested, no_text)
 
 
 @pytest.mark.parametrize("alter", OF_RECORDS)
@@ -154,7 +158,14 @@ def other_specification(record: dict) -> dict:
     return record | {"spec": record["spec"] | {"hyperparameters": {"training": {"steps": 7}}}}
 
 
-@pytest.mark.parametrize("change", [newer_schema, more_in_the_specification, other_specification])
+def specification_of_another_form(record: dict) -> dict:
+    return record | {"spec": record["spec"] | {"hyperparameters": ["training.steps=7"]}}
+
+
+CHANGES = (newer_schema, more_in_the_specification, other_specification, specification_of_another_form)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, tally, tmp_path, capsys):
     store, (spec, other, *_) = store_in(tmp_path), specs(2)
     path, kept = store.finish(spec, {"scores": {}}), store.kept(spec.id)

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,6 +130,26 @@ def test_a_full_disk_is_named(room, peace, tally, tmp_path):
         remount(store.runs, f"size={2048 * KILOBYTE}")
         assert do(store, specs(3)) == {}
         tally(f"disk full to {room} kB", lost=lost, believed=believed, equal=results(store) == peace)
+
+
+DATA = """
+import resource, signal, sys
+from disentangle_repro.command import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), -1))
+sys.exit(main(["data", "shapes3d", "--n", "300"]))
+"""
+
+
+@pytest.mark.parametrize("kilobytes", [50, 400])
+def test_images_that_do_not_fit_are_named_in_one_line(kilobytes, tally, tmp_path):
+    "hdf5 notices it as it writes, or as it closes the file."
+    environment = os.environ | {"DISENTANGLE_DATA": str(tmp_path)}
+    command = [sys.executable, "-c", DATA, str(kilobytes * KILOBYTE)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1 and ended.stderr.count("\n") == 1, ended.stderr
+    assert f"File too large: '{tmp_path}/" in ended.stderr and not list(tmp_path.rglob("*.part"))
+    tally("images that do not fit on the disk")
 
 
 def test_a_checkpoint_that_does_not_fit_leaves_the_former(tmp_path):

@@ -6,8 +6,9 @@ import subprocess
 import time
 
 import pytest
+from dask_by_hand import start_dask
 from project import Project, family, survivors
-from test_commands import end_dask, same, start_dask
+from test_commands import end_dask, same
 
 from disentangle_repro.train.loop import read_state
 
@@ -32,11 +33,19 @@ def to_everybody(process: subprocess.Popen) -> None:
         one.send_signal(signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("engine", "interrupt"), [("local", to_group), ("dask", to_group), ("local", to_everybody)])
+def terminal_closed(process: subprocess.Popen) -> None:
+    "As a terminal, or the ssh connection that it is in, when it is closed."
+    os.killpg(process.pid, signal.SIGHUP)
+
+
+KINDS = [("local", to_group), ("dask", to_group), ("local", to_everybody), ("local:2", terminal_closed)]
+
+
+@pytest.mark.parametrize(("engine", "interrupt"), KINDS)
 def test_an_interrupted_training_goes_on_from_a_checkpoint(engine, interrupt, undisturbed, tally, tmp_path):
     project: Project = undisturbed[0].another(tmp_path / "project")
     project.add_cell("run.ipynb", SLOWLY, after="model = training.model")
-    started, address = start_dask(project.folder) if engine == "dask" else ([], engine)
+    started, address = start_dask(project.folder, 2) if engine == "dask" else ([], engine)
     process = project.start("--engine", address)
     while len(list(project.store.runs.glob("*/kept.pt"))) < 1:
         assert process.poll() is None, project.said()

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_a_run_that_somebody_else_holds_is_waited_for_and_not_done_again(peace, 
     assert begun(tmp_path) == sorted(spec.id for spec in specs(3))
     expected = {spec.id: peace[spec.id] for spec in specs(3)}
     tally("a run held by another thread", equal=results(store) == expected)
+
+
+def test_ctrl_c_ends_the_wait_for_a_run_that_somebody_else_holds(tally, tmp_path):
+    store, (held,) = store_in(tmp_path), specs(1)
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with store.hold(held), pytest.raises(KeyboardInterrupt, match="Interrupted: 1 runs are not begun"):
+        with executor("local", at_once=1) as pool:
+            do_runs([held], store, pool, lambda *_: pytest.fail("done twice"))
+    assert time.monotonic() - start < 10
+    tally("Ctrl-C while a run is waited for")
 
 
 def test_the_run_of_a_driver_that_was_killed_is_taken_over(peace, tally, tmp_path):

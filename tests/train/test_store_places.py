@@ -21,7 +21,11 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path / "unpacked"
 
 
-def test_the_commit_of_a_repository_around_the_checkout_is_not_ours(checkout, monkeypatch):
+@pytest.mark.parametrize("of_a_hook", [False, True])
+def test_the_commit_of_a_repository_around_the_checkout_is_not_ours(of_a_hook, checkout, monkeypatch):
+    "Nor is that of the repository whose hook has called us."
+    if of_a_hook:
+        monkeypatch.setenv("GIT_DIR", str(checkout.parent / ".git"))
     assert git_commit() is None
     (checkout.parent / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(checkout.parent)

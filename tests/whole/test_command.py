@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import h5py
 import numpy as np
@@ -391,10 +392,15 @@ def test_damaged_arrays_are_named(files, both, capsys):
     with h5py.File("huge.h5", "w") as file:
         file["sources"] = sources
         file.create_dataset("latents", (10**12, 3), "f8", chunks=(100, 3))
-    header = np.lib.format.header_data_from_array_1_0(latents) | {"shape": (10**12, 3)}
-    with open("huge.npy", "wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-    for name in ("flipped.npz", "empty.h5", "huge.h5", "huge.npy"):
+    with h5py.File("one.h5", "w") as file:
+        file["sources"], file["latents"] = sources, 3.0
+    np.savez("one.npz", sources=np.array("red"), latents=np.array("red"))
+    with ZipFile("text.npz", "w") as file:
+        file.writestr("latents", "0.5 0.5")
+    for name, shape in {"huge.npy": f"({10**12},3)", "larger.npy": f"({10**31},3)", "open.npy": "((200,3)"}.items():
+        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+        Path(name).write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + latents.tobytes())
+    for name in "flipped.npz empty.h5 huge.h5 huge.npy larger.npy open.npy one.h5 one.npz text.npz".split():
         said = refused(capsys, "score", name, "--sources", "sources.npy")
         assert re.search(f"{name}: (cannot be read|holds 'sources': needed are latents)", said)
 

@@ -62,8 +62,8 @@ def test_an_installation_that_fails_shows_why_and_is_done_again(checkout):
     assert len(make(checkout, "tables")[1]) == 3
 
 
-@pytest.mark.parametrize("status, report", [("0", True), ("1", True), ("2", False)])
-def test_a_request_that_is_refused_leaves_the_report_as_it_is(checkout, status, report):
+@pytest.mark.parametrize("status, report", [("0", True), ("1", True), ("2", False), ("130", False)])
+def test_a_request_that_is_refused_or_interrupted_leaves_the_report_as_it_is(checkout, status, report):
     make(checkout, "tables")
     done, called = make(checkout, "tables", "PAPERS=qlea", STATUS=status)
     assert bool(done.returncode) == (status != "0") and called[0].startswith("tables --papers qlea")

@@ -126,7 +126,7 @@ def size_of_png(png: bytes) -> tuple[int, int]:
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #5c1f0e05
 def drawn_sheet(run: Run, seen: Snapshot) -> dict[str, bytes]:
     "The kept sheet of a run's latents or slots; nothing where it is missing or damaged."
-    with suppress(*FAULTS, ValueError, RuntimeError, Image.DecompressionBombError):
+    with suppress(*FAULTS, ValueError, Image.DecompressionBombError):
         if "nmi" in run.record:
             moves = draw_moves(seen.find(run.id, "moves.jpg"), run.record, run.spec.dataset)
             return {"interventions": as_png(moves)}
@@ -172,6 +172,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:
     purpose = SCALES[spec.scale].purpose if spec.scale in SCALES else ""
     purpose = "but measured in full, as at every scale" if is_in_full(spec) else purpose
     environment, seconds = record.get("environment", {}), record.get("seconds")
+    resumed = (f"from update {e['first_update']:,} at {e['commit']}" for e in record.get("environments", ()))
     versions = (f"{name} {environment[name]}" for name in ("python", "torch", "numpy") if name in environment)
     known = {
         "scale": f"{spec.scale}: {purpose}" if purpose else spec.scale,
@@ -179,7 +180,7 @@ def facts(spec: RunSpec, record: dict[str, Any]) -> dict[str, str]:
         "protocol": {"paper": "the text of the paper", "code": "the released code"}.get(spec.protocol, spec.protocol),
         "device": environment.get("device"),
         "training": f"{seconds:,.0f} seconds" if seconds else None,
-        "commit": environment.get("commit"),
+        "commit": ", ".join(resumed) or environment.get("commit"),
         "libraries": ", ".join(versions),
         "revision": f"{spec.revision} of the model, which gives other numbers today" if is_older(spec) else None,
         "run": spec.id,

@@ -5,6 +5,7 @@
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #4de53288
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,8 @@ from .slots import SlotEvaluation, evaluate_slots, slot_probe
 from ...scores.reconstruction import inception_weights
 from ...train.fit_images import images_for
 from ...train.loop import Training, most_modular, reconstructs
-from ...train.optimizer import SCHEDULES, make_optimizer, warmed_up
+from ...train.optimizer import OPTIMIZERS, SCHEDULES, make_optimizer, warmed_up
+from ...train.precision import PRECISIONS
 from ...experiment.run_spec import RunSpec
 
 # %% auto #0
@@ -57,6 +59,7 @@ def assemble(
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #5ec0a002
 COUNTS = ("training.batch_size", "training.steps", "data.images", "data.image_size", "scoring.samples")  # at least one
+NAMES = {"training.schedule": SCHEDULES, "training.precision": PRECISIONS, "optimizer.algorithm": OPTIMIZERS}
 
 
 def settable() -> dict[str, set[type]]:
@@ -80,7 +83,7 @@ def check_values(
     values: Mapping[str, Any],  # by full names, such as `training.steps`
     others: Collection[str] = (),  # names that are known besides those that papers have
 ) -> None:
-    "`ValueError` for a name that no run has, with those that there are, a value of another type, or a count below 1."
+    "`ValueError` for a name or word that no run has, with those that there are, or a value of another type or range."
     known = settable() if values else {}
     for name, value in values.items():
         if name in others:
@@ -89,8 +92,12 @@ def check_values(
         if not (type(value) in kinds or (type(value) is int and float in kinds) or value is None):
             needed = " or ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(f"{argument} has {name}={value!r} but {name} is of type {needed}.")
+        if name in NAMES:
+            check_choice(f"{argument}, {name}", value, NAMES[name])
         if name in COUNTS and value is not None and value < 1:
             raise ValueError(f"{argument} has {name}={value!r} but {name} must be at least 1.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{argument} has {name}={value!r} but {name} must be finite.")
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #5ec0a003
 NEEDED = ("optimizer.learning_rate", "training.steps", "training.batch_size", "scoring.samples")
@@ -111,7 +118,8 @@ def checked(spec: RunSpec) -> RunSpec:  # `spec`
         raise ValueError(f"spec.hyperparameters has no {missing[0]}: every training needs one.")
     others = {name for name in values if name.startswith("model.")} - settable().keys()
     check_values("spec.hyperparameters", values, others)
-    new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
+    small = new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
+    make_optimizer(small, **spec.part("optimizer"))
     return spec
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #7a10b3c1

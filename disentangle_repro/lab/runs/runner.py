@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from .engine import bar_line, executor, kernel_manager, stop_work
 from ...core.errors import DataError, Diverged, OutOfTime, extra
-from ...core.interruption import Interrupted, stoppable_kernel
+from ...core.interruption import Interrupted, stoppable
 from ...core.files import project_root, set_aside, written_whole
 from ...papers import PAPERS
 from ...experiment.run_spec import RunSpec
@@ -56,22 +56,22 @@ def execute(
     Raises what a cell raises, `OSError`, `OutOfTime`, `Diverged` and `Interrupted` themselves, and `DataError` where
     there is no such notebook.
     """
-    with extra("tables"):
-        import papermill
-        from papermill.iorw import papermill_io
-
-    papermill_io.register(WHOLE, WholeFiles())
     source = project_root() / "nbs" / notebook
     if not source.exists():
         raise DataError(source, "this notebook does not exist; tables are made in a checkout of the project.")
-    with warnings.catch_warnings():
+    with stoppable(output) as work, warnings.catch_warnings():
+        with extra("tables"):
+            import papermill
+            from papermill.iorw import papermill_io
+
+        papermill_io.register(WHOLE, WholeFiles())
         warnings.simplefilter("ignore", DeprecationWarning)
         options = {"progress_bar": False, "cwd": source.parent, "request_save_on_cell_execute": False}
         options["extra_arguments"] = ["--log-level=CRITICAL"]  # nothing such as that the kernel was interrupted
+        options["start_timeout"] = 600  # seconds: on a busy machine a kernel takes more than a minute
+        options["kernel_manager_class"] = work.managers(kernel_manager())
         try:
-            with stoppable_kernel(kernel_manager(), output) as manager:
-                options["kernel_manager_class"] = manager
-                papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **options)
+            papermill.execute_notebook(source, f"{WHOLE}{output}", parameters, **options)
         except papermill.PapermillExecutionError as error:
             ends = {"OutOfTime": OutOfTime, "Diverged": Diverged, "KeyboardInterrupt": Interrupted}
             if error.ename in ends:
@@ -190,6 +190,9 @@ def done(spec: RunSpec, store: Store, do: Do) -> Attempt:
     return Attempt(Outcome.DONE)
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #45f76587
+WAIT_SECONDS = 0.2  # until a lock is tried again
+
+
 def attempt(
     spec: RunSpec,
     store: Store,
@@ -199,14 +202,18 @@ def attempt(
 ) -> Attempt:
     "Do a run unless it is done or held, or there is no time for it."
     try:
-        with store.hold(spec, wait) as mine:
-            if not mine:
-                return Attempt(Outcome.HELD)
-            if store.record(spec) is not None:
-                return Attempt(Outcome.DONE)
-            if limit is not None and time.time() > limit.last_start:
-                return Attempt(Outcome.OUT_OF_TIME)
-            return done(spec, store, do)
+        with stoppable(store.runs / spec.id / "run.ipynb") as work:
+            while True:
+                with store.hold(spec) as mine:
+                    if mine and store.record(spec) is not None:
+                        return Attempt(Outcome.DONE)
+                    if mine and limit is not None and time.time() > limit.last_start:
+                        return Attempt(Outcome.OUT_OF_TIME)
+                    if mine:
+                        return done(spec, store, do)
+                if not wait or work.stopped:
+                    return Attempt(Outcome.HELD)
+                time.sleep(WAIT_SECONDS)
     except OSError as error:  # the store cannot be written to
         return Attempt(Outcome.FAILED, str(error))
 
@@ -263,8 +270,9 @@ def do_runs(
                     if outcome in (Outcome.DONE, Outcome.DIVERGED) and not keep_checkpoints:
                         store.drop_checkpoints(spec)
         except KeyboardInterrupt as stop:
-            bar.close()
-            tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+            with suppress(OSError):  # the terminal may be closed
+                bar.close()
+                tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
             for future in futures:
                 future.cancel()
             stop_work(pool, store.runs)
