@@ -16,7 +16,8 @@ from disentangle_repro.lab.report.run_pages import notebook_html
 
 EVIL = ("<script>alert(1)</script>", "<svg onload=alert(1)>", '"><img src="x" onerror="alert(1)">',
         '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>",
-        '<a href="https://example.org" onclick="https:alert(1)">x</a>')  # fmt: skip
+        '<a href="https://example.org" onclick="https:alert(1)">x</a>',
+        "[x][1]\n\n[1]: javascript:alert(1)//.png")  # fmt: skip
 KINDS = ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml", "image/png", "image/jpeg",
          "application/javascript", "application/vnd.jupyter.widget-view+json")  # fmt: skip
 
@@ -33,8 +34,8 @@ class Elements(HTMLParser):
         self.all.append((tag, dict(attributes)))
 
 
-def written(path, cells):
-    nbformat.write(new_notebook(cells=cells), path)
+def written(path, cells, **metadata):
+    nbformat.write(new_notebook(cells=cells, metadata=metadata), path)
     return path
 
 
@@ -44,7 +45,8 @@ def test_nothing_of_a_notebook_is_executed(evil, tmp_path, tally):
     outputs = [new_output("display_data", {kind: evil}, metadata=sized) for kind in KINDS]
     outputs += [new_output("stream", text=evil), new_output("error", ename=evil, evalue=evil, traceback=[evil])]
     cells = [new_markdown_cell(f"Before {evil} after"), new_markdown_cell(evil), new_code_cell(evil, outputs=outputs)]
-    html = notebook_html(written(tmp_path / "run.ipynb", cells))
+    widgets = {"application/vnd.jupyter.widget-state+json": {"state": evil}}
+    html = notebook_html(written(tmp_path / "run.ipynb", cells, widgets=widgets))
     elements = Elements(html).all
     assert "Before" in html and not {tag for tag, _ in elements} & {"script", "svg", "iframe", "style", "object"}
     assert all(set(of_tag) <= {"class", "src", "alt", "href"} for _, of_tag in elements)
