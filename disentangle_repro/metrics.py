@@ -480,8 +480,8 @@ def change(arrays: dict[str, Any], name: str) -> dict[str, Any]:
     representations = ("jacobian", "slots", "latents", "slots_b", "predicted_masks", "reconstructions")
     labels = [key for key in ("sources", "predicted_masks") if key in every][:1]
     others = [key for key in representations if key in every][:1]
-    changed = {"order": every, "repetition": every, "labels": labels}.get(name, others)
-    if not changed:
+    parts: dict[str, list[str]] = {"order": every, "repetition": every, "labels": labels}
+    if not (changed := parts.get(name, others)):
         raise ValueError(f"{name} changes none of {', '.join(arrays)}.")
     return arrays | {key: np.ascontiguousarray(CHANGES[name](arrays[key])) for key in changed}
 

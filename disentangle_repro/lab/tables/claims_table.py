@@ -67,14 +67,14 @@ def measured_row(claim: Mapping[str, Any], known: Mapping[str, Verdict]) -> dict
 
 
 def claims_table(
-    store: Store, request: Request | None = None, papers: Sequence[str] = tuple(PAPERS)
+    store: Store, request: Request | None = None, papers: Sequence[str] = ()
 ) -> pd.DataFrame:
-    "Every claim with its verdicts on the runs of a request, by default the study's; columns `COLUMNS`."
+    "Every claim of some papers, or all, with its verdicts on a request's runs, by default the study's; columns `COLUMNS`."
     request, known = request or Request(SCALES["study"]), without_training_verdicts(store)
     with_protocol = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]
     trained = {paper: trained_models(paper, request, store) for paper in with_protocol}
     primaries, rows = judge_primaries(trained), {}
-    for paper in papers:
+    for paper in papers or PAPERS:
         for claim in read_claims(paper):
             row = claim_row(claim, trained.get(paper, {}), primaries) if compares(claim) else measured_row(claim, known)
             about = {"statement": claim["statement"], "where": f"{claim['where']}, {claim['table']}"}
@@ -95,11 +95,11 @@ def contrast_row(claim: Mapping[str, Any], row: Comparison) -> dict[str, Any]:
 
 
 def contrasts_table(
-    store: Store, request: Request | None = None, papers: Sequence[str] = tuple(PAPERS), primary: bool = False
+    store: Store, request: Request | None = None, papers: Sequence[str] = (), primary: bool = False
 ) -> pd.DataFrame:  # a row per comparison; with `primary` only the five
-    "Every comparison of every claim about trained models."
+    "Every comparison of every claim about trained models, of some papers or all."
     request, rows = request or Request(SCALES["study"]), []
-    for paper in papers:
+    for paper in papers or PAPERS:
         trained = trained_models(paper, request, store)
         claims = [claim for claim in read_claims(paper) if compares(claim)]
         claims = list(filter(None, map(primary_of, claims))) if primary else claims
