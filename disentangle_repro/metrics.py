@@ -478,9 +478,9 @@ def change(arrays: dict[str, Any], name: str) -> dict[str, Any]:
     "Arrays after one of `CHANGES`; `ValueError` where there is none to change."
     every = [key for key, array in arrays.items() if isinstance(array, np.ndarray)]
     representations = ("jacobian", "slots", "latents", "slots_b", "predicted_masks", "reconstructions")
-    labels = [key for key in ("sources", "predicted_masks") if key in every][:1]
+    labels = [key for key in every if key in ("sources", "predicted_masks")][:1]
     others = [key for key in representations if key in every][:1]
-    parts: dict[str, list[str]] = {"order": every, "repetition": every, "labels": labels}
+    parts = {"order": every, "repetition": every, "labels": labels}
     if not (changed := parts.get(name, others)):
         raise ValueError(f"{name} changes none of {', '.join(arrays)}.")
     return arrays | {key: np.ascontiguousarray(CHANGES[name](arrays[key])) for key in changed}

@@ -69,7 +69,7 @@ def measured_row(claim: Mapping[str, Any], known: Mapping[str, Verdict]) -> dict
 def claims_table(
     store: Store, request: Request | None = None, papers: Sequence[str] = ()
 ) -> pd.DataFrame:
-    "Every claim of some papers, or all, with its verdicts on a request's runs, by default the study's; columns `COLUMNS`."
+    "Every claim of some papers, or all, with its verdicts on a request's runs (the study's); columns `COLUMNS`."
     request, known = request or Request(SCALES["study"]), without_training_verdicts(store)
     with_protocol = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]
     trained = {paper: trained_models(paper, request, store) for paper in with_protocol}
