@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 
 import pytest
 from jaxtyping import config, install_import_hook
@@ -13,6 +14,10 @@ CHECKED += [f"disentangle_repro.{name}" for name in ("scores.infomec", "asymmetr
 CHECKED += [f"disentangle_repro.{name}" for name in ("models", "saved_models")]
 
 install_import_hook(CHECKED, "annotations.after_return")
+
+# In the background of a script signals may be ignored, and tests that send them would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Files that take longest, first: handed out last (xdist gives whole files), they would leave a core idle at the end.
 LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel", "test_precommit",
