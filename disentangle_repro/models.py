@@ -146,7 +146,7 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
 def check_integers(**numbers: int | None) -> None:
     "`ValueError` for the first number that is given and no integer."
     for name, number in numbers.items():
-        if number is not None and not isinstance(number, Integral):
+        if number is not None and (not isinstance(number, Integral) or isinstance(number, bool)):
             raise ValueError(f"{name} is {number!r} but must be an integer.")
 
 
@@ -219,7 +219,7 @@ def built_from(card: Path) -> Autoencoder:
     here = config["dataset"] in SCENES | GRIDS or not sized
     try:
         model = create_model(**config | ({} if here else {"dataset": None}))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last two for sizes beyond any
         raise DataError(card, f"describes no model: {error}") from error
     model.note_config(model.config | {"dataset": config["dataset"]})
     return model

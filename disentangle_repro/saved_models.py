@@ -5,7 +5,6 @@
 # %% ../nbs/saved_models.ipynb #32247010
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import torch
 
 from .baselines.autoencoder import Autoencoder
 from .core.errors import DataError, check_choice
-from .core.files import kept_results
+from .core.files import kept_results, read_json
 from .data.load import NAMES
 from .models import list_models, load_files
 from .papers import PAPERS
@@ -39,10 +38,10 @@ def list_pretrained(results: Path | str | None = None) -> list[Pretrained]:
     saved = []
     for weights in sorted((results / "model").glob("*.safetensors")):
         try:
-            spec = json.loads((record := results / f"{weights.stem}.json").read_bytes())["spec"]
-        except (OSError, ValueError, KeyError) as error:
+            spec = read_json(record := results / f"{weights.stem}.json")["spec"]
+            asked = (spec["paper"], spec["model"], spec["dataset"], spec.get("revision", 1))
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(record, f"cannot be read as the record of {weights}: {error}") from error
-        asked = (spec["paper"], spec["model"], spec["dataset"], spec.get("revision", 1))
         saved.append(Pretrained(*asked, weights, results / "card" / f"{weights.stem}.json"))
     return saved
 

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from platformdirs import user_cache_path
@@ -57,7 +59,7 @@ def data_folder() -> Path:
 
     A relative one is below the checkout, since kernels work in another folder than their command."""
     if folder := os.environ.get("DISENTANGLE_DATA"):
-        return project_root() / folder
+        return project_root() / Path(folder).expanduser()
     if is_checkout(checkout := project_root()) or is_checkout(checkout := Path(__file__).parents[2]):
         return checkout / "data"
     return user_cache_path("disentangle_repro")
@@ -141,6 +143,14 @@ def held(path: Path, wait: bool = False) -> Iterator[bool]:
         lock.release()
 
 # %% ../../nbs/core/03_files.ipynb #21429417
+def read_json(path: Path) -> Any:
+    "The content of a JSON file; `ValueError` where it is no JSON or nested too deeply, as a foreign file may be."
+    try:
+        return json.loads(path.read_bytes())
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+
+
 def set_aside(path: Path) -> Path:  # where it is now
     "Rename a damaged file to `*.damaged`, replacing an earlier one."
     return path.replace(path.with_name(f"{path.name}.damaged"))

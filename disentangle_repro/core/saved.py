@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from .errors import DataError
-from .files import written_whole
+from .files import read_json, written_whole
 
 # %% auto #0
 __all__ = []
@@ -135,7 +135,7 @@ def save_files(
 def read_card(path: Path) -> dict[str, Any]:
     "The card in a file; `DataError` where it is missing, no JSON, or has other fields."
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = read_json(path)
     except (OSError, ValueError) as error:
         raise DataError(path, f"cannot be read as the card of a model: {error}") from error
     if not isinstance(card, dict) or card.keys() - OPTIONAL.keys() != FIELDS.keys():
@@ -160,7 +160,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if CHECKSUM in noted and noted[CHECKSUM] != checksum(tensors):
         raise DataError(path, "is damaged: its weights are not those of its checksum.")
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
+        numbers = tensor.double() if tensor.is_floating_point() else tensor  # those of 8 bits have no `isfinite`
+        if not numbers.isfinite().all():
             raise DataError(path, f"has NaN or infinite numbers in {name}: they are no weights of a model.")
     return {name: tensor.float() if tensor.dtype == torch.float16 else tensor for name, tensor in tensors.items()}
 

@@ -5,13 +5,14 @@
 # %% ../../nbs/data/16_hdf5.ipynb #31215bac
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -277,11 +278,28 @@ def rows_in_file(scene: Scene | ObjectScene) -> dict[str, tuple[int, ...]]:
 
 # %% ../../nbs/data/16_hdf5.ipynb #1bc45ed4
 @contextmanager
+def closed_or_dropped(file: h5py.File) -> Iterator[h5py.File]:
+    """Inside, a new file is written; it is closed at the end.
+
+    After a failure hdf5 writes into nothing what it still holds: on a full disk it would crash as Python ends.
+    """
+    try:
+        yield file
+        file.flush()
+    except BaseException:
+        with open(os.devnull, "r+b") as nothing, suppress(OSError, RuntimeError):
+            os.dup2(nothing.fileno(), file.id.get_vfd_handle())
+            file.close()
+        raise
+    file.close()
+
+
+@contextmanager
 def new_file(path: Path, **options: Any) -> Iterator[h5py.File]:
     "An hdf5 file that is written whole or not at all; `OSError` where it cannot be written."
     with written_whole(path) as part:
         try:
-            with h5py.File(part, "w", **options) as file:
+            with closed_or_dropped(h5py.File(part, "w", **options)) as file:
                 yield file
         except RuntimeError as error:
             if not (number := re.search(r"errno = (\d+)", str(error))):

@@ -46,9 +46,12 @@ def read_table(path: Path, folder: Path) -> tuple[tuple[Path, ...], dict[str, li
     "Images that a table names, and its other columns; `DataError` for a table or a file that will not do."
     if not path.is_file():
         raise DataError(path, "does not exist: `sources` is the table's name within the folder, or its path")
-    with path.open(newline="", encoding="utf-8-sig") as table:
-        reader = csv.DictReader(table)
-        numbered, first = [(reader.line_num, row) for row in reader], list(reader.fieldnames or ())
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as table:
+            reader = csv.DictReader(table)
+            numbered, first = [(reader.line_num, row) for row in reader], list(reader.fieldnames or ())
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(path, f"cannot be read as a table in UTF-8 ({error})") from error
     names = [name for name in first if name != "file"]
     rows = [row for _, row in numbered]
     if "file" not in first or not names or not rows:

@@ -177,7 +177,7 @@ def signature(state: dict[str, Any]) -> list[Any]:
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
     newer = {"processor_seconds", "made_with", "total", "environments"}  # which older checkpoints do not have
-    parts = sorted({*state} - newer)
+    parts = sorted((name, type(state[name]).__name__) for name in {*state} - newer)
     return [parts, tensors, groups]
 
 
@@ -195,11 +195,11 @@ def read_own_state(training: Training, path: Path) -> dict[str, Any]:
     `DataError` for a damaged file or one of another model, `ValueError` for one of other settings.
     """
     state, ours = read_state(path), signature(state_of(training))
-    check_made_with(path, state.get("made_with", {}), training.made_with)
     try:
         theirs = signature(state)
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise DataError(path, "is not a checkpoint of a training.") from error
+    check_made_with(path, state.get("made_with", {}), training.made_with)
     if theirs != ours:
         raise DataError(path, "belongs to another model.")
     return state

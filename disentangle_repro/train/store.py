@@ -9,6 +9,7 @@ import atexit
 import base64
 import io
 import json
+import os
 import platform
 import re
 import shutil
@@ -29,7 +30,7 @@ from PIL import Image
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
-from ..core.files import held, project_root, remove_unfinished, write_text, written_whole
+from ..core.files import held, project_root, read_json, remove_unfinished, write_text, written_whole
 from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import as_safetensors, read_weights
 
@@ -43,9 +44,10 @@ __all__ = []
 def git_commit() -> str | None:
     "The checkout's commit, with `+changes` where files differ from it; nothing where its folder is no repository."
     git = ["git", "-C", str(project_root()), "--git-dir=.git", "--work-tree=."]  # not one around an unpacked archive
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # nor one whose hook calls
 
     def answer(*command: str) -> str:
-        return subprocess.run([*git, *command], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run([*git, *command], env=own, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
         return answer("rev-parse", "HEAD") + ("+changes" if answer("status", "--porcelain", "-uno") else "")
@@ -93,6 +95,15 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 # %% ../../nbs/train/03_store.ipynb #5117513a
 SCHEMA = 1  # of records; those without a number have this one
+FORM: dict[str, type | tuple[type, ...]] = {
+    "scores": dict,
+    "seconds": (int, float),
+    "environment": dict,
+    "environments": list,
+    "diverged": dict,
+    "probes": list,
+    "nmi": list,
+}
 
 
 class OtherVersion(DataError):
@@ -102,8 +113,8 @@ class OtherVersion(DataError):
 def read_record(path: Path, run: str) -> dict[str, Any]:
     "The record of the run of that id; `DataError` for a file not whole, of another run, or altered; `OtherVersion`."
     try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        record = read_json(path)
+    except ValueError as error:
         raise DataError(path, f"is not a whole record ({error}).") from error
     whose = record.get("id") if isinstance(record, dict) else None
     if whose != run:
@@ -112,6 +123,9 @@ def read_record(path: Path, run: str) -> dict[str, Any]:
         raise DataError(path, f"has been altered: its digest is {given!r} but should be {needed!r}.")
     if (schema := record.get("schema", SCHEMA)) != SCHEMA:
         raise OtherVersion(path, f"has schema {schema!r}, but this version of the project reads {SCHEMA}.")
+    wrong = [name for name, kind in FORM.items() if name in record and not isinstance(record[name], kind)]
+    if wrong or not all(isinstance(score, int | float) for score in record.get("scores", {}).values()):
+        raise OtherVersion(path, f"has {(wrong or ['scores'])[0]} of another form than this version of the project.")
     with suppress(KeyError, TypeError, ValueError):
         if RunSpec(**record["spec"]).id == run:
             return record
@@ -159,11 +173,11 @@ def copy_kept(
             return
         try:
             notebook = json.loads(source.read_text(encoding="utf-8").replace(f"{root.resolve()}/", ""))
-        except ValueError as error:
+            for cell in notebook["cells"]:
+                if cell["cell_type"] == "code":
+                    cell["outputs"] = [*map(lighter, cell["outputs"])]
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
             raise DataError(source, f"is no notebook ({error}).") from error
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "code":
-                cell["outputs"] = [*map(lighter, cell["outputs"])]
         part.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 # %% ../../nbs/train/03_store.ipynb #0aa9efeb
@@ -308,7 +322,7 @@ class Store:
     def failure(self, spec: RunSpec) -> dict[str, Any] | None:
         "What `fail` wrote when the run was last tried; nothing where it was not, or where the note is damaged."
         with suppress(FileNotFoundError, ValueError):
-            found = json.loads((self.runs / spec.id / "failure.json").read_bytes())
+            found = read_json(self.runs / spec.id / "failure.json")
             if isinstance(found, dict) and found.get("id") == spec.id and {"error", "when"} <= found.keys():
                 return found
         return None

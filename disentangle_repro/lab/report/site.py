@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from ...core.errors import DataError
 from ...core.extensions import load_extensions
 from ...core.files import held, need_checkout, project_root
 from ...core.proofs import read_checks
@@ -35,8 +37,13 @@ __all__ = []
 # %% ../../../nbs/lab/report/07_site.ipynb #7ed74076
 @contextmanager
 def in_place_of(folder: Path) -> Iterator[Path]:
-    "An empty folder that replaces `folder`, or what it links to, if the block succeeds; else `folder` stays unchanged."
-    folder = folder.resolve()
+    """An empty folder that replaces `folder`, or what it links to, if the block succeeds; else `folder` is unchanged.
+
+    `DataError` where that is a folder with other files than a report's.
+    """
+    folder = Path(os.path.realpath(folder))
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "index.html").exists():
+        raise DataError(folder, "holds other files than a report's, which would replace them: needed is an empty folder.")
     new = folder.with_name(f".{folder.name}.new")
     with held(folder.with_name(f".{folder.name}.lock"), wait=True):
         shutil.rmtree(new, ignore_errors=True)  # of a process that was killed

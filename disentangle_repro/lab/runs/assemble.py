@@ -12,6 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
@@ -96,6 +97,8 @@ def check_values(
             check_choice(f"{argument}, {name}", value, NAMES[name])
         if name in COUNTS and value is not None and value < 1:
             raise ValueError(f"{argument} has {name}={value!r} but {name} must be at least 1.")
+        if name == "training.clip" and value is not None and value <= 0:
+            raise ValueError(f"{argument} has {name}={value!r} but {name} must be above 0.")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{argument} has {name}={value!r} but {name} must be finite.")
 
@@ -118,6 +121,11 @@ def checked(spec: RunSpec) -> RunSpec:  # `spec`
         raise ValueError(f"spec.hyperparameters has no {missing[0]}: every training needs one.")
     others = {name for name in values if name.startswith("model.")} - settable().keys()
     check_values("spec.hyperparameters", values, others)
+    try:
+        with torch.device("meta"):  # shapes without numbers, of any width
+            new_model(spec)
+    except (OverflowError, RuntimeError) as error:
+        raise ValueError(f"spec.hyperparameters describe no model: {error}") from error
     small = new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
     make_optimizer(small, **spec.part("optimizer"))
     return spec

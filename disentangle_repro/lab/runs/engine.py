@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ import joblib
 import torch
 from tqdm import tqdm
 
-from ...core.errors import installation
+from ...core.errors import OutOfTime, installation, until
 from ...core.interruption import stop_kernels
 
 if TYPE_CHECKING:
@@ -131,9 +132,12 @@ def client(engine: str) -> Iterator[Client]:
     except ImportError as error:
         raise ImportError(f"engine {engine!r} needs Dask: {installation('dask')}") from error
     try:
-        connected = Client(engine, timeout=ANSWER_SECONDS)
-    except OSError as error:
+        with until(time.time() + 3 * ANSWER_SECONDS):  # Dask waits for ever where something else listens
+            connected = Client(engine, timeout=ANSWER_SECONDS)
+    except (OSError, OutOfTime) as error:
         raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
+    except (TypeError, OverflowError) as error:  # Dask has no certificates; the port is no port
+        raise ConnectionError(f"engine is {engine!r}, to which Dask cannot connect: {error}") from error
     with connected:
         connected.run_on_scheduler(allow_failures, LIVES - 1)
         tqdm.write(described(engine, connected))

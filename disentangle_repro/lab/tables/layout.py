@@ -95,7 +95,7 @@ def table_cells(
         runs = [run for run in tried if not is_diverged(run)]
         diverged = len({run["spec"]["seed"] for run in tried if is_diverged(run)})
         conditions = {"updates": updates_behind(tried, planned), **asked}
-        conditions["device"] = ", ".join(sorted({run["environment"]["device"] for run in tried}))
+        conditions["device"] = ", ".join(sorted({run.get("environment", {}).get("device", "") for run in tried}))
         between = reference_behind(runs, known) if len(datasets) == 1 else None
         for metric in table.metrics:
             by_seed = scores_by_seed(runs, datasets, metric)
