@@ -87,6 +87,7 @@ class Training:
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total`: their number at the end, once known
         self.processor_before = 0.0  # seconds of processor time of the processes before this one
         self.curve: list[dict[str, float]] = []
+        self.point: dict[str, tuple[Tensor, int]] = {}  # of the next point of the curve: sum and number of each term
         self.made_with: dict[str, str] = {}  # settings that its checkpoints must have; empty: any
         self.environments: list[dict[str, Any]] = []  # where it was trained, each with its `first_update`
 
@@ -141,6 +142,7 @@ def state_of(training: Training) -> dict[str, Any]:
         "seconds": training.seconds,
         "processor_seconds": training.processor_before + time.process_time(),
         "curve": training.curve,
+        "point": training.point,
         "made_with": training.made_with,
         "environments": training.environments,
     }
@@ -176,7 +178,7 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    newer = {"processor_seconds", "made_with", "total", "environments"}  # which older checkpoints do not have
+    newer = {"processor_seconds", "made_with", "total", "environments", "point"}  # which older checkpoints do not have
     parts = sorted((name, type(state[name]).__name__) for name in {*state} - newer)
     return [parts, tensors, groups]
 
@@ -224,6 +226,8 @@ def restore(training: Training, state: dict[str, Any]) -> None:
     training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
     training.processor_before = state.get("processor_seconds", 0.0)
     training.environments = state.get("environments", [])
+    device = training.generator.device
+    training.point = {name: (total.to(device), n) for name, (total, n) in state.get("point", {}).items()}
     if not is_continuable(training, state):
         return
     rates = [group["lr"] for group in training.optimizer.param_groups]
@@ -305,15 +309,23 @@ class CudaGraphStep:
         warnings.warn(f"An update could not be recorded and is called, which is slower: {what}", stacklevel=4)
 
 # %% ../../nbs/train/02_loop.ipynb #c416bb57
-def run_updates(training: Training, step: Callable[[], dict[str, Tensor]], n: int) -> dict[str, float]:
-    "Make `n` updates; a point of the curve with the mean of each term."
-    start, totals, counts = time.perf_counter(), {}, Counter()
-    for _ in range(n):
+def run_updates(
+    training: Training,
+    step: Callable[[], dict[str, Tensor]],
+    end: int,  # the number of updates at the next point of the curve
+    interrupted: Callable[[], bool] = lambda: False,  # then it stops after an update
+) -> dict[str, float]:
+    "Make updates; a point of the curve with the mean of each term, or nothing where it is interrupted before."
+    start, point = time.perf_counter(), training.point
+    while training.updates < end and not (interrupted() and point):
         for name, term in step().items():
-            totals[name] = totals.get(name, 0) + term
-            counts[name] += 1
-    means = {name: (total / counts[name]).item() for name, total in totals.items()}
+            total, n = point.get(name, (0, 0))
+            point[name] = total + term, n + 1
+    means = {name: (total / n).item() for name, (total, n) in point.items()}
     training.seconds += time.perf_counter() - start
+    if training.updates < end:
+        return {}
+    training.point = {}
     return {"updates": training.updates, **means}
 
 # %% ../../nbs/train/02_loop.ipynb #c9c773dd
@@ -461,7 +473,7 @@ def fit(
 
     `Diverged` where loss or weights are not finite, `OSError` where a file cannot be written; nothing is saved then.
     `DataError` where `checkpoint` is of an unfinished training on another kind of device, `OutOfTime` at the deadline.
-    With a checkpoint, `KeyboardInterrupt` after SIGINT, SIGTERM or SIGHUP, at the end of the point.
+    With a checkpoint, `KeyboardInterrupt` after SIGINT, SIGTERM or SIGHUP, at the end of the update.
     """
 
     def is_probed(at: int) -> bool:
@@ -482,12 +494,16 @@ def fit(
     with noted as interrupted, tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
             before, start = training.updates, clock()
+            _, in_point = training.point.get("loss", (0, 0))  # updates that a process before has made of it
             try:
-                point = run_updates(training, step, min(log_every, updates - before))
+                point = run_updates(training, step, min(before - in_point + log_every, updates), interrupted)
             except (RuntimeError, ValueError):
                 check_finite({}, before, training)  # a step may refuse NaN, such as one that samples
                 raise
             check_finite(point, before, training)
+            if not point:
+                save(training, checkpoint)
+                raise KeyboardInterrupt(f"{training.updates:,} of {updates:,} updates are made.")
             if is_probed(training.updates):
                 point |= probe(training.model)
             training.curve.append(point)

@@ -43,7 +43,7 @@ def in_place_of(folder: Path) -> Iterator[Path]:
     """
     folder = Path(os.path.realpath(folder))
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "index.html").exists():
-        raise DataError(folder, "holds other files than a report's, which would replace them: needed is an empty folder.")
+        raise DataError(folder, "holds other files than a report's, which would replace them: name an empty one.")
     new = folder.with_name(f".{folder.name}.new")
     with held(folder.with_name(f".{folder.name}.lock"), wait=True):
         shutil.rmtree(new, ignore_errors=True)  # of a process that was killed
