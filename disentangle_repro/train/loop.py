@@ -179,8 +179,8 @@ def signature(state: dict[str, Any]) -> list[Any]:
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
     newer = {"processor_seconds", "made_with", "total", "environments", "point"}  # which older checkpoints do not have
-    parts = sorted((name, type(state[name]).__name__) for name in {*state} - newer)
-    return [parts, tensors, groups]
+    parts = sorted({*state} - newer)
+    return [parts, tensors, groups, type(state["updates"]), type(state["curve"])]
 
 
 def check_made_with(path: Path, theirs: dict[str, str], ours: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -127,10 +128,16 @@ def test_an_interruption_begins_nothing_that_is_queued():
     assert sum(future.cancelled() for future in futures) == 4 and not futures[0].cancelled()
 
 
-def test_no_scheduler_at_the_address(monkeypatch):
+@pytest.mark.parametrize(("address", "message"), [
+    ("tcp://127.0.0.1:9", "no Dask scheduler answers"), ("something else", "no Dask scheduler answers"),
+    ("tls://127.0.0.1:9", "Dask cannot connect"), ("tcp://127.0.0.1:99999", "Dask"),
+])  # fmt: skip
+def test_no_scheduler_at_the_address(address, message, monkeypatch):
+    "No port, nobody, no certificate; or what listens there is a dashboard or another program."
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
-    with pytest.raises(ConnectionError, match="'tcp://127.0.0.1:9'.*no Dask scheduler answers"):
-        with executor("tcp://127.0.0.1:9"):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = address if "://" in address else f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match=f"'{address}'.*{message}"), executor(address):
             pass
 
 

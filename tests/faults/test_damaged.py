@@ -58,7 +58,15 @@ def gone(path: Path) -> None:
     path.unlink()
 
 
-ALTERATIONS = (truncated, short_of_two_bytes, empty, turned_over, forged, anothers)
+def no_state(path: Path) -> None:
+    torch.save([1, 2, 3], path)
+
+
+def no_number(path: Path) -> None:
+    torch.save(torch.load(path, weights_only=True) | {"updates": "20"}, path)
+
+
+ALTERATIONS = (no_state, no_number, truncated, short_of_two_bytes, empty, turned_over, forged, anothers)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +170,16 @@ def specification_of_another_form(record: dict) -> dict:
     return record | {"spec": record["spec"] | {"hyperparameters": ["training.steps=7"]}}
 
 
-CHANGES = (newer_schema, more_in_the_specification, other_specification, specification_of_another_form)
+def scores_of_another_form(record: dict) -> dict:
+    return record | {"scores": {"infom": "0.5"}}
+
+
+def no_scores(record: dict) -> dict:
+    return record | {"scores": None}
+
+
+CHANGES = (scores_of_another_form, no_scores, newer_schema, more_in_the_specification, other_specification,
+           specification_of_another_form)  # fmt: skip
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -182,6 +199,13 @@ def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, 
     assert [record["id"] for record in store.everything()[0]] == [other.id]
     assert [run.state for run in snapshot(store).found.values() if run.id == spec.id] == ["waiting"]
     tally(f"a record of another version: {change.__name__.replace('_', ' ')}")
+
+
+@pytest.mark.parametrize("alter", [empty, nested, no_text, no_record])
+def test_a_note_of_a_failure_that_is_none_stops_nothing(alter, tmp_path):
+    store, (spec,) = store_in(tmp_path), specs(1)
+    alter(store.fail(spec, "out of memory"))
+    assert store.failure(spec) is None and [run.state for run in snapshot(store).found.values()] == ["damaged"]
 
 
 def test_a_record_without_a_schema_is_believed():

@@ -141,6 +141,33 @@ sys.exit(main(["data", "shapes3d", "--n", "300"]))
 """
 
 
+IMPORT = """
+import sys
+from pathlib import Path
+import numpy as np
+from disentangle_repro.core.interruption import ends_in_one_line
+from disentangle_repro.data.hdf5 import create, new_file
+@ends_in_one_line("import")
+def main():
+    with new_file(Path(sys.argv[1]) / "images.h5") as file:
+        data = create(file, "images", 24, (128, 128, 3))
+        for first in range(0, 24, 8):
+            data[first : first + 8] = np.random.default_rng(0).integers(0, 256, (8, 128, 128, 3), "uint8")
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("kilobytes", [4, 12, 400, 900])
+def test_a_full_disk_in_an_import_is_one_line(kilobytes, tally, tmp_path):
+    "Python ends as it should, too: hdf5 holds what it could not write."
+    with small_disk(tmp_path / "data", kilobytes * KILOBYTE):
+        command = [sys.executable, "-c", IMPORT, str(tmp_path / "data")]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        assert ended.returncode == 1 and ended.stderr.count("\n") == 1, ended.stderr
+        assert f"No space left on device: '{tmp_path}/" in ended.stderr and not list((tmp_path / "data").iterdir())
+    tally("an import that does not fit on the disk")
+
+
 @pytest.mark.parametrize("kilobytes", [50, 400])
 def test_images_that_do_not_fit_are_named_in_one_line(kilobytes, tally, tmp_path):
     "hdf5 notices it as it writes, or as it closes the file."

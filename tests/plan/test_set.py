@@ -74,7 +74,8 @@ def test_nothing_set_changes_no_name_and_what_is_set_is_set_last(paper, tmp_path
     ("training.batch_size=many", "set has training.batch_size='many' but training.batch_size is of type int"),
     ("training.batch_size=1.5", "type int"), ("optimizer.decay_biases=1", "type bool"),
     ("training.batch_size=0", "set has training.batch_size=0 but training.batch_size must be at least 1"),
-    ("data.images=-5", "data.images must be at least 1"), ("optimizer.weight_decay=NaN", "must be finite"),
+    ("data.images=-5", "data.images must be at least 1"), ("training.clip=-1", "training.clip must be above 0"),
+    ("optimizer.weight_decay=NaN", "must be finite"),
     ("training.schedule=cosin", "set, training.schedule is 'cosin' but must be one of.*Did you mean 'cosine'"),
     ("training.batch_size", "must be a name and a value, such as training.batch_size=32"),
 ])  # fmt: skip

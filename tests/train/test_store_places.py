@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +22,14 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path / "unpacked"
 
 
-@pytest.mark.parametrize("of_a_hook", [False, True])
+OF_A_HOOK = [{}, {"GIT_DIR": ".git"}, {"GIT_INDEX_FILE": ".git/none"}, {"GIT_OBJECT_DIRECTORY": ".git/none"}]
+
+
+@pytest.mark.parametrize("of_a_hook", OF_A_HOOK)
 def test_the_commit_of_a_repository_around_the_checkout_is_not_ours(of_a_hook, checkout, monkeypatch):
     "Nor is that of the repository whose hook has called us."
-    if of_a_hook:
-        monkeypatch.setenv("GIT_DIR", str(checkout.parent / ".git"))
+    for name, path in of_a_hook.items():
+        monkeypatch.setenv(name, str(checkout.parent / path))
     assert git_commit() is None
     (checkout.parent / "settings.ini").write_text("lib_name = disentangle_repro\n")
     monkeypatch.chdir(checkout.parent)
@@ -39,6 +43,8 @@ def test_a_relative_folder_of_data_is_the_same_for_a_kernel(checkout, monkeypatc
     assert data_folder() == of_command == checkout / "my data"
     monkeypatch.setenv("DISENTANGLE_DATA", "/elsewhere")
     assert str(data_folder()) == "/elsewhere"
+    monkeypatch.setenv("DISENTANGLE_DATA", "~/data")  # as from a file of variables, which no shell has read
+    assert data_folder() == Path.home() / "data"
 
 
 @pytest.mark.parametrize("length", [40, 81, 82, 200])

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
-from disentangle_repro.core.saved import CARD, WEIGHTS
+from disentangle_repro.core.saved import CARD, WEIGHTS, as_safetensors
 from disentangle_repro.models import create_model, from_pretrained
+from disentangle_repro.saved_models import list_pretrained
 
 QLAE = {"name": "qlae", "dataset": "shapes3d", "protocol": "paper", "width": 0.125, "seed": 3, "n_values": 7}
 SEVERAL = {
@@ -218,6 +219,18 @@ def test_weights_that_have_changed_or_are_no_numbers_are_refused(folder):
     model.save_pretrained(folder)
     with pytest.raises(ValueError, match=f"{WEIGHTS}: has NaN or infinite numbers in "):
         from_pretrained(folder)
+    of_8_bits = {name: tensor.to(torch.float8_e4m3fn) for name, tensor in create_model(**QLAE).state_dict().items()}
+    (folder / WEIGHTS).write_bytes(as_safetensors(of_8_bits))
+    with pytest.raises(ValueError, match=f"{WEIGHTS}: does not belong to the card: .* is torch.float8_e4m3fn of shape"):
+        from_pretrained(folder)
+
+
+@pytest.mark.parametrize("record", ["[" * 100_000, "[1]", '{"spec": null}', '{"spec": {}}'])
+def test_weights_whose_record_is_none_are_named(record, folder):
+    (folder / WEIGHTS).rename(folder / f"run{Path(WEIGHTS).suffix}")
+    (folder.parent / "run.json").write_text(record)
+    with pytest.raises(ValueError, match="run.json: cannot be read as the record of .*run.safetensors"):
+        list_pretrained(folder.parent)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +241,8 @@ def test_weights_that_have_changed_or_are_no_numbers_are_refused(folder):
         ({"width": 400}, f"{WEIGHTS}: does not belong to the card"),  # whose weights would take 20 GB
         ({"name": "qlea"}, f"{CARD}: describes no model: name is 'qlea'"),
         ({"width": "wide"}, f"{CARD}: width is 'wide'"),
+        ({"width": 1e9}, f"{CARD}: describes no model"),
+        ({"width": 1e308}, f"{CARD}: describes no model"),
         ({"more": 1}, f"{CARD}: holds .*'more'.*: needed are name, dataset"),
     ],
 )
@@ -239,7 +254,7 @@ def test_a_card_of_something_else_is_refused(folder, change, message):
 
 
 def test_a_card_that_is_no_card_is_refused(folder):
-    for text in ("[]", "3", "null"):
+    for text in ("[]", "3", "null", "[" * 100_000):
         (folder / CARD).write_text(text)
         with pytest.raises(ValueError, match=CARD):
             from_pretrained(folder)

@@ -124,9 +124,9 @@ def checked(spec: RunSpec) -> RunSpec:  # `spec`
     try:
         with torch.device("meta"):  # shapes without numbers, of any width
             new_model(spec)
+        small = new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
     except (OverflowError, RuntimeError) as error:
-        raise ValueError(f"spec.hyperparameters describe no model: {error}") from error
-    small = new_model(replace(spec, hyperparameters=merged(spec.hyperparameters, {"model": {"width": 0.125}})))
+        raise ValueError(f"spec.hyperparameters describe no model that this machine has room for: {error}") from error
     make_optimizer(small, **spec.part("optimizer"))
     return spec
 

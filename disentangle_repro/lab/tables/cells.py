@@ -5,7 +5,6 @@
 # %% ../../../nbs/lab/tables/10_cells.ipynb #9aa2099c
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ...core.errors import DataError
+from ...core.files import read_json
 from ...experiment.paper import AGGREGATED, Measurement, Table
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
@@ -58,7 +58,7 @@ class Run:
 def spec_in(path: Path, id: str) -> RunSpec:
     "The specification in a record or a failure's note; `DataError` if it has none or is about another run than `id`."
     try:
-        spec = RunSpec(**json.loads(path.read_bytes())["spec"])
+        spec = RunSpec(**read_json(path)["spec"])
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(path, f"holds no specification of a run ({error}).") from error
     if spec.id != id:
