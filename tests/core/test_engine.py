@@ -14,6 +14,7 @@ import pytest
 from dask_by_hand import start_dask
 from distributed import LocalCluster
 
+from disentangle_repro.data import load
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.lab.runs import engine
 from disentangle_repro.lab.runs.engine import check_engine, executor, kernel_environment, worker_environment
@@ -128,7 +129,7 @@ def test_an_interruption_begins_nothing_that_is_queued():
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
-    monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(load, "ANSWER_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match="'tcp://127.0.0.1:9'.*no Dask scheduler answers"):
         with executor("tcp://127.0.0.1:9"):
             pass
@@ -136,7 +137,7 @@ def test_no_scheduler_at_the_address(monkeypatch):
 
 def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match="'tcp://a:1' needs Dask: pip install distributed "):
+    with pytest.raises(ImportError, match="of the extra 'dask': pip install distributed "):
         with executor("tcp://a:1"):
             pass
 

@@ -22,8 +22,6 @@ from tqdm import tqdm
 
 from ...core.device import device_name, make_generator, pick_device, set_float32_products
 from ...core.errors import option_of
-from ...core.extensions import load_extensions
-from ...core.files import need_checkout
 from ...data.load import GRIDS, SCENES, Dataset, describe
 from ...experiment.run_spec import RunSpec
 from .request import Request, asked_papers, asked_request, parser
@@ -289,21 +287,11 @@ def plan_parser() -> argparse.ArgumentParser:
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle-repro plan`, which `make plan` calls; the exit status is 1 where nothing can be planned."
-    need_checkout("disentangle-repro plan")
-    try:
-        load_extensions()  # before the options, which name what there is
-    except ValueError as error:
-        plan_parser().error(str(error))
+    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
     options = plan_parser().parse_args(arguments)
-    request, store = asked_request(options, plan_parser()), project_store()
-    try:
-        papers = asked_papers(options, plan_parser())
-        stages = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
-        works, problems = count_kinds(stages, store)
-    except ValueError as error:  # `DataError` among them
-        tqdm.write(f"make plan: {error}")
-        return 1
+    papers, request, store = asked_papers(options), asked_request(options), project_store()
+    stages = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
+    works, problems = count_kinds(stages, store)
     rates = DEVICES[options.device] if options.device else measured_rates(works)
     frame = runs_and_costs(stages, store, works, rates)
     if options.keep_checkpoints:

@@ -21,8 +21,8 @@ import joblib
 import torch
 from tqdm import tqdm
 
-from ...core.errors import installation
 from ...core.interruption import stop_kernels
+from ...data.load import dask_client
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -114,7 +114,6 @@ def kernel_manager() -> type:
     return Manager
 
 # %% ../../../nbs/lab/runs/08_engine.ipynb #c9eb64c8
-ANSWER_SECONDS = 10.0  # for a scheduler to answer
 LIVES = 10  # of a run, each of which ends with its worker
 
 
@@ -125,16 +124,8 @@ def allow_failures(n: int, dask_scheduler: Any = None) -> None:
 
 @contextmanager
 def client(engine: str) -> Iterator[Client]:
-    "A client of the engine's cluster; `ImportError` without Dask, `ConnectionError` where no scheduler answers."
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError(f"engine {engine!r} needs Dask: {installation('dask')}") from error
-    try:
-        connected = Client(engine, timeout=ANSWER_SECONDS)
-    except OSError as error:
-        raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
-    with connected:
+    "A client of the engine's cluster, which gives up no run before it has lost many workers."
+    with dask_client(engine) as connected:
         connected.run_on_scheduler(allow_failures, LIVES - 1)
         tqdm.write(described(engine, connected))
         yield connected

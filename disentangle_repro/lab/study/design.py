@@ -17,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..runs.engine import executor
-from ...core.files import need_checkout, project_root
+from ...core.files import project_root
 from ...experiment.paper import AGGREGATED
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
@@ -180,7 +180,6 @@ def run_and_keep(spec: RunSpec, store: Store, **options: Any) -> None:
 # %% ../../../nbs/lab/study/01_design.ipynb #a6dd1dfb
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro study`; the exit status is 1 after a failure."
-    need_checkout("disentangle-repro study")
     about = "Make the runs of the study that have no record yet."
     options = argparse.ArgumentParser(prog="disentangle-repro study", description=about)
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
