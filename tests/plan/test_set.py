@@ -127,8 +127,8 @@ def planned(store, options: str):
 ])  # fmt: skip
 def test_reported_values_tune_nothing_and_neither_does_a_grid_with_one_entry(options, tuning, trainings, store):
     model = options.split()[0]
-    _, stages = planned(store, f"--papers {model} --models {options} --datasets shapes3d")
-    assert [stage for stage, _ in stages] == ["tuning"] * tuning + ["trainings"] * trainings
+    _, runs = planned(store, f"--papers {model} --models {options} --datasets shapes3d")
+    assert [*runs.stage] == ["tuning"] * tuning + ["trainings"] * trainings
 
 
 @pytest.mark.parametrize(("options", "models"), [

@@ -20,7 +20,6 @@ from ...data.load import GRIDS, SCENES
 from ...models import list_models
 from ...papers import PAPERS
 from ..runs.assemble import check_values
-from ..runs.runner import Limit, limit_of
 
 # %% auto #0
 __all__ = []
@@ -115,11 +114,6 @@ def asked_request(options: argparse.Namespace) -> Request:
     "How the options of a command ask for runs to be made; `ValueError` for a wrong hyperparameter."
     given = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates", "tuned")}
     return Request(pick_scale(options.scale), **given, set=dict(options.set))
-
-
-def asked_limit(options: argparse.Namespace, reserved: float) -> Limit | None:
-    "Until when the options ask for runs to be done, `reserved` seconds before the end; None where they set no time."
-    return limit_of(options.minutes, reserved) if options.minutes else None
 
 
 def asked_papers(options: argparse.Namespace) -> list[str]:

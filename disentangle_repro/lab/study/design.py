@@ -22,9 +22,9 @@ from ...experiment.paper import AGGREGATED
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS
-from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
+from ..plan.request import Request, add_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
-from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
+from ..runs.runner import do_runs, execute_run, limit_of, set_damaged_aside, what_is_left
 from ..tables.claims import compared, compares, fed_with_reported, judge
 from ..tables.claims import needs_more_seeds, read_claims, trained_models
 from ..tables.verdicts import MORE_SEEDS, SEEDS
@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     if given.pilot and given.pilot[0] not in PAPERS:
         options.error(f"--pilot begins with {given.pilot[0]} but must with a paper, one of {', '.join(PAPERS)}")
-    limit = asked_limit(given, 20.0)  # seconds before the deadline for stopping
+    limit = limit_of(given.minutes, 20.0)  # seconds before the deadline for stopping
     with executor(given.engine) as pool:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))

@@ -22,10 +22,10 @@ from ...experiment.scale import pick_scale
 from ...data.official import not_available
 from ...papers import PAPERS
 from .claims_table import claims_table, counted
-from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
+from ..plan.request import Request, asked_papers, asked_request, parser
 from ..plan.specs import Wanted, after_tuning, is_alone, wanted
 from .spot_check import spot_check
-from ..runs.runner import Limit, do_runs, execute, set_damaged_aside, what_is_left
+from ..runs.runner import Limit, do_runs, execute, limit_of, set_damaged_aside, what_is_left
 from ...train.store import project_store
 
 # %% auto #0
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
     options = parser().parse_args(arguments)
     papers, request = asked_papers(options), asked_request(options)
-    limit = asked_limit(options, 60.0)  # seconds for the tables and the report
+    limit = limit_of(options.minutes, 60.0)  # seconds for the tables and the report
     if options.workers and options.engine != "local":
         raise ValueError(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
     if is_study(options):
