@@ -17,6 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..runs.engine import executor
+from ...core.errors import check_choice
 from ...core.files import project_root
 from ...experiment.paper import AGGREGATED
 from ...experiment.run_spec import RunSpec
@@ -197,13 +198,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
-    if given.pilot and given.pilot[0] not in PAPERS:
-        options.error(f"--pilot begins with {given.pilot[0]} but must with a paper, one of {', '.join(PAPERS)}")
     limit = limit_of(given.minutes, 20.0)  # seconds before the deadline for stopping
     with executor(given.engine) as pool:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))
-            pilots = [run_spec(*given.pilot, request, given.seed)]
+            pilots = [run_spec(check_choice("PAPER", given.pilot[0], PAPERS), *given.pilot[1:], request, given.seed)]
             failures = do_runs(pilots, store, pool, limit=limit)
         for name, runs in () if given.pilot else stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")
