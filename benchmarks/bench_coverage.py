@@ -1,4 +1,4 @@
-"Coverage of the 95% intervals of InfoM, MIG and D on simulated representations: hours. bench_coverage.py REPETITIONS"
+"Coverage of the 95% intervals of InfoM, MIG and D on simulated data: two hours. bench_coverage.py OF_INFO OF_D"
 
 import sys
 import warnings
@@ -37,11 +37,11 @@ def trees(sources: np.ndarray, latents: np.ndarray) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    of_info, of_d = map(int, sys.argv[1:] or (200, 60))
     warnings.simplefilter("ignore", InputWarning)
     for name in ("aligned", "rotated", "quantised"):
         of_name = info(name == "quantised")
-        for n, scores in ((1_000, of_name), (10_000, of_name), (1_000, trees)):
+        for n, scores, repetitions in ((1_000, of_name, of_info), (10_000, of_name, of_info), (1_000, trees, of_d)):
             values, widths = [], []
             for seed in tqdm(range(repetitions), desc=f"{name}, {n:,}", leave=False):
                 pair = simulated(name, n, np.random.default_rng([seed, n]))
@@ -50,4 +50,4 @@ if __name__ == "__main__":
             means, found = np.mean(values, axis=0), np.array([list(width.values()) for width in widths])
             covered = np.mean(np.abs(np.array(values) - means) <= found, axis=0)
             for score, share, width in zip(widths[0], covered, found.mean(axis=0), strict=True):
-                print(f"{name}, {score}, n = {n:,}: {share:.3f} of {repetitions}, ± {width:.4f} on average")
+                print(f"{name}, {score}, n = {n:,}: {share:.3f} of {repetitions}, ± {width:.4f} on average", flush=True)

@@ -455,13 +455,13 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     arguments = sys.argv[1:] if arguments is None else arguments
     command, name = parser(), arguments[0] if arguments else ""
     try:
+        load_extensions()  # before the options, which name what there is
         if name == "data":
             return import_module("disentangle_repro.data.load").main(arguments[1:])
         if name in IN_A_CHECKOUT:
             return lab_main(name)(arguments)
         if name and not name.startswith("-"):
             check_choice("SUBCOMMAND", name, ["data", "score", "list", *IN_A_CHECKOUT])
-        load_extensions()  # before the options, which name what there is
         given = command.parse_args(arguments)
         left = {"headers": "keys", "showindex": False, "disable_numparse": True, "tablefmt": "plain"}
         print(score_file(given) if given.subcommand == "score" else tabulate(listing(given.what), **left))

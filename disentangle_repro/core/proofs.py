@@ -94,10 +94,10 @@ PACKAGE = "disentangle_repro"
 
 
 def import_proofs() -> None:
-    "Import each room's module of proof checks; `FileNotFoundError` in an installed wheel, which has none."
+    "Import each folder's module of proof checks; `FileNotFoundError` in an installed wheel, which has none."
     package = importlib.import_module(PACKAGE)
-    rooms = [room.name for room in pkgutil.iter_modules(package.__path__, f"{PACKAGE}.") if room.ispkg]
-    found = [name for room in rooms if importlib.util.find_spec(name := f"{room}.proofs") and name != __name__]
+    folders = [folder.name for folder in pkgutil.iter_modules(package.__path__, f"{PACKAGE}.") if folder.ispkg]
+    found = [name for folder in folders if importlib.util.find_spec(name := f"{folder}.proofs") and name != __name__]
     if not found:
         raise FileNotFoundError(f"proof checks are not part of the wheel: run them from a checkout of {PACKAGE}.")
     for name in found:

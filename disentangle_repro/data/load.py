@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,8 +25,8 @@ from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 from ..core.device import make_generator
-from ..core.errors import check_choice, extra
-from ..core.extensions import check_new, load_extensions
+from ..core.errors import OutOfTime, check_choice, extra, until
+from ..core.extensions import check_new
 from ..core.files import data_folder
 from .averaging import averaged, in_memory, majority
 from .clevr6 import CLEVR6
@@ -47,6 +48,7 @@ from .tetrominoes import TETROMINOES
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
 # %% auto #0
 __all__ = []
@@ -404,6 +406,22 @@ def add_dataset(
     NAMES.append(name)
 
 # %% ../../nbs/data/19_load.ipynb #741a25a5
+ANSWER_SECONDS = 10.0  # for a scheduler to answer
+
+
+def dask_client(engine: str) -> Client:
+    "Connected to a Dask scheduler; `ImportError` without Dask, `ConnectionError` where no scheduler answers."
+    with extra("dask"):
+        from distributed import Client
+    try:
+        with until(time.time() + 3 * ANSWER_SECONDS):  # Dask waits for ever where something else listens
+            return Client(engine, timeout=ANSWER_SECONDS)
+    except (OSError, OutOfTime) as error:
+        raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
+    except (TypeError, OverflowError) as error:  # Dask has no certificates; the port is no port
+        raise ConnectionError(f"engine is {engine!r}, to which Dask cannot connect: {error}") from error
+
+
 @contextmanager
 def drawn_on(engine: str) -> Iterator[None]:
     "Inside, `joblib.Parallel` uses the workers of the Dask scheduler at this address, or this machine for `local`."
@@ -413,13 +431,7 @@ def drawn_on(engine: str) -> Iterator[None]:
     if "://" not in engine:
         raise ValueError(f"engine is {engine!r} but must be 'local', with --workers N for N processes, or the"
                          " address of a Dask scheduler, such as 'tcp://host:8786'.")  # fmt: skip
-    with extra("dask"):
-        from distributed import Client
-    try:
-        connected = Client(engine, timeout=10)
-    except OSError as error:
-        raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
-    with connected, joblib.parallel_config(backend="dask"):
+    with dask_client(engine), joblib.parallel_config(backend="dask"):
         yield
 
 
@@ -433,13 +445,9 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
     parser.add_argument("--workers", type=int, help="processes; as many as there are cores when left out")
     parser.add_argument("--engine", default="local", help="local or tcp://HOST:PORT: where they are drawn")
     given = parser.parse_args(arguments)
-    try:
-        load_extensions()
-        for name in given.names:
-            check_choice("NAME", name, SCENES)
-        with drawn_on(given.engine):
-            for name in given.names or SCENES:
-                rendered_file(SCENES[name], given.n, given.seed, given.workers)
-    except (ValueError, ConnectionError, ImportError) as error:
-        parser.error(str(error))
+    for name in given.names:
+        check_choice("NAME", name, SCENES)
+    with drawn_on(given.engine):
+        for name in given.names or SCENES:
+            rendered_file(SCENES[name], given.n, given.seed, given.workers)
     return 0

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ..command import IN_A_CHECKOUT
 from ..core.errors import DataError, check_choice
-from ..core.extensions import load_extensions
 from ..core.files import is_checkout, project_root
 from ..experiment.scale import pick_scale
 from ..papers import PAPERS
@@ -128,6 +127,5 @@ def main(arguments: Sequence[str]) -> int:  # the exit status
     "One of the subcommands; `disentangle_repro.command` calls it."
     if arguments[0] in CHAPTERS:
         return import_module(f"disentangle_repro.lab.{CHAPTERS[arguments[0]]}").main(arguments[1:])
-    load_extensions()  # before the options, which name what there is
     given = parser().parse_args(arguments)
     return CHECKS[given.subcommand](given)

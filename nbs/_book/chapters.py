@@ -1,4 +1,4 @@
-"Notebooks as nbdev means them: directives are obeyed, checks and figures' code folded; rooms and chapters are listed."
+"Notebooks as nbdev means them: directives are obeyed, code of checks and figures folded; folders and chapters listed."
 
 import ast
 import json
@@ -18,25 +18,26 @@ def toctree(entries, caption=""):
     return "```{toctree}\n:hidden:\n" + f":caption: {caption}\n" * bool(caption) + "\n".join(entries) + "\n```\n"
 
 
-def rooms(front, source):
+def folders(front, source):
     "In the order of the table on the front page, and then those which it leaves out."
     listed = re.findall(r"\]\((\w+)/index\.ipynb\)", front)
     return list(dict.fromkeys([*listed, *sorted(path.parent.name for path in source.glob("[a-z]*/index.ipynb"))]))
 
 
-def chapters(room):
+def chapters(folder):
     "In reading order: by number, those without one after them. The imports of the proof checks are no chapter."
-    names = {path.stem for path in room.glob("*.ipynb")} - {"index", "000_proofs"}
+    names = {path.stem for path in folder.glob("*.ipynb")} - {"index", "000_proofs"}
     return sorted(names, key=lambda name: (not name[0].isdigit(), name))
 
 
 def contents(name, text, source):
     if name == "index":
-        parts = (("Rooms", [f"{room}/index" for room in rooms(text, source)]), ("By name", [*MODULES, "_book/api"]))
+        indices = [f"{folder}/index" for folder in folders(text, source)]
+        parts = (("Folders", indices), ("By name", [*MODULES, "_book/api"]))
         return [markdown("\n".join(toctree(entries, caption) for caption, entries in parts))]
-    room, _, chapter = name.rpartition("/")
-    within = re.findall(r"\]\((\w+/index)\.ipynb\)", text) if room == "lab" else []
-    return [markdown(toctree(within or chapters(source / room)))] if chapter == "index" else []
+    folder, _, chapter = name.rpartition("/")
+    within = re.findall(r"\]\((\w+/index)\.ipynb\)", text) if folder == "lab" else []
+    return [markdown(toctree([*within, *chapters(source / folder)]))] if chapter == "index" else []
 
 
 def set_apart(text):

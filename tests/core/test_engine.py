@@ -15,6 +15,7 @@ import pytest
 from dask_by_hand import start_dask
 from distributed import LocalCluster
 
+from disentangle_repro.data import load
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.lab.runs import engine
 from disentangle_repro.lab.runs.engine import check_engine, executor, kernel_environment, worker_environment
@@ -134,7 +135,7 @@ def test_an_interruption_begins_nothing_that_is_queued():
 ])  # fmt: skip
 def test_no_scheduler_at_the_address(address, message, monkeypatch):
     "No port, nobody, no certificate; or what listens there is a dashboard or another program."
-    monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(load, "ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = address if "://" in address else f"tcp://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(ConnectionError, match=f"'{address}'.*{message}"), executor(address):
@@ -143,7 +144,7 @@ def test_no_scheduler_at_the_address(address, message, monkeypatch):
 
 def test_dask_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match="'tcp://a:1' needs Dask: pip install distributed "):
+    with pytest.raises(ImportError, match="of the extra 'dask': pip install distributed "):
         with executor("tcp://a:1"):
             pass
 

@@ -19,7 +19,7 @@ from disentangle_repro.core.proofs import PROOF_CHECKS, ProofCheck, prove
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "disentangle_repro"
 PROOFS = [path for path in sorted(PACKAGE.glob("*/proofs.py")) if path.parent.name != "core"]
-ROOMS = [path.parent.name for path in PROOFS]
+FOLDERS = [path.parent.name for path in PROOFS]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "_modidx.py")
 ALONE = "from disentangle_repro.core import proof_checks; print(proof_checks().to_json(orient='values'))"
 ALL_ELSE = """
@@ -70,9 +70,9 @@ def exported(notebook, module):
 
 NOTEBOOKS = [  # with checks
     name
-    for room in ROOMS
-    for name in sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(f"nbs/{room}/*.ipynb"))
-    if any("@proof_check" in "".join(cell["source"]) for cell in exported(name, f"{room}.proofs"))
+    for folder in FOLDERS
+    for name in sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(f"nbs/{folder}/*.ipynb"))
+    if any("@proof_check" in "".join(cell["source"]) for cell in exported(name, f"{folder}.proofs"))
 ]
 
 
@@ -108,10 +108,11 @@ def test_checks_are_in_modules_of_proofs_alone():
     assert [str(path) for path in others if decorated(path.read_text())] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_module_of_proofs_has_every_cell_once_and_in_the_order_of_chapters(room):
-    wanted = [cell["id"] for n in sorted(ROOT.glob(f"nbs/{room}/*.ipynb")) for cell in exported(n, f"{room}.proofs")]
-    found = re.findall(r"^# %% \S+\.ipynb #(\w+)$", (PACKAGE / room / "proofs.py").read_text(), re.MULTILINE)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_module_of_proofs_has_every_cell_once_and_in_the_order_of_chapters(folder):
+    chapters = sorted(ROOT.glob(f"nbs/{folder}/*.ipynb"))
+    wanted = [cell["id"] for name in chapters for cell in exported(name, f"{folder}.proofs")]
+    found = re.findall(r"^# %% \S+\.ipynb #(\w+)$", (PACKAGE / folder / "proofs.py").read_text(), re.MULTILINE)
     assert wanted and found[1:] == wanted  # the first has the imports
 
 

@@ -28,7 +28,7 @@ broken = LINKS["broken"]
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    "Built from these chapters, two of one kind, their rooms' pages, a front page and one page of the reference."
+    "Built from these chapters, two of one kind, their folders' pages, a front page and one page of the reference."
     source, made = tmp_path_factory.mktemp("nbs"), tmp_path_factory.mktemp("book") / "html"
     for name in (*CHAPTERS, *COMPARED, *{chapter.split("/")[0] + "/index" for chapter in CHAPTERS + COMPARED}, "index"):
         (source / name).parent.mkdir(exist_ok=True)
@@ -117,7 +117,7 @@ def test_a_parameter_has_its_comment_and_its_type(book):
     assert "Chapter: Segmentation" in said
 
 
-def test_rooms_are_read_in_the_order_of_the_front_page(book):
+def test_folders_are_read_in_the_order_of_the_front_page(book):
     listed = re.findall(r'class="reference internal" href="(\w+)/index.html"', text(book / "index.html"))
     assert list(dict.fromkeys(listed)) == ["nets", "scores", "qlae", "tripod"]
 

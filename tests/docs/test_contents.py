@@ -29,14 +29,14 @@ def test_every_chapter_without_a_room_is_listed():
     assert sorted([*modules, "index"]) == sorted(path.stem for path in NBS.glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("room", sorted(str(path.parent.relative_to(NBS)) for path in NBS.glob("*/**/index.ipynb")))
-def test_chapters_are_numbered_in_reading_order_and_imports_of_proof_checks_are_none(room):
-    listed = runpy.run_path(str(BOOK / "chapters.py"))["chapters"](NBS / room)
+@pytest.mark.parametrize("folder", sorted(str(path.parent.relative_to(NBS)) for path in NBS.glob("*/**/index.ipynb")))
+def test_chapters_are_numbered_in_reading_order_and_imports_of_proof_checks_are_none(folder):
+    listed = runpy.run_path(str(BOOK / "chapters.py"))["chapters"](NBS / folder)
     numbers = [int(name.partition("_")[0]) for name in listed if name[0].isdigit()]
     assert numbers == [*range(min(numbers, default=0), min(numbers, default=0) + len(numbers))]
     assert not numbers or numbers[0] < 2
     assert not any("000_proofs" in name for name in listed)
-    index = json.loads((NBS / room / "index.ipynb").read_text(encoding="utf-8"))["cells"]
+    index = json.loads((NBS / folder / "index.ipynb").read_text(encoding="utf-8"))["cells"]
     text = "".join("".join(cell["source"]) for cell in index if cell["cell_type"] == "markdown")
     linked = re.findall(r"^\d+\. \[[^]]+\]\((\d\w+)\.ipynb", text, re.MULTILINE)
     assert not linked or linked == [name for name in listed if name[0].isdigit()]

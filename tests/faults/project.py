@@ -25,8 +25,8 @@ class Project:
     def __init__(self, folder: Path, models: tuple[str, ...] = ("ae", "qlae"), updates: int = 150):
         self.folder, self.tables, self.of = folder, folder / "paper_tables", (models, updates)
         self.store = Store(self.tables / "runs", self.tables / "results")
-        for room in ("runs", "tables"):
-            shutil.copytree(ROOT / "nbs" / "lab" / room, folder / "nbs" / "lab" / room)
+        for part in ("runs", "tables"):
+            shutil.copytree(ROOT / "nbs" / "lab" / part, folder / "nbs" / "lab" / part)
         (folder / "nbs" / "qlae").mkdir()
         shutil.copy(ROOT / "nbs" / "qlae" / "tables.ipynb", folder / "nbs" / "qlae")
         shutil.copytree(ROOT / "paper_tables" / "reported", self.tables / "reported")

@@ -24,7 +24,6 @@ from disentangle_repro.experiment.paper import Table
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec, table_specs, tuning_specs
-from disentangle_repro.lab.tables import make
 from disentangle_repro.lab.tables.claims import read_claims
 from disentangle_repro.models import add_model, create_model
 from disentangle_repro.papers import PAPERS, add_paper, add_row, add_table
@@ -69,7 +68,7 @@ def test_an_extension_that_cannot_be_loaded_is_named(registries, checkout, monke
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(extensions.VARIABLE, "mine.py")
     with pytest.raises(SystemExit) as stopped:
-        make.main(["--papers", "qlae", "--scale", "smoke"])
+        command.main(["tables", "--papers", "qlae", "--scale", "smoke"])
     printed = capsys.readouterr().err
     assert stopped.value.code == 2 and "DISENTANGLE_EXTENSIONS names 'mine.py'" in printed and said in printed
     assert not Path("paper_tables/runs").exists()

@@ -17,9 +17,9 @@ NOTHING = object()
 
 
 class Chapter:
-    """A chapter's names as its notebook has them: those of the module it exports, and those of its room's proofs.
+    """A chapter's names as its notebook has them: those of the module it exports, and those of its folder's proofs.
 
-    `chapter`: room and file name, such as "tripod/06_tripod". A chapter may have nothing but proofs. `below`: modules
+    `chapter`: folder and file name, such as "tripod/06_tripod". A chapter may have nothing but proofs. `below`: modules
     of earlier chapters, such as "psa.slot_alignment", whose functions are broken too.
     """
 

@@ -51,6 +51,16 @@ def twice_the_spread(means, variances, n, generator):
     return ORIGINAL_DRAW(means, 2 * variances, n, generator)
 
 
+def scalar_variances(means, variances, n, generator):
+    return ORIGINAL_DRAW(means, variances.mean(1, keepdim=True).expand_as(variances), n, generator)
+
+
+def one_noise_for_all_dimensions(means, variances, n, generator):
+    orders = torch.rand(n, len(means), generator=generator).argsort(1)
+    noise = torch.randn(n, len(means), 1, generator=generator).double()
+    return means[orders] + variances[orders].sqrt() * noise
+
+
 def a_favourite_slot(features, start, iterations):
     return ORIGINAL_FIT(features, start._replace(mean=start.mean + torch.tensor([[0.3], [0.0], [0.0]])), iterations)
 
@@ -88,6 +98,8 @@ BROKEN = [
     ("Theorem 1", "K! normals", "concatenated_slots", variances_in_order),
     ("Theorem 1", "fall into cells", "draw_slots", with_repetition),
     ("Theorem 1", "fall into cells", "draw_slots", twice_the_spread),
+    ("Theorem 1", "fall into cells", "draw_slots", scalar_variances),
+    ("Theorem 1", "fall into cells", "draw_slots", one_noise_for_all_dimensions),
     ("Theorem 1", "every position", "concatenated_slots", one_order),
     ("Theorem 1", "exchangeable starts", "fit_mixture", a_favourite_slot),
     ("Corollary 5", "is injective", "least_stretch", stretch_without_the_slope),

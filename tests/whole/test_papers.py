@@ -1,4 +1,4 @@
-"A paper's facts stand in its room: no code outside it names the paper or imports from it, but the list of papers."
+"A paper's facts stand in its folder: no code outside it names the paper or imports from it, but the list of papers."
 
 import ast
 import re
@@ -38,7 +38,7 @@ def docstrings(tree: ast.Module) -> set[ast.expr]:
 
 
 def named_in(source: str) -> list[str]:
-    "What in a module names a paper: strings, and the rooms of imports."
+    "What in a module names a paper: strings, and the folders of imports."
     tree, found = ast.parse(source), []
     said = docstrings(tree)
     for node in ast.walk(tree):
@@ -52,14 +52,14 @@ def named_in(source: str) -> list[str]:
     return found
 
 
-def test_no_paper_is_named_outside_its_room():
+def test_no_paper_is_named_outside_its_folder():
     found = {str(path.relative_to(PACKAGE)): named_in(path.read_text(encoding="utf-8")) for path in MODULES}
     assert {path: names for path, names in found.items() if names and path not in ALLOWED} == {}
     assert [path for path in ALLOWED if not found[path]] == [], "name none, and need not be allowed to"
 
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
-def test_what_a_paper_reports_is_in_its_room(paper):
+def test_what_a_paper_reports_is_in_its_folder(paper):
     for notebook in (paper.layout, *(measurement.notebook for measurement in paper.measurements)):
         assert notebook.startswith(f"{paper.key}/") and (PACKAGE.parent / "nbs" / notebook).is_file()
     assert {table.paper for table in paper.every_table()} == {paper.key}

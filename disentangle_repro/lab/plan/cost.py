@@ -22,8 +22,6 @@ from tqdm import tqdm
 
 from ...core.device import device_name, make_generator, pick_device, set_float32_products
 from ...core.errors import option_of
-from ...core.extensions import load_extensions
-from ...core.files import need_checkout
 from ...data.load import GRIDS, SCENES, Dataset, describe
 from ...experiment.run_spec import RunSpec
 from .request import Request, asked_papers, asked_request, parser
@@ -130,8 +128,9 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
     updates = spec.part("training")["steps"] if trains else 0
     left = 0 if done else updates - updates_made(spec, store)
     size, key = (image_size(spec), step_key(spec)) if trains else (0, "")
-    names = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")}
-    return {"stage": stage, **names, "image_size": size, "key": key, "done": done, "updates": updates, "left": left}
+    row = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")}
+    row |= {"stage": stage, "spec": spec, "image_size": size, "key": key}
+    return row | {"done": done, "updates": updates, "left": left}
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #bec91004
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
@@ -154,45 +153,35 @@ def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates) -> dict[str, fl
     }  # fmt: skip
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #0b131a92
-Stages = list[tuple[str, RunSpec]]  # each run, after the name of its list in `Wanted`
+def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> pd.DataFrame:
+    """A row for each run that tables need; `chosen`: models, data sets and numbers of tables, as `wanted` takes them.
 
-
-def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> Stages:
-    """Stages and runs that tables need; `chosen` are models, data sets and numbers of tables, as `wanted` takes them.
-
-    `ValueError` for a paper without tables, or where no run is asked for."""
-    todo = wanted(papers, request, store, *chosen)
-    if not any(todo):
+    `ValueError` where no run is asked for, and as `wanted` raises it."""
+    stages, done = wanted(papers, request, store, *chosen)._asdict(), {record["id"] for record in store.everything()[0]}
+    rows = [run_row(stage, spec, spec.id in done, store) for stage, specs in stages.items() for spec in specs]
+    if not rows:
         raise ValueError(f"models, data sets and tables {chosen}: no run among those of {', '.join(papers)}.")
-    return [(stage, spec) for stage, specs in todo._asdict().items() for spec in specs]
+    return pd.DataFrame(rows)
 
 
-def count_kinds(stages: Stages, store: Store) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:
+def count_kinds(runs: pd.DataFrame) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:
     "By `step_key` a run of each kind that is left, with its work; and what cannot be counted."
-    done = {record["id"] for record in store.everything()[0]}
-    kinds = {step_key(s): s for _, s in reversed(stages) if not is_measurement(s) and s.id not in done}
     works, problems = {}, []
-    for key, spec in reversed(kinds.items()):
+    for run in runs[~runs.done & (runs.key != "")].drop_duplicates("key").itertuples():
         try:
-            works[key] = spec, count_work(spec)
+            works[run.key] = run.spec, count_work(run.spec)
         except ValueError as error:
             problems.append(str(error))
     return works, problems
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b6e73279
-def runs_and_costs(
-    stages: Stages,  # from `asked_runs`
-    store: Store,
-    works: Mapping[str, tuple[RunSpec, Work]] = {},  # from `count_kinds`
-    rates: Rates | None = None,
-) -> pd.DataFrame:  # hours in `training` and `other`, seconds of an update in `seconds`
-    "A row for each run that tables need, with its cost where its work is known and left."
-    done = {record["id"] for record in store.everything()[0]}
-    rows = [run_row(stage, spec, spec.id in done, store) for stage, spec in stages]
-    for row, (_, spec) in zip(rows, stages, strict=True):
-        counted = not row["done"] and row["key"] in works
-        row |= run_cost(spec, row["left"], works[row["key"]][1], rates) if counted else NO_COST
-    return pd.DataFrame(rows)
+def with_costs(runs: pd.DataFrame, works: Mapping[str, tuple[RunSpec, Work]], rates: Rates) -> pd.DataFrame:
+    "Runs with hours in `training` and `other`, and seconds of an update in `seconds`, where work is known and left."
+    costs = [
+        run_cost(run.spec, run.left, works[run.key][1], rates) if run.key in works and not run.done else NO_COST
+        for run in runs.itertuples()
+    ]
+    return runs.join(pd.DataFrame(costs))
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #664c9165
 def hours_with(frame: pd.DataFrame, workers: int) -> float:
@@ -289,23 +278,13 @@ def plan_parser() -> argparse.ArgumentParser:
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
 def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle-repro plan`, which `make plan` calls; the exit status is 1 where nothing can be planned."
-    need_checkout("disentangle-repro plan")
-    try:
-        load_extensions()  # before the options, which name what there is
-    except ValueError as error:
-        plan_parser().error(str(error))
+    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
     options = plan_parser().parse_args(arguments)
-    request, store = asked_request(options, plan_parser()), project_store()
-    try:
-        papers = asked_papers(options, plan_parser())
-        stages = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
-        works, problems = count_kinds(stages, store)
-    except ValueError as error:  # `DataError` among them
-        tqdm.write(f"make plan: {error}")
-        return 1
+    papers, request, store = asked_papers(options), asked_request(options), project_store()
+    runs = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
+    works, problems = count_kinds(runs)
     rates = DEVICES[options.device] if options.device else measured_rates(works)
-    frame = runs_and_costs(stages, store, works, rates)
+    frame = with_costs(runs, works, rates)
     if options.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
     tqdm.write(plan_text(frame, request, store, rates, [1, n_workers(), *filter(None, [options.workers])]))

@@ -18,9 +18,8 @@ from ...core.errors import PROTOCOLS, check_choice, option_of
 from ...experiment.scale import SCALES, Scale, pick_scale
 from ...data.load import GRIDS, SCENES
 from ...models import list_models
-from ...papers import PAPERS, trained
+from ...papers import PAPERS
 from ..runs.assemble import check_values
-from ..runs.runner import Limit, limit_of
 
 # %% auto #0
 __all__ = []
@@ -111,42 +110,15 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 # %% ../../../nbs/lab/plan/01_request.ipynb #e291d4df
-def asked_request(options: argparse.Namespace, command: argparse.ArgumentParser) -> Request:
-    "How the options of a command ask for runs to be made."
+def asked_request(options: argparse.Namespace) -> Request:
+    "How the options of a command ask for runs to be made; `ValueError` for a wrong hyperparameter."
     given = {name: getattr(options, name) for name in ("source", "protocol", "seeds", "updates", "tuned")}
-    try:
-        return Request(pick_scale(options.scale), **given, set=dict(options.set))
-    except ValueError as error:  # of `--set`
-        command.error(str(error))
+    return Request(pick_scale(options.scale), **given, set=dict(options.set))
 
 
-def asked_limit(options: argparse.Namespace, reserved: float) -> Limit | None:
-    "Until when the options ask for runs to be done, `reserved` seconds before the end; None where they set no time."
-    return limit_of(options.minutes, reserved) if options.minutes else None
-
-
-def check_tables(
-    papers: Sequence[str], models: Sequence[str], datasets: Sequence[str], numbers: Sequence[str] = ()
-) -> None:
-    "`ValueError` where no paper has one of the models, one of the data sets in its tables, or one of the tables."
-    every = [table for paper in papers for table in PAPERS[paper].every_table()]
-    rows = [(PAPERS[paper], model) for paper in papers for model in trained(PAPERS[paper])]
-    own_models = {name for paper, model in rows for name in (model, paper.run_as(model))}
-    own_datasets = {dataset for table in every for dataset in table.run_on}
-    for number in numbers:
-        check_choice("table", number, dict.fromkeys(table.number for table in every))
-    for option, asked, own in (("models", models, own_models), ("datasets", datasets, own_datasets)):
-        if asked and not own.intersection(asked):
-            raise ValueError(f"{option} is {', '.join(asked)} but tables of {', '.join(papers)} have none of these.")
-
-
-def asked_papers(options: argparse.Namespace, command: argparse.ArgumentParser) -> list[str]:
+def asked_papers(options: argparse.Namespace) -> list[str]:
     "The papers that the options of a command ask for; those without the protocol are reported and skipped."
     papers = options.papers or list(PAPERS)
-    try:
-        check_tables(papers, options.models or (), options.datasets or (), options.table)
-    except ValueError as error:
-        command.error(str(error))
     having = with_protocol(papers, options.protocol)
     for paper in sorted(set(papers) - set(having), key=papers.index):
         tqdm.write(f"{paper} is left out: its released code is not implemented as protocol {options.protocol!r}.")

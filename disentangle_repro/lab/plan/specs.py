@@ -198,9 +198,11 @@ def is_alone(spec: RunSpec) -> bool:
 def paper_tables(papers: Sequence[str], models: Sequence[str] = (), numbers: Sequence[str] = ()) -> list[Table]:
     """The tables of some papers: those of some numbers, or else all but those on request that have none of the models.
 
-    `ValueError` for a paper without tables.
+    `ValueError` for a paper without tables, and for a number that none has.
     """
     tables = [table for paper in papers for table in PAPERS[check_choice("papers", paper, PAPERS)].tables]
+    for number in numbers:
+        check_choice("table", number, [table.number for paper in papers for table in PAPERS[paper].every_table()])
     if numbers:
         return [table for table in tables if table.number in numbers]
     return [table for table in tables if not table.on_request or {*models} & {*table.models}]
@@ -239,17 +241,21 @@ def wanted(
     datasets: Sequence[str] = (),
     numbers: Sequence[str] = (),  # of tables; left out: all that are not made on request
 ) -> Wanted:
-    "The runs for the tables of some papers; `ValueError` for a paper without tables."
+    "The runs for the tables of some papers; `ValueError` for a paper without tables, and where no run is chosen."
+    run_as = {PAPERS[paper].run_as(model) for paper in papers for model in models}
 
     def chosen(specs: Iterable[RunSpec], others: Iterable[str] = ()) -> list[RunSpec]:
-        asked = {*models, *others} if models else ()
+        asked = {*run_as, *others} if models else ()
         return [s for s in once(specs) if s.model in (asked or [s.model]) and s.dataset in (datasets or [s.dataset])]
 
     tables = paper_tables(papers, models, numbers)
     grids = [grid for table in tables for grid in tuning_specs(table, request).values()]
-    tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in models if m in PAPERS[paper].models}
+    tuned_as = {PAPERS[paper].setting(m).tuned_as for paper in papers for m in run_as if m in PAPERS[paper].models}
     tuning = chosen((spec for grid in grids for specs in grid.values() for spec in specs), tuned_as - {""})
     trainings = chosen(spec for table in tables for spec in table_specs(table, request, store))
+    if (models or datasets) and not trainings:
+        asked = f"models {[*models] or 'any'}, datasets {[*datasets] or 'any'}"
+        raise ValueError(f"{asked}: tables of {', '.join(papers)} have no such run.")
     compared = {(table.paper, table.compares) for table in tables}
     measurements = [
         spec

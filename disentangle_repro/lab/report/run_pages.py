@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
 from PIL import Image
 
 from ...core.errors import FAULTS, DataError, extra
@@ -32,9 +33,6 @@ from ..runs.evaluate import MOVE_SHEETS, plot_interventions
 from ..tables.cells import Run, Snapshot, basis_of, is_in_full
 from ..tables.figures import unfolded
 from ...train.loop import plot_curve
-
-if TYPE_CHECKING:
-    from matplotlib import pyplot as plt
 
 # %% auto #0
 __all__ = []
@@ -57,12 +55,11 @@ def source_names(dataset: str, count: int) -> list[str]:
     return list(names) if len(names) == count else [f"source {i + 1}" for i in range(count)]
 
 
-def draw_curve(probes: Sequence[Mapping[str, float]]) -> plt.Figure:
+def draw_curve(probes: Sequence[Mapping[str, float]]) -> Figure:
     "The loss and scores that were probed during training."
-    import matplotlib.pyplot as plt
-
     margins = {"left": 0.12, "right": 0.94, "bottom": 0.19, "top": 0.95, "wspace": 0.35}  # fixed for all figures
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), gridspec_kw=margins)
+    figure = Figure(figsize=(9, 2.8))
+    left, right = figure.subplots(1, 2, gridspec_kw=margins)
     plot_curve(probes, ["loss"], left)
     for name in (name for name in PROBED if any(name in point for point in probes)):
         points = [(point["updates"], point[name]) for point in probes if name in point]
@@ -73,30 +70,25 @@ def draw_curve(probes: Sequence[Mapping[str, float]]) -> plt.Figure:
     return figure
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #5c1f0e04
-def draw_moves(sheet: Path, record: Mapping[str, Any], dataset: str) -> plt.Figure:
+def draw_moves(sheet: Path, record: Mapping[str, Any], dataset: str) -> Figure:
     "Traversals of each latent of the first image on a sheet."
-    import matplotlib.pyplot as plt
-
     nmi = np.array(record["nmi"])
     with Image.open(sheet) as image:
         images = unfolded(np.array(image.convert("RGB")), nmi.shape[1])[: MOVE_SHEETS["moves.jpg"].steps]
     margins = {"left": 0.03, "right": 0.99, "bottom": 0.01, "top": 0.8}
-    figure, axis = plt.subplots(figsize=(9, 3.4), gridspec_kw=margins)
+    axis = Figure(figsize=(9, 3.4)).subplots(gridspec_kw=margins)
     plot_interventions(images[::3], nmi, source_names(dataset, len(nmi)), np.array(record["active"]), axis)
-    return figure
+    return axis.figure
 
 
-def draw_nmi(record: Mapping[str, Any], dataset: str) -> plt.Figure:
+def draw_nmi(record: Mapping[str, Any], dataset: str) -> Figure:
     "The NMI of each source and each latent."
-    import matplotlib.pyplot as plt
-
     nmi = np.array(record["nmi"])
     sources, latents = nmi.shape
     size = 2.7 + 0.45 * latents, 0.8 + 0.36 * sources
     margins = {"left": 1.6 / size[0], "right": 1.0, "bottom": 0.35 / size[1], "top": 0.97}
-    figure, axis = plt.subplots(figsize=size, gridspec_kw=margins)
-    plot_nmi(nmi, source_names(dataset, sources), np.array(record["active"]), axis)
-    return figure
+    axis = Figure(figsize=size).subplots(gridspec_kw=margins)
+    return plot_nmi(nmi, source_names(dataset, sources), np.array(record["active"]), axis).figure
 
 
 def first_scenes(sheet: Path, slots: int, scenes: int = 3) -> bytes:
@@ -108,7 +100,7 @@ def first_scenes(sheet: Path, slots: int, scenes: int = 3) -> bytes:
     return png.getvalue()
 
 
-def as_png(figure: plt.Figure) -> bytes:
+def as_png(figure: Figure) -> bytes:
     "A figure as PNG; closes the figure."
     import matplotlib.pyplot as plt
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ...core.errors import DataError
-from ...core.extensions import load_extensions
-from ...core.files import held, need_checkout, project_root
+from ...core.files import held, project_root
 from ...core.proofs import read_checks
 from ...papers import PAPERS
 from ..plan.specs import is_measurement
@@ -133,14 +132,9 @@ def make_report(store: Store, folder: Path) -> Path:
 # %% ../../../nbs/lab/report/07_site.ipynb #2e197fe8
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro report`, which `make report` calls: makes the report and prints where it is."
-    need_checkout("disentangle-repro report")
     options = argparse.ArgumentParser(prog="disentangle-repro report", description=(
         "Make the report of all runs, as web pages to open from a file."
     ))
     options.parse_args(arguments)
-    try:
-        load_extensions()  # whose rows, tables and papers belong to it
-    except ValueError as error:
-        options.error(str(error))
     tqdm.write(str(make_report(project_store(), project_root() / "paper_tables" / "report")))
     return 0

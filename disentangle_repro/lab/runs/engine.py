@@ -10,7 +10,6 @@ import re
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,8 +21,8 @@ import joblib
 import torch
 from tqdm import tqdm
 
-from ...core.errors import OutOfTime, installation, until
 from ...core.interruption import stop_kernels
+from ...data.load import dask_client
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -115,7 +114,6 @@ def kernel_manager() -> type:
     return Manager
 
 # %% ../../../nbs/lab/runs/08_engine.ipynb #c9eb64c8
-ANSWER_SECONDS = 10.0  # for a scheduler to answer
 LIVES = 10  # of a run, each of which ends with its worker
 
 
@@ -126,19 +124,8 @@ def allow_failures(n: int, dask_scheduler: Any = None) -> None:
 
 @contextmanager
 def client(engine: str) -> Iterator[Client]:
-    "A client of the engine's cluster; `ImportError` without Dask, `ConnectionError` where no scheduler answers."
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError(f"engine {engine!r} needs Dask: {installation('dask')}") from error
-    try:
-        with until(time.time() + 3 * ANSWER_SECONDS):  # Dask waits for ever where something else listens
-            connected = Client(engine, timeout=ANSWER_SECONDS)
-    except (OSError, OutOfTime) as error:
-        raise ConnectionError(f"engine is {engine!r} but no Dask scheduler answers there: {error}") from error
-    except (TypeError, OverflowError) as error:  # Dask has no certificates; the port is no port
-        raise ConnectionError(f"engine is {engine!r}, to which Dask cannot connect: {error}") from error
-    with connected:
+    "A client of the engine's cluster, which gives up no run before it has lost many workers."
+    with dask_client(engine) as connected:
         connected.run_on_scheduler(allow_failures, LIVES - 1)
         tqdm.write(described(engine, connected))
         yield connected

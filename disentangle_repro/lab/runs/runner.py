@@ -127,10 +127,12 @@ class Limit(NamedTuple):
 
 
 def limit_of(
-    minutes: float,  # from now until everything is over
+    minutes: float | None,  # from now until everything is over; None: without a limit
     reserved: float,  # seconds of them for what comes after the runs; a third of a short time
-) -> Limit:
+) -> Limit | None:
     "The limit of a command that may take so many minutes."
+    if minutes is None:
+        return None
     now = time.time()
     deadline = now + 60 * minutes - min(reserved, 60 * minutes / 3)
     return Limit(deadline, deadline - min(BEGIN_SECONDS, (deadline - now) / 2))

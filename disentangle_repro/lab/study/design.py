@@ -17,14 +17,15 @@ import pandas as pd
 from tqdm import tqdm
 
 from ..runs.engine import executor
-from ...core.files import need_checkout, project_root
+from ...core.errors import check_choice
+from ...core.files import project_root
 from ...experiment.paper import AGGREGATED
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS
-from ..plan.request import Request, add_limit, asked_limit, known_engine, name_and_value, positive
+from ..plan.request import Request, add_limit, known_engine, name_and_value, positive
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
-from ..runs.runner import do_runs, execute_run, set_damaged_aside, what_is_left
+from ..runs.runner import do_runs, execute_run, limit_of, set_damaged_aside, what_is_left
 from ..tables.claims import compared, compares, fed_with_reported, judge
 from ..tables.claims import needs_more_seeds, read_claims, trained_models
 from ..tables.verdicts import MORE_SEEDS, SEEDS
@@ -180,7 +181,6 @@ def run_and_keep(spec: RunSpec, store: Store, **options: Any) -> None:
 # %% ../../../nbs/lab/study/01_design.ipynb #a6dd1dfb
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro study`; the exit status is 1 after a failure."
-    need_checkout("disentangle-repro study")
     about = "Make the runs of the study that have no record yet."
     options = argparse.ArgumentParser(prog="disentangle-repro study", description=about)
     options.add_argument("--engine", default="local", type=known_engine, help="local, local:N or tcp://HOST:PORT")
@@ -198,13 +198,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
-    if given.pilot and given.pilot[0] not in PAPERS:
-        options.error(f"--pilot begins with {given.pilot[0]} but must with a paper, one of {', '.join(PAPERS)}")
-    limit = asked_limit(given, 20.0)  # seconds before the deadline for stopping
+    limit = limit_of(given.minutes, 20.0)  # seconds before the deadline for stopping
     with executor(given.engine) as pool:
         if given.pilot:
             request = replace(REQUEST, updates=given.updates, set=dict(given.set))
-            pilots = [run_spec(*given.pilot, request, given.seed)]
+            pilots = [run_spec(check_choice("PAPER", given.pilot[0], PAPERS), *given.pilot[1:], request, given.seed)]
             failures = do_runs(pilots, store, pool, limit=limit)
         for name, runs in () if given.pilot else stages(store):
             tqdm.write(f"{name}: {len(runs)} runs")

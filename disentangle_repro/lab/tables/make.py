@@ -17,16 +17,15 @@ import torch
 from tqdm import tqdm
 
 from ..runs.engine import executor
-from ...core.extensions import load_extensions
-from ...core.files import need_checkout, project_root
+from ...core.files import project_root
 from ...experiment.scale import pick_scale
 from ...data.official import not_available
 from ...papers import PAPERS
 from .claims_table import claims_table, counted
-from ..plan.request import Request, asked_limit, asked_papers, asked_request, parser
+from ..plan.request import Request, asked_papers, asked_request, parser
 from ..plan.specs import Wanted, after_tuning, is_alone, wanted
 from .spot_check import spot_check
-from ..runs.runner import Limit, do_runs, execute, set_damaged_aside, what_is_left
+from ..runs.runner import Limit, do_runs, execute, limit_of, set_damaged_aside, what_is_left
 from ...train.store import project_store
 
 # %% auto #0
@@ -138,24 +137,19 @@ def without_data(
     return missing, missing.keys() == names.keys()
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #04a20fc9
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
-    need_checkout("disentangle-repro tables")
-    try:
-        load_extensions()  # before the options, whose choices include extensions
-    except ValueError as error:
-        parser().error(str(error))
     options = parser().parse_args(arguments)
-    papers, request = asked_papers(options, parser()), asked_request(options, parser())
-    limit = asked_limit(options, 60.0)  # seconds for the tables and the report
+    papers, request = asked_papers(options), asked_request(options)
+    limit = limit_of(options.minutes, 60.0)  # seconds for the tables and the report
     if options.workers and options.engine != "local":
-        parser().error(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
+        raise ValueError(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
     if is_study(options):
         lay_out_study(papers, request, options.workers)
         return 0
     if torch.cuda.is_available():
-        plan = [sys.executable, "-c", "from disentangle_repro.lab.plan.cost import main; main()"]
-        subprocess.run([*plan, *(sys.argv[1:] if arguments is None else arguments)])
+        plan = [sys.executable, "-c", "from disentangle_repro.command import main; main()", "plan"]
+        subprocess.run([*plan, *arguments])
     which = options.models or (), options.datasets or (), options.table
     missing, all_are = without_data(papers, request, which, options.engine)
     tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")

@@ -15,7 +15,7 @@ from scipy import stats
 
 from ...core.files import project_root
 from ...experiment.scale import SCALES
-from ...papers import MODEL_NAMES, PAPERS
+from ...papers import PAPERS
 from .claims import Verdict, read_claims, reported_scores
 from .verdicts import SUPPORTED, UNDECIDED
 from ...train.store import Store
@@ -136,18 +136,11 @@ def spread_in_words(scores: Mapping[str, Any]) -> str:
     return f"{scores['mean']:.2f} ± {scores['deviation']:.2f}"
 
 
-def chance_note(paper: str, kind: str, kept: Mapping[str, Mapping[str, Any]] | None = None) -> str:
-    "What SMCC of `sets` of points or of `images` has by chance, for below a table; empty where it was not measured."
-    measured = (without_training() if kept is None else kept).get(f"chance of SMCC, {kind}")
+def chance_note(paper: str, kept: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    "What SMCC of sets of points has by chance, for below a table; empty where it was not measured."
+    measured = (without_training() if kept is None else kept).get("chance of SMCC, sets")
     if not measured:
         return ""
-    if kind == "images":
-        rows = ((*name.split(" on "), smcc) for name, smcc in measured["by_model"].items())
-        models = (f"{MODEL_NAMES.get(model, model)} on {data}: {spread_in_words(smcc)}" for model, data, smcc in rows)
-        return (
-            "Chance, the SMCC of slots of the first study whose images are paired with others (± over pairs):"
-            f" {'; '.join(models)}."
-        )
     printed = reported_scores(paper).query("dataset == 'gmm2d' and metric == 'smcc'").value.item()
     return (
         f"Chance: unrelated sets of slots have an SMCC of {spread_in_words(measured['unrelated'])} (± over ten pairs of"

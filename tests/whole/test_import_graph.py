@@ -1,20 +1,20 @@
-"Reading goes downwards: a module imports only from its own room and from rooms above it."
+"Reading goes downwards: a module imports only from its own folder and from folders above it."
 
 import ast
 import re
 from pathlib import Path
 
-from rooms import PAPERS, ROOMS, arrows, block, figure, imported_rooms, room
+from import_graph import FOLDERS, PAPERS, arrows, block, figure, folder, imported_folders
 
 PACKAGE = Path(__file__).parents[2] / "disentangle_repro"
-MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem in ROOMS]
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or path.stem in FOLDERS]
 MODULES.remove(PACKAGE / "lab" / "__init__.py")
 
 
 def downward(path):
-    "Rooms below its own that a module imports from."
-    here = ROOMS.index(room(path))
-    return [other for other in imported_rooms(path) if ROOMS.index(other) > here]
+    "Folders below its own that a module imports from."
+    here = FOLDERS.index(folder(path))
+    return [other for other in imported_folders(path) if FOLDERS.index(other) > here]
 
 
 def test_imports_point_upwards():
@@ -24,7 +24,7 @@ def test_imports_point_upwards():
 
 def test_papers_are_siblings():
     "Naive Tripod takes its quantiser from qlae's folder; else no paper's module but proofs imports another paper's."
-    between = {(room(path), other) for path in MODULES if path.stem != "proofs" for other in imported_rooms(path)}
+    between = {(folder(path), other) for path in MODULES if path.stem != "proofs" for other in imported_folders(path)}
     crossing = {(paper, other) for paper, other in between if {paper, other} <= set(PAPERS) and paper != other}
     assert crossing == {("tripod", "qlae")}
 
@@ -41,7 +41,7 @@ def test_the_figure_is_drawn_from_the_imports():
     for line in block().splitlines()[2:-1]:
         below, above = line.replace("-->", " ").split()
         assert below in known[above], f"{above} does not import {below}"
-    assert block() == figure(), "python tests/helpers/rooms.py draws it anew"
+    assert block() == figure(), "python tests/helpers/import_graph.py draws it anew"
 
 
 def test_modules_say_in_a_whole_sentence_what_they_are_for():

@@ -1,4 +1,4 @@
-"The rooms of the package in their order, and the figure of them in CONTRIBUTING.md: python tests/helpers/rooms.py"
+"The folders of the package in order, and their figure in CONTRIBUTING.md: python tests/helpers/import_graph.py"
 
 import ast
 from pathlib import Path
@@ -10,10 +10,10 @@ LIBRARY = ("core", "experiment", "data", "nets", "scores", "baselines", *PAPERS,
            "representations", "torchmetrics", "models",
            "papers", "saved_models", "common", "train", "lightning", "command")  # fmt: skip
 LAB = ("lab/runs", "lab/plan", "lab/tables", "lab/report", "lab/study", "lab/command")
-ROOMS = (*LIBRARY, *LAB)
+FOLDERS = (*LIBRARY, *LAB)
 
 
-def room(path: Path) -> str:
+def folder(path: Path) -> str:
     return folder_of(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
@@ -21,7 +21,7 @@ def folder_of(module: tuple[str, ...]) -> str:
     return "/".join(module[: 1 + (module[0] == "lab")])
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_folders(path: Path) -> set[str]:
     found = set()
     package = path.relative_to(PACKAGE).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
@@ -39,26 +39,26 @@ def imported_rooms(path: Path) -> set[str]:
 
 
 def arrows() -> dict[str, set[str]]:
-    "For each room that is imported from others: these, from the imports of all modules."
-    found = {name: set() for name in ROOMS}
+    "For each folder that is imported from others: these, from the imports of all modules."
+    found = {name: set() for name in FOLDERS}
     for path in PACKAGE.rglob("*.py"):
-        if room(path) in found:
-            found[room(path)] |= imported_rooms(path) - {room(path)}
+        if folder(path) in found:
+            found[folder(path)] |= imported_folders(path) - {folder(path)}
     return found
 
 
 def reach(name: str, of: dict[str, set[str]]) -> set[str]:
-    "All rooms that a room imports from, directly or by way of others."
+    "All folders that a folder imports from, directly or by way of others."
     return of[name] | {far for other in of[name] for far in reach(other, of)}
 
 
 def figure() -> str:
-    "The rooms as a diagram; an arrow that others together stand for is left out."
+    "The folders as a diagram; an arrow that others together stand for is left out."
     of = arrows()
     lines = ["```mermaid", "flowchart TD"]
-    for name in ROOMS:
+    for name in FOLDERS:
         roundabout = {far for other in of[name] for far in reach(other, of)}
-        lines += [f"    {other} --> {name}" for other in ROOMS if other in of[name] - roundabout]
+        lines += [f"    {other} --> {name}" for other in FOLDERS if other in of[name] - roundabout]
     return "\n".join([*lines, "```"])
 
 
