@@ -173,7 +173,7 @@ def pick(
     if name:
         raise DataError(path, f"{holds}: needed is {name!r}, which --{kind} names, or columns that begin so.")
     in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
-    elsewhere = "" if alone else f", or --{kind} NAME, or latents alone and --sources FILE"
+    elsewhere = f", or --{kind} NAME" + ("" if alone else ", or latents alone and --sources FILE")
     raise DataError(path, f"{holds}: needed are {in_tables}{elsewhere}.")
 
 

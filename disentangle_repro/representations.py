@@ -5,6 +5,8 @@
 # %% ../nbs/representations.ipynb #13f508cc
 from __future__ import annotations
 
+import textwrap
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,11 +15,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Num, UInt8
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from .baselines.autoencoder import Autoencoder, encode_all
 from .core.errors import check_bytes, extra
 from .data.scenes import mosaic
 from .metrics import METRIC_NAMES, Scored, plot_nmi, score
+from .scores.inputs import InputWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,14 +64,21 @@ def as_bytes(
 
 # %% ../nbs/representations.ipynb #6de8b6d0
 def encoded(encode: Callable[[Any], Any], images: Arrays, batch_size: int = 250) -> Tensor | np.ndarray:
-    "Latents of any number of images, in batches; `ValueError` unless the encoder returns a row of latents per image."
-    parts = []
+    """Latents of any number of images, in batches; `ValueError` unless the encoder returns a row of latents per image.
+
+    `InputWarning` for a module, or a method of one, with dropout or batch normalisation in training mode.
+    """
+    owner, parts = getattr(encode, "__self__", encode), []
+    modules = owner.modules() if isinstance(owner, torch.nn.Module) else ()
+    if any(module.training and isinstance(module, (_BatchNorm, _DropoutNd)) for module in modules):
+        why = "in which latents depend on the batch or on chance"
+        warnings.warn(f"The encoder is in training mode, {why}: call its eval() first.", InputWarning, stacklevel=3)
     with torch.no_grad():
         for start in range(0, len(images), batch_size):
             batch = images[start : start + batch_size]
             z = encode(batch)
             if not hasattr(z, "shape") or len(z.shape) != 2 or len(z) != len(batch):
-                form = f"of shape {tuple(z.shape)}" if hasattr(z, "shape") else f"a {type(z).__name__}"
+                form = f"an array of shape {tuple(z.shape)}" if hasattr(z, "shape") else f"a {type(z).__name__}"
                 raise ValueError(f"encode returned {form} for {len(batch)} images: needed is (images, latents).")
             parts.append(z)
     return torch.cat(parts) if isinstance(parts[0], Tensor) else np.concatenate(parts)
@@ -108,8 +120,9 @@ def plot_interventions(
     if nmi is not None:
         best, order = nmi.argmax(0), np.lexsort((-nmi.max(0), nmi.argmax(0)))
         names = names or [f"source {i}" for i in range(len(nmi))]
-        words = ["\n".join([words[j], *names[best[j]].split(), f"{nmi[best[j], j]:.2f}"]) for j in range(n_latents)]
-    axis.imshow(mosaic(images[:, order.tolist()]).expand(-1, -1, 3))
+        lines = [textwrap.wrap(names[i], 10) for i in best]
+        words = ["\n".join([words[j], *lines[j], f"{nmi[best[j], j]:.2f}"]) for j in range(n_latents)]
+    axis.imshow(mosaic(images[:, order.tolist()]).expand(-1, -1, 3).numpy())
     middles = (images.shape[3] + 2) * np.arange(n_latents) + images.shape[3] // 2
     axis.set_xticks(middles, [words[j] for j in order], fontsize=8)
     if active is not None:
@@ -185,6 +198,11 @@ def compare(
     "Score several encoders on the same images; `ValueError` as in `score` and `as_bytes`, and for an unknown name."
     if unknown := [name for name in discrete if name not in models]:
         raise ValueError(f"discrete names {unknown[0]!r} but models has {', '.join(models)}.")
+    if wrong := [name for name, model in models.items() if not callable(model)]:
+        needed = "models, such as create_model returns, and functions from images to latents"
+        raise ValueError(f"models[{wrong[0]!r}] is a {type(models[wrong[0]]).__name__}: needed are {needed}.")
+    if len(names) not in (0, n_sources := np.shape(sources)[1]):
+        raise ValueError(f"names has {len(names)} names but sources has {n_sources} columns.")
     scored = {}
     for name, model in models.items():
         if isinstance(model, Autoencoder):
@@ -207,4 +225,4 @@ def compare(
     }
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.columns = pd.MultiIndex.from_tuples(table.columns)
-    return Compared(table, scored, names or [f"$s_{{{i}}}$" for i in range(np.shape(sources)[1])])
+    return Compared(table, scored, names or [f"$s_{{{i}}}$" for i in range(n_sources)])

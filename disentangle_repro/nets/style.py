@@ -109,7 +109,7 @@ def check_images(images: Float[Tensor, "b c h w"], channels: int, size: int) -> 
     "`ValueError` for images of another size, or with another number of channels, than an encoder takes."
     if images.shape[2:] != (size, size):
         height, width = images.shape[2:]
-        taken = f"the encoder takes {size}x{size} (load_dataset has image_size)"
+        taken = f"the encoder takes {size}x{size} (resize by load_dataset(image_size=) or representations.as_bytes)"
         raise ValueError(f"images are {height}x{width} pixels but {taken}.")
     if images.shape[1] != channels:
         raise ValueError(f"images are of {images.shape[1]} channels but the encoder takes {channels}.")

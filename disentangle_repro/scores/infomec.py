@@ -150,6 +150,7 @@ def cross_entropy(
     with warnings.catch_warnings(), threadpool_limits(1):
         if model.solver == "lbfgs":
             warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # of newton-cholesky, which then goes on by lbfgs
         model.fit(inputs, source)
     return log_loss(source, model.predict_proba(inputs))
 

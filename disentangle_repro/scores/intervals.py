@@ -94,6 +94,6 @@ def reference_latents(
     references = {"chance": latents[np.random.default_rng(seed).permutation(len(latents))]}
     if latents.shape[1] >= sources.shape[1]:
         n_values = max(len(np.unique(z)) for z in latents.T) if discrete else None
-        perfect = perfect_latents(torch.from_numpy(sources), latents.shape[1], n_values, generator=make_generator(seed))
+        perfect = perfect_latents(torch.tensor(sources), latents.shape[1], n_values, generator=make_generator(seed))
         references["ceiling"] = perfect.numpy().astype(np.float64)
     return references

@@ -1,15 +1,18 @@
 "InfoMEC by the text in plain scikit-learn, its errors and warnings; released procedures are in `parity`."
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import LinAlgWarning
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.scores.infomec import explicitness, infomec, normalized_v_information
+from disentangle_repro.scores.infomec import cross_entropy, explicitness, infomec, normalized_v_information
 from disentangle_repro.scores.inputs import InputWarning
 from disentangle_repro.scores.mutual_information import nmi_matrix
 
@@ -112,3 +115,15 @@ def test_what_is_meant_is_not_warned_of(discrete):
     sources, latents = drawn(500)
     infomec(sources, latents.round() if discrete else latents, discrete=discrete)
     infomec(torch.tensor(sources), torch.tensor(latents.round() if discrete else latents), discrete=discrete)
+
+
+def test_warnings_of_the_solver_do_not_reach_the_user(monkeypatch, recwarn):
+    "Where its matrix is singular, Newton's method goes on by lbfgs."
+    fit = LogisticRegression.fit
+
+    def fit_and_warn(*arguments):
+        warnings.warn("singular", LinAlgWarning, stacklevel=1)
+        return fit(*arguments)
+
+    monkeypatch.setattr(LogisticRegression, "fit", fit_and_warn)
+    assert cross_entropy(np.zeros((40, 1)), np.arange(40) % 2) == pytest.approx(np.log(2)) and not recwarn

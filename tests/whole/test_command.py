@@ -314,6 +314,7 @@ def test_constant_latents_are_remarked(files, both, capsys):
         (["nan.npy", "--sources", "sources.npy"], "nan.npy: latents[7, 1] is nan: every entry must be finite"),
         (["words.csv", "--sources", "sources.npy"], "words.csv: column 'a' holds 'x': needed are numbers"),
         (["words.csv"], "words.csv: holds 'a', 'b': needed are sources"),
+        (["other.npz", "--sources", "sources.npy"], "whose names begin with 'latent'), or --latents NAME."),
         (["both.npz", "--latents", "z"], "holds 'latents', 'sources': needed is 'z', which --latents names"),
         (["both.npz", "--sources", "labels"], "holds 'latents', 'sources': needed is 'labels', which --sources names"),
         (["both.npz", "--sources", "other.npz:z"], "other.npz: holds 'labels': needed is 'z', which --sources names"),

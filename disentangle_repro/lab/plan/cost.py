@@ -246,8 +246,8 @@ def disk_line(frame: pd.DataFrame, store: Store, at_once: int = 1) -> str:
 def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
     "How many runs of each stage are left, which come first, and which published files are missing."
     stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
-    first = frame[~frame.done][:n].itertuples()
-    runs = [f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in first]
+    left = frame[~frame.done].itertuples()
+    runs = list(dict.fromkeys(f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in left))[:n]
     needed = dict.fromkeys(frame.dataset[frame.key != ""]) if request.source == "official" else ()
     missing = [name for name in needed if not describe(name)["is there"]]
     return [

@@ -122,13 +122,14 @@ def counted(table: pd.DataFrame) -> str:
 
 
 def readable(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:  # about trained models, and the others
-    "The table of claims for a reader."
+    "The table of claims for a reader, those that have not been run last."
+    table = table.sort_values("word", key=lambda words: words == NOT_RUN, kind="stable")
     seeds = [f"{row.end} ({row.seeds} seeds)" if row.end not in ("", "–") else "–" for row in table.itertuples()]
     views = [f"{row.quality} at {row.level}" if row.level else row.quality or "–" for row in table.itertuples()]
     shown = pd.DataFrame({
         "claim": table.statement, "verdict": [f"**{verdict_text(row)}**" for row in table.to_dict("records")],
-        "shown": table.contrast, "reported": table.reported, "ours at the end": seeds,
-        "ours at equal quality": views, "how far": table.trained, "role": table.role, "measured": table.note,
+        "reported": table.reported, "ours at the end": seeds, "ours at equal quality": views,
+        "shown": table.contrast, "how far": table.trained, "role": table.role, "measured": table.note,
     }).rename_axis("")  # fmt: skip
     trained, others = (shown[table.kind == kind] for kind in (TRAINED, MEASURED))
     return trained.drop(columns="measured"), others[["claim", "verdict", "measured"]]

@@ -190,8 +190,9 @@ def not_told_from_best(cells: pd.DataFrame, who: str) -> np.ndarray:  # of `cell
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #862d69f0
 def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
-    "Cells as a readable table: a row per data set and model, and per metric the paper's number and ours."
-    rows, bold = {}, {who: set(cells.index[not_told_from_best(cells, who)]) for who in ("reported", "ours")}
+    "A row per data set and model, measured ones first, and per metric the paper's number and ours."
+    rows, measured = {}, {}
+    bold = {who: set(cells.index[not_told_from_best(cells, who)]) for who in ("reported", "ours")}
     if "reported_on" in cells:
         others = cells[cells.reported_on != ""]
         named = dict(zip(others.dataset, others.dataset + " (reported: " + others.reported_on + ")", strict=True))
@@ -204,8 +205,11 @@ def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
             for who, shown, text in (("reported", "paper", printed), ("ours", "ours", our_cell(cell, most))):
                 texts[METRIC_NAMES[cell.metric], shown] = f"**{text}**" if cell.Index in bold[who] else text
         rows[dataset, MODEL_NAMES[model]] = texts | {("", "seeds"): str(most)}
-    datasets = list(dict.fromkeys(dataset for dataset, _ in rows))
-    in_order = dict(sorted((rows | between).items(), key=lambda item: datasets.index(item[0][0])))
+        if row.ours.notna().any():
+            measured[dataset, MODEL_NAMES[model]] = None
+    datasets = list(dict.fromkeys(dataset for dataset, _ in [*measured, *rows]))
+    keys = sorted([*measured, *between, *rows], key=lambda key: datasets.index(key[0]))
+    in_order = {key: (rows | between)[key] for key in keys}
     laid_out = pd.DataFrame.from_dict(in_order, orient="index").rename_axis(["data set", "model"])
     return laid_out.fillna("") if between else laid_out
 
