@@ -241,7 +241,7 @@ def dci(
 
     Takes two minutes of a core for 10,000 samples of six sources and 12 latents. `dci(..., **SMALL_FOREST)` has 20
     trees on 2,000 samples: with five sources and 10 latents 2 seconds instead of 62. On the 29 inputs of the tests
-    (60 to 1,500 samples) its D, C and I differ by 0.10, 0.09 and 0.01 on average and by 0.34, 0.30 and 0.04 at most;
+    (12 to 1,500 samples) its D, C and I differ by 0.10, 0.09 and 0.01 on average and by 0.34, 0.30 and 0.04 at most;
     those of the default by as much between two values of `seed`, since splits and tuned depths differ.
     """
     check_choice("predictor", predictor, HELD_OUT)
