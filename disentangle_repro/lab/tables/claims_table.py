@@ -113,11 +113,14 @@ def verdict_text(row: Mapping[str, Any]) -> str:  # a row of `claims_table`
 
 
 def counted(table: pd.DataFrame) -> str:
-    "The number of claims with each word, claims about trained models first."
+    "The number of claims with each word, and of how many a part was run; claims about trained models first."
     parts = []
     for kind, name in ((TRAINED, "compare trained models"), (MEASURED, "do not")):
-        words = table.word[table.kind == kind].value_counts()
-        parts.append(f"{words.sum()} {name}: {', '.join(f'{n} {word}' for word, n in words.items())}")
+        rows = table[table.kind == kind]
+        in_part = rows.word[rows.part != ""].value_counts()
+        words = [f"{n} {word}" + f" ({in_part.get(word)} in part)" * (word in in_part)
+                 for word, n in rows.word.value_counts().items()]  # fmt: skip
+        parts.append(f"{len(rows)} {name}: {', '.join(words)}")
     return "; ".join(part for part in parts if not part.startswith("0 "))
 
 

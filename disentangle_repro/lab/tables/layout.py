@@ -45,7 +45,7 @@ def reported_numbers(paper: str) -> pd.DataFrame:
 # %% ../../../nbs/lab/tables/01_layout.ipynb #6da0144d
 def reported_cell(
     reported: pd.DataFrame, table: Table, model: str, dataset: str, metric: str
-) -> tuple[float, float]:  # value and half-width of the 95% interval, NaN where not printed
+) -> tuple[float, float]:  # value and half-width of the 95% interval, NaN where not reported
     "The number that the paper prints for a cell, from the first of the table's places that has it."
     columns = {name: column.to_numpy() for name, column in reported.items()}  # a report asks for thousands of cells
     paper = PAPERS[table.paper]
@@ -201,9 +201,9 @@ def lay_out(cells: pd.DataFrame) -> pd.DataFrame:
     for (dataset, model), row in cells.groupby(["dataset", "model"], sort=False):
         most, texts = row.seeds.max(), {}
         for cell in row.itertuples():
-            printed = number(cell.reported, cell.reported_ci95, DECIMALS.get(cell.metric, 2), "not printed")
-            for who, shown, text in (("reported", "paper", printed), ("ours", "ours", our_cell(cell, most))):
-                texts[METRIC_NAMES[cell.metric], shown] = f"**{text}**" if cell.Index in bold[who] else text
+            reported = number(cell.reported, cell.reported_ci95, DECIMALS.get(cell.metric, 2), "not reported")
+            for who, text in (("reported", reported), ("ours", our_cell(cell, most))):
+                texts[METRIC_NAMES[cell.metric], who] = f"**{text}**" if cell.Index in bold[who] else text
         rows[dataset, MODEL_NAMES[model]] = texts | {("", "seeds"): str(most)}
         if row.ours.notna().any():
             measured[dataset, MODEL_NAMES[model]] = None
@@ -257,7 +257,7 @@ def equal_rows(cells: pd.DataFrame) -> str:  # empty where there are none
 # %% ../../../nbs/lab/tables/01_layout.ipynb #d2c719c7
 BOLD = (
     "Bold, of ours: among the models on its data set, InfoGANs apart, no 95% interval over at least three seeds"
-    " (trainings) lies beyond its own, and at least one falls short of it; printed: it overlaps with the one that"
+    " (trainings) lies beyond its own, and at least one falls short of it; reported: it overlaps with the one that"
     " reaches furthest."
 )
 
