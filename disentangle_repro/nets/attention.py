@@ -20,6 +20,7 @@ __all__ = []
 Asking = Float[Tensor, "#b n size"]  # tokens that attend, perhaps the same for all images of a batch
 Tokens = Float[Tensor, "b n size"]
 Asked = Float[Tensor, "b m asked_size"]
+Part = Float[Tensor, "b heads m part"]  # of each head
 Weights = Float[Tensor, "b heads n m"]
 
 
@@ -43,13 +44,11 @@ class MultiHeadAttention(nn.Module):
         self.query, self.key_and_value = nn.Linear(size, inner), nn.Linear(asked_size, 2 * inner)
         self.out = nn.Linear(inner, size)
 
-    def keys_and_values(self, asked: Asked) -> list[Float[Tensor, "b heads m part"]]:
+    def keys_and_values(self, asked: Asked) -> list[Part]:
         "Keys and values of each head."
         return [split_heads(part, self.heads) for part in self.key_and_value(asked).chunk(2, dim=2)]
 
-    def attend(
-        self, asking: Asking, key: Float[Tensor, "b heads m part"], value: Float[Tensor, "b heads m part"]
-    ) -> Tokens:
+    def attend(self, asking: Asking, key: Part, value: Part) -> Tokens:
         "Attention output for given keys and values."
         query = split_heads(self.query(asking), self.heads).expand(len(key), -1, -1, -1)
         attended = F.scaled_dot_product_attention(query, key, value, scale=self.scale)

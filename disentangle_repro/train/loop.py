@@ -110,7 +110,6 @@ class Training:
                 group["weight_decay"] = self.model.decay_share(done) * decay
             self.model.anneal(done)
 
-
     @property
     def step(self) -> Step:
         "The model's next step."
