@@ -100,7 +100,7 @@ def into(file: str, cell: str) -> None:
 
 # %% ../../nbs/core/05_extensions.ipynb #776dd4a6
 def remember(*registries: dict[Any, Any] | list[Any] | set[Any]) -> Callable[[], None]:
-    "A function that restores registries of extensions, the environment and the working directory to their present state."
+    "A function that restores registries of extensions, environment and working directory to their present state."
     contents, environment, here = [registry.copy() for registry in registries], dict(os.environ), Path.cwd()
 
     def restore() -> None:
