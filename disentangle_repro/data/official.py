@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from jaxtyping import Int
@@ -186,11 +187,10 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
 def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
-    write_once(
-        target,
-        is_there=lambda: has(target, version=IMPORT_VERSION),
-        write=lambda: import_published(official_file(name), target, PUBLISHED[name], scene),
-    )
+    is_there = partial(has, target, version=IMPORT_VERSION)
+    if not is_there():
+        path = official_file(name)  # where it is missing, nothing is made
+        write_once(target, is_there, partial(import_published, path, target, PUBLISHED[name], scene))
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5
