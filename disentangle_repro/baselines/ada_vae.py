@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
-from .autoencoder import Autoencoder, Latents, LatentOutput, make_networks, pixel_values
+from .autoencoder import Autoencoder, Encoded, Latents, LatentOutput, autoencoder_in_nats
 from .variational import GaussianLatent, draw, mean_and_scale
 from ..core.errors import check_choice
 
@@ -64,9 +64,7 @@ class PairLatent(GaussianLatent):
         super().__init__(deviation)
         self.average, self.differing = AVERAGES[check_choice("average", average, AVERAGES)], differing
 
-    def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
-    ) -> LatentOutput:
+    def forward(self, continuous: Encoded, generator: Generator | None = None) -> LatentOutput:
         if len(continuous) % 2:
             raise ValueError(f"continuous has {len(continuous)} rows but pairs need an even number of images.")
         mean, scale = self.averaged(*mean_and_scale(continuous, self.deviation))
@@ -81,12 +79,6 @@ class PairLatent(GaussianLatent):
         return tuple(torch.where(shared, new, own) for new, own in zip(average, (mean, scale), strict=True))
 
 # %% ../../nbs/baselines/10_ada_vae.ipynb #11d4ecbb
-def ada_vae(n_latents: int, average: str, beta: float, differing: int, deviation: str, **nets: Any) -> Autoencoder:
-    "A variational autoencoder of pairs."
-    latent = PairLatent(average, differing, deviation)
-    return Autoencoder(**make_networks(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
-
-
 def ada_gvae(
     n_latents: int,
     *,
@@ -96,7 +88,7 @@ def ada_gvae(
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Ada-GVAE (Locatello et al., 2020), which trains on pairs of images; shared moments are averaged."
-    return ada_vae(n_latents, "arithmetic", beta, differing, deviation, **nets)
+    return autoencoder_in_nats(PairLatent("arithmetic", differing, deviation), n_latents, {"kl": beta}, **nets)
 
 
 def ada_ml_vae(
@@ -104,4 +96,4 @@ def ada_ml_vae(
 ) -> Autoencoder:
     "Ada-ML-VAE: as `ada_gvae`, but posteriors are multiplied, by the code as disentanglement_lib does."
     average = "geometric" if nets.get("protocol") == "code" else "product"
-    return ada_vae(n_latents, average, beta, differing, deviation, **nets)
+    return autoencoder_in_nats(PairLatent(average, differing, deviation), n_latents, {"kl": beta}, **nets)

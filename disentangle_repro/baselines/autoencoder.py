@@ -30,6 +30,7 @@ Pixels = Float[Tensor, "batch channels height width"]  # as networks have them; 
 Encoded = Float[Tensor, "batch encoded"]  # encoder output
 Latents = Float[Tensor, "batch latents"]
 Scalar = Float[Tensor, ""]
+Codes = Float[Tensor, "batch latents *values"]  # discriminator input
 Terms = dict[str, Scalar]  # of a loss, by name
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dab6eb56
@@ -50,9 +51,7 @@ class PlainLatent(nn.Module):
     def forward(self, continuous: Latents, generator: Generator | None = None) -> LatentOutput:
         return LatentOutput(continuous, {})
 
-    def coded(
-        self, continuous: Encoded, generator: Generator | None = None
-    ) -> tuple[Float[Tensor, "batch latents *values"], LatentOutput]:
+    def coded(self, continuous: Encoded, generator: Generator | None = None) -> tuple[Codes, LatentOutput]:
         "The discriminator's input, and the output of the layer."
         output = self(continuous, generator)
         return output.latents, output
@@ -284,3 +283,9 @@ def make_networks(
 def plain_autoencoder(n_latents: int, **nets: Any) -> Autoencoder:
     "AE: latents are the encoder output; `nets` as `make_networks` takes them."
     return Autoencoder(**make_networks(PlainLatent(), n_latents, **nets))
+
+
+def autoencoder_in_nats(latent: PlainLatent, n_latents: int, weights: Mapping[str, float], **nets: Any) -> Autoencoder:
+    "An autoencoder with weights relative to a reconstruction in nats; `nets` as `make_networks` takes them."
+    per_value = {name: weight / pixel_values(**nets) for name, weight in weights.items()}
+    return Autoencoder(**make_networks(latent, n_latents, **nets), weights=per_value)

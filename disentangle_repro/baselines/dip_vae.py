@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from .autoencoder import Autoencoder, Latents, Terms, make_networks, pixel_values
+from .autoencoder import Autoencoder, Latents, Terms, autoencoder_in_nats
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 
@@ -48,12 +48,6 @@ class MomentLatent(GaussianLatent):
         return super().penalties(latents, mean, scale) | moment_penalties(covariance)
 
 # %% ../../nbs/baselines/09_dip_vae.ipynb #c73d91ae
-def dip_vae(n_latents: int, moments: str, weights: dict[str, float], deviation: str, **nets: Any) -> Autoencoder:
-    "A DIP-VAE of either kind; `weights` are relative to a reconstruction in nats."
-    in_nats = {name: weight / pixel_values(**nets) for name, weight in weights.items()}
-    return Autoencoder(**make_networks(MomentLatent(moments, deviation), n_latents, **nets), weights=in_nats)
-
-
 def dip_vae_i(
     n_latents: int,
     *,
@@ -64,7 +58,7 @@ def dip_vae_i(
 ) -> Autoencoder:
     "DIP-VAE-I, of the means' covariance (Kumar et al., 2018, equation 6)."
     weights = {"kl": 1.0, "off_diagonal": off_diagonal, "diagonal": diagonal}
-    return dip_vae(n_latents, "means", weights, deviation, **nets)
+    return autoencoder_in_nats(MomentLatent("means", deviation), n_latents, weights, **nets)
 
 
 def dip_vae_ii(
@@ -72,4 +66,4 @@ def dip_vae_ii(
 ) -> Autoencoder:
     "DIP-VAE-II, of the latents' covariance (Kumar et al., 2018, equation 7); arguments as of `dip_vae_i`."
     weights = {"kl": 1.0, "off_diagonal": off_diagonal, "diagonal": diagonal}
-    return dip_vae(n_latents, "samples", weights, deviation, **nets)
+    return autoencoder_in_nats(MomentLatent("samples", deviation), n_latents, weights, **nets)

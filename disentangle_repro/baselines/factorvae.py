@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, Images, PlainLatent, Scalar, Step, Terms, make_networks
-from .autoencoder import pixel_values
+from .autoencoder import Autoencoder, Codes, Images, PlainLatent, Scalar, Step, Terms
+from .autoencoder import make_networks, pixel_values
 from .variational import GaussianLatent
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
@@ -25,16 +25,12 @@ from ..nets.style import scaled
 __all__ = []
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #ec577390
-def reorder(
-    codes: Float[Tensor, "batch latents *values"], order: Int[Tensor, "batch latents"]
-) -> Float[Tensor, "batch latents *values"]:
+def reorder(codes: Codes, order: Int[Tensor, "batch latents"]) -> Codes:
     "Codes with each latent taken from the rows in `order`."
     return codes[order, torch.arange(codes.shape[1], device=codes.device)]
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #8a5b9954
-def permute(
-    codes: Float[Tensor, "batch latents *values"], generator: Generator | None = None
-) -> Float[Tensor, "batch latents *values"]:
+def permute(codes: Codes, generator: Generator | None = None) -> Codes:
     "Each latent in a random order of its own (factorqvae, section 4; Kim and Mnih, section 3)."
     return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
 
@@ -63,7 +59,7 @@ class Discriminator(nn.Module):
         self.layers = nn.Sequential(nn.Flatten(), *hidden, nn.Linear(sizes[-1], 1))
         prepare(self, variant)
 
-    def forward(self, codes: Float[Tensor, "batch latents *values"]) -> Float[Tensor, " batch"]:
+    def forward(self, codes: Codes) -> Float[Tensor, " batch"]:
         return self.layers(codes)[:, 0]
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #4a9503c4

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from .autoencoder import Autoencoder, Images, Pixels, Scalar, Terms
 from .variational import GaussianLatent, log_density
 from ..nets.attention import dense
-from ..nets.slots import RELU, SpatialBroadcastDecoder
+from ..nets.slots import RELU, Masks, Parts, SpatialBroadcastDecoder
 from ..nets.style import EncoderLayer, NetVariant, check_images, from_network, scaled
 
 # %% auto #0
@@ -29,7 +29,7 @@ def split_scope(
     return log_scope + F.logsigmoid(logit), log_scope + F.logsigmoid(-logit)
 
 # %% ../../nbs/baselines/07_monet.ipynb #302dc36b
-def cut_out(attention: nn.Module, images: Pixels, n_slots: int) -> Float[Tensor, "batch slots height width"]:
+def cut_out(attention: nn.Module, images: Pixels, n_slots: int) -> Masks:
     "Log masks of all slots, sequentially; the last is the remaining scope (Burgess et al., section 2)."
     log_scope, log_masks = torch.zeros_like(images[:, :1]), []
     for _ in range(n_slots - 1):
@@ -97,8 +97,8 @@ class ComponentEncoder(nn.Sequential):
 # %% ../../nbs/baselines/07_monet.ipynb #d3169ba3
 def mixture_log_likelihood(
     images: Pixels,
-    parts: Float[Tensor, "batch slots channels height width"],  # means
-    log_masks: Float[Tensor, "batch slots height width"],
+    parts: Parts,  # means
+    log_masks: Masks,
     scales: Float[Tensor, "slots"],  # standard deviation of each slot's pixels
 ) -> Float[Tensor, "batch"]:  # in nats, summed over pixels
     "Log-likelihood of images under a mixture of normal distributions at each pixel (Burgess et al., section 2)."
@@ -106,9 +106,7 @@ def mixture_log_likelihood(
     return (log_masks + of_slot).logsumexp(1).sum((1, 2))
 
 # %% ../../nbs/baselines/07_monet.ipynb #2437ee12
-def mask_divergence(
-    log_masks: Float[Tensor, "batch slots height width"], log_decoded: Float[Tensor, "batch slots height width"]
-) -> Float[Tensor, "batch"]:
+def mask_divergence(log_masks: Masks, log_decoded: Masks) -> Float[Tensor, "batch"]:
     "KL divergence in nats of decoded masks from attention masks (Burgess et al., section 2)."
     return (log_masks.exp() * (log_masks - log_decoded)).sum((1, 2, 3))
 
@@ -142,9 +140,7 @@ class MONet(Autoencoder):
     def networks(self) -> tuple[nn.Module, ...]:
         return self.encoder, self.decoder.layers, self.attention  # the loss composes the output of the decoder's layers
 
-    def described(
-        self, images: Float[Tensor, "b c h w"]
-    ) -> tuple[Float[Tensor, "b slots h w"], Float[Tensor, "b_times_slots two_times_dim"]]:
+    def described(self, images: Pixels) -> tuple[Masks, Float[Tensor, "b_times_slots two_times_dim"]]:
         "Log masks, and the encoder output for each slot."
         log_masks = cut_out(self.attention, images, self.n_slots)
         repeated = images[:, None].expand(-1, self.n_slots, -1, -1, -1)

@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from .autoencoder import Autoencoder, Latents, LatentOutput, PlainLatent, Terms
-from .autoencoder import make_networks, pixel_values
+from .autoencoder import Autoencoder, Encoded, Latents, LatentOutput, PlainLatent
+from .autoencoder import Terms, autoencoder_in_nats
 from ..core.errors import check_choice
 
 # %% auto #0
@@ -24,10 +24,8 @@ __all__ = []
 DEVIATIONS = {"softplus": F.softplus, "log_variance": lambda raw: (raw / 2).exp()}
 
 
-def mean_and_scale(
-    encoded: Float[Tensor, "batch two_times_latents"], deviation: str = "softplus"
-) -> tuple[Latents, Latents]:
-    "Means, and standard deviations from raw scales by one of `DEVIATIONS`, of each latent."
+def mean_and_scale(encoded: Encoded, deviation: str = "softplus") -> tuple[Latents, Latents]:
+    "Means, and standard deviations from raw scales, which follow them, by one of `DEVIATIONS`, of each latent."
     mean, raw = encoded.chunk(2, dim=1)
     return mean, DEVIATIONS[deviation](raw)
 
@@ -55,9 +53,7 @@ class GaussianLatent(PlainLatent):
         super().__init__()
         self.deviation = check_choice("deviation", deviation, DEVIATIONS)
 
-    def forward(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
-    ) -> LatentOutput:
+    def forward(self, continuous: Encoded, generator: Generator | None = None) -> LatentOutput:
         mean, scale = mean_and_scale(continuous, self.deviation)
         latents = draw(mean, scale, generator)
         return LatentOutput(latents, self.penalties(latents, mean, scale))
@@ -66,13 +62,11 @@ class GaussianLatent(PlainLatent):
         "The KL cost of a batch, in nats, a mean over images."
         return {"kl": gaussian_kl(mean, scale).sum(1).mean()}
 
-    def code(self, continuous: Float[Tensor, "batch two_times_latents"]) -> Latents:
+    def code(self, continuous: Encoded) -> Latents:
         "The means."
         return mean_and_scale(continuous)[0]
 
-    def sampled(
-        self, continuous: Float[Tensor, "batch two_times_latents"], generator: Generator | None = None
-    ) -> Latents:
+    def sampled(self, continuous: Encoded, generator: Generator | None = None) -> Latents:
         "A sample for each image."
         return draw(*mean_and_scale(continuous, self.deviation), generator)
 
@@ -85,8 +79,7 @@ def beta_vae(
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-VAE (Higgins et al., 2017) with the networks of qlae, appendix C.3."
-    latent = GaussianLatent(deviation)
-    return Autoencoder(**make_networks(latent, n_latents, **nets), weights={"kl": beta / pixel_values(**nets)})
+    return autoencoder_in_nats(GaussianLatent(deviation), n_latents, {"kl": beta}, **nets)
 
 # %% ../../nbs/baselines/02_variational.ipynb #916cb64c
 def log_density(
@@ -133,6 +126,5 @@ def beta_tcvae(
     **nets: Any,  # as `make_networks` takes them
 ) -> Autoencoder:
     "Beta-TCVAE (Chen et al., 2018) with the networks of qlae, appendix C.3."
-    coefficients = {"mutual_information": 1.0, "total_correlation": beta, "dimension_kl": 1.0}
-    weights = {name: kl * coefficient / pixel_values(**nets) for name, coefficient in coefficients.items()}
-    return Autoencoder(**make_networks(TotalCorrelationLatent(), n_latents, **nets), weights=weights)
+    weights = {"mutual_information": kl, "total_correlation": kl * beta, "dimension_kl": kl}
+    return autoencoder_in_nats(TotalCorrelationLatent(), n_latents, weights, **nets)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
-from .autoencoder import Autoencoder, Latents, LatentOutput, PlainLatent, Terms
+from .autoencoder import Autoencoder, Encoded, Latents, LatentOutput, PlainLatent, Terms
 from .autoencoder import make_networks, straight_through
 
 # %% auto #0
@@ -51,17 +51,17 @@ class VectorQuantizer(PlainLatent):
         limit = math.sqrt(3 / dim)
         self.codebooks = nn.Parameter(torch.empty(n_values, dim).uniform_(-limit, limit))
 
-    def forward(self, continuous: Float[Tensor, "batch encoded"], generator: Generator | None = None) -> LatentOutput:
+    def forward(self, continuous: Encoded, generator: Generator | None = None) -> LatentOutput:
         parts = self.parts(continuous)
         vectors = self.codebooks[nearest_vector(parts, self.codebooks)]
         penalties = vector_losses(parts, vectors)
         return LatentOutput(straight_through(continuous, vectors.flatten(1)), penalties)
 
-    def parts(self, continuous: Float[Tensor, "batch encoded"]) -> Float[Tensor, "batch latents d"]:
+    def parts(self, continuous: Encoded) -> Float[Tensor, "batch latents d"]:
         "The encoder output of each latent."
         return continuous.unflatten(1, (-1, self.encoder_dims))
 
-    def code(self, continuous: Float[Tensor, "batch encoded"]) -> Latents:
+    def code(self, continuous: Encoded) -> Latents:
         "Indices of the nearest vectors, as float32: bf16 has no whole numbers between 256 and 258."
         return nearest_vector(self.parts(continuous), self.codebooks).float()
 

@@ -45,11 +45,7 @@ def faults_of(path: Path) -> Iterator[None]:
         raise DataError(path, f"is damaged or not whole ({error})") from error
 
 # %% ../../nbs/core/01_errors.ipynb #8462ff11
-def check_choice(
-    argument: str,  # the argument's name
-    given: str,  # its value
-    choices: Collection[str],  # valid values
-) -> str:  # `given`, when it is one of `choices`
+def check_choice(argument: str, given: str, choices: Collection[str]) -> str:
     "Returns `given`; `ValueError` with the choices when it is not one of them."
     if given not in choices:
         found = shorten(repr(given), 200)
@@ -59,9 +55,7 @@ def check_choice(
     return given
 
 
-def option_of(
-    choices: Collection[str],  # valid values
-) -> Callable[[str], str]:  # for `type` of argparse's `add_argument`
+def option_of(choices: Collection[str]) -> Callable[[str], str]:  # for `type` of argparse's `add_argument`
     "Checks the text of an option as `check_choice` does; argparse puts the option's name before the message."
 
     def checked(text: str) -> str:
@@ -89,22 +83,14 @@ def by_protocol(paper: T, code: T) -> dict[str, T]:
     return {"paper": paper, "text": paper, "code": code}
 
 # %% ../../nbs/core/01_errors.ipynb #bbb82502
-def check_bytes(
-    argument: str,  # the argument's name
-    images: Any,  # an array or a tensor
-) -> None:
-    "`ValueError` for images of bytes that are 0 and 1 only."
+def check_bytes(argument: str, images: Any) -> None:
+    "`ValueError` for images, an array or a tensor, of bytes that are 0 and 1 only."
     known = not getattr(images, "is_meta", False)
     if known and str(images.dtype).endswith("uint8") and images.max() == 1 and images.min() == 0:
         raise ValueError(f"{argument} holds bytes of 0 and 1, but white is 255: multiply them by 255.")
 
 # %% ../../nbs/core/01_errors.ipynb #9a41be02
-def refusal(
-    function: Callable[..., Any],
-    /,
-    *arguments: Any,
-    **options: Any,
-) -> str:  # the message
+def refusal(function: Callable[..., Any], /, *arguments: Any, **options: Any) -> str:
     "The message of the `ValueError` that a call raises; `AssertionError` where it raises none."
     try:
         function(*arguments, **options)

@@ -67,11 +67,7 @@ def load_extensions() -> dict[str, str]:
     return LOADED
 
 # %% ../../nbs/core/05_extensions.ipynb #71d82506
-def check_new(
-    argument: str,  # the argument's name
-    given: str,  # what came
-    taken: Collection[str],  # what there is
-) -> str:  # `given`, when it is none of `taken`
+def check_new(argument: str, given: str, taken: Collection[str]) -> str:
     "Returns `given`; `ValueError` when it is taken, or has characters other than letters, digits, `_`, `.` and `-`."
     if not re.fullmatch(r"\w[\w.-]*", given, re.ASCII):
         raise ValueError(f"{argument} is {given!r} but must consist of letters, digits, '_', '.' and '-'.")
@@ -103,10 +99,8 @@ def into(file: str, cell: str) -> None:
     get_ipython().ex(cell)
 
 # %% ../../nbs/core/05_extensions.ipynb #776dd4a6
-def remember(
-    *registries: dict[Any, Any] | list[Any] | set[Any],  # that extensions add to
-) -> Callable[[], None]:
-    "A function that restores registries, the environment and the working directory to their present state."
+def remember(*registries: dict[Any, Any] | list[Any] | set[Any]) -> Callable[[], None]:
+    "A function that restores registries of extensions, environment and working directory to their present state."
     contents, environment, here = [registry.copy() for registry in registries], dict(os.environ), Path.cwd()
 
     def restore() -> None:

@@ -131,10 +131,8 @@ def _interrupt(*_: object) -> None:
 Main = Callable[..., int]  # of arguments: the exit status
 
 
-def ends_in_one_line(
-    command: str,  # its name
-) -> Callable[[Main], Main]:
-    """A command that ends in one line, and status 1, if files, disks, packages or connections are wrong.
+def ends_in_one_line(command: str) -> Callable[[Main], Main]:
+    """A command of that name that ends in one line, and status 1, if files, disks, packages or connections are wrong.
 
     SIGTERM and SIGHUP are as Ctrl-C; the status after each is 130.
     """

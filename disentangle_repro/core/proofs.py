@@ -104,10 +104,8 @@ def import_proofs() -> None:
         importlib.import_module(name)
 
 # %% ../../nbs/core/04_proofs.ipynb #a72c8a5d
-def notebook_of(
-    function: Callable[..., Any],
-) -> str:  # path from the top of the project, such as "nbs/core/04_proofs.ipynb"
-    "The notebook that a function was exported from; empty for a function that is not the package's."
+def notebook_of(function: Callable[..., Any]) -> str:
+    "The notebook, such as nbs/core/04_proofs.ipynb, that a function was exported from; empty if not the package's."
     if function.__module__.partition(".")[0] != PACKAGE:
         return ""
     lines = linecache.getlines(sys.modules[function.__module__].__file__)

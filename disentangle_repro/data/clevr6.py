@@ -213,25 +213,20 @@ def seen(rays: Rays, life: StillLife, lamp: Float[Tensor, "3 #scenes rays"], sha
     return torch.where(hit.distance.isfinite(), colour, sky)
 
 # %% ../../nbs/data/08_clevr6.ipynb #c7bd6a58
-def groups(
-    present: Bool[Tensor, "n objects"], rays: int
-) -> Iterator[tuple[Int[Tensor, "rows"], Int[Tensor, "rows count"]]]:
-    "Rows with equally many objects, a few scenes of `rays` rays at a time, and these objects' places in each row."
+def groups(sources: Float[Tensor, "n sources"], most: int, rays: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """A few scenes of `rays` rays at a time: rows with equally many objects, their places, and their features.
+
+    They are (rows,), (rows, count) and (rows, count, features); `sources` are those of `most` objects in each row.
+    """
+    features = sources.unflatten(1, (most, -1))
+    present = features[..., 0] > 0.5
     counts, at_once = present.sum(1), max(1, 2 ** (22 if present.is_cuda else 16) // rays)
     for count in counts.unique().tolist():
         for rows in (counts == count).nonzero()[:, 0].split(at_once):
-            yield rows, present[rows].to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :count]
+            places = present[rows].to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :count]
+            yield rows, places, features[rows[:, None], places]
 
 # %% ../../nbs/data/08_clevr6.ipynb #df273e8e
-def still_lifes(
-    sources: Float[Tensor, "n sources"], rays: int
-) -> Iterator[tuple[Int[Tensor, "rows"], Int[Tensor, "rows count"], StillLife]]:
-    "Rows, the places of their present objects, and these objects, a few scenes of `rays` rays at a time."
-    features = sources.unflatten(1, (OBJECTS[1], len(FEATURES)))
-    for rows, places in groups(features[..., 0] > 0.5, rays):
-        yield rows, places, still_life(features[rows[:, None], places])
-
-
 def camera(rays_a_side: int, like: Tensor) -> Rays:
     "The rays of the studio's camera, of one scene."
     eye, target = (torch.tensor(point).to(like)[:, None] for point in (STUDIO.eye, STUDIO.target))
@@ -244,9 +239,9 @@ def draw_clevr6(
     "Images of the clevr6 scene; without `shadows` and `mirrors` no object changes how another looks."
     rays, lamp = camera(samples * image_size, sources), lamp_points(image_size, samples).to(sources)
     images = sources.new_empty(len(sources), image_size, image_size, 3)
-    for rows, _, life in still_lifes(sources, (samples * image_size) ** 2):
+    for rows, _, features in groups(sources, OBJECTS[1], (samples * image_size) ** 2):
         scene_rays = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
-        light = seen(scene_rays, life, lamp, shadows, mirrors).clamp(max=1)
+        light = seen(scene_rays, still_life(features), lamp, shadows, mirrors).clamp(max=1)
         images[rows] = shrunk(light.transpose(0, 1), image_size, samples).sqrt().permute(0, 2, 3, 1)
     return images
 
@@ -255,9 +250,9 @@ def mask_clevr6(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Ten
     "0 for the ground, else the number of the object that the middle of the pixel shows."
     rays = camera(image_size, sources)
     masks = torch.empty(len(sources), image_size**2, dtype=torch.long, device=sources.device)
-    for rows, places, life in still_lifes(sources, image_size**2):
+    for rows, places, features in groups(sources, OBJECTS[1], image_size**2):
         scene_rays = Rays(rays.origin, rays.direction.expand(3, len(rows), -1))
-        _, which = first_met(scene_rays, life.bodies, floor(scene_rays))
+        _, which = first_met(scene_rays, still_life(features).bodies, floor(scene_rays))
         masks[rows] = torch.cat([places.new_zeros(len(rows), 1), places + 1], 1).gather(1, which)
     return masks.unflatten(1, (image_size, image_size))
 

@@ -386,14 +386,16 @@ def hidden(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.{kind}")
 
 
-@contextmanager
-def to_be_written(path: Path) -> Iterator[None]:
-    "Inside, no other process writes a file, and what a killed one has left of it is gone."
+def write_once(path: Path, is_there: Callable[[], bool], write: Callable[[], None]) -> None:
+    "Writes a file unless it is there, while no other process does, and after what a killed one has left of it is gone."
+    if is_there():
+        return
     lock = hidden(path, "lock")
     with held(lock, wait=True):
         remove_unfinished(path.parent, path.name)
         try:
-            yield
+            if not is_there():
+                write()
         finally:
             lock.unlink(missing_ok=True)
 
@@ -437,9 +439,6 @@ def write_images(
     "Draws images into a file, unless it holds them; whole, or not at all when interrupted, and then resumed."
     path = Path(path)
     check_number(n, scene.size)
-    if holds(path, scene, n, seed):
-        return
-    with to_be_written(path):
-        if not holds(path, scene, n, seed):
-            device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
-            draw_file(path, scene, n, seed, device, workers)
+    device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+    draw = partial(draw_file, path, scene, n, seed, device, workers)
+    write_once(path, partial(holds, path, scene, n, seed), draw)

@@ -47,15 +47,16 @@ class HeldOut:
     values: tuple[tuple[float, ...], tuple[float, ...]]  # indices; of real numbers the lowest and the highest
     part: str = "train"  # all but the rectangle, or "test", the rectangle alone
 
-    def inside(
-        self, a: Float[Tensor, "*shape"], b: Float[Tensor, "*shape"], real: tuple[bool, bool] = (False, False)
-    ) -> Bool[Tensor, "*shape"]:
-        "Whether pairs of values lie in the rectangle."
-        both = []
-        for one, values, is_real in zip((a, b), self.values, real, strict=True):
-            within = (one >= values[0]) & (one <= values[-1])
-            both.append(within if is_real else torch.isin(one.round(), torch.tensor(values).to(one)))
-        return both[0] & both[1]
+    def allows(self, values: Mapping[str, Tensor], domains: Domains) -> Bool[Tensor, "*shape"]:
+        "Whether combinations of values, by source, are on the side of the border that is meant."
+        inside = []
+        for name, side in zip(self.sources, self.values, strict=True):
+            value = values[name]
+            if isinstance(domains[name], range):
+                inside.append(torch.isin(value.round(), torch.tensor(side).to(value)))
+            else:  # bounds are rounded to the precision of the values
+                inside.append((value >= side[0]) & (value <= side[-1]))
+        return (inside[0] & inside[1]) == (self.part == "test")
 
 # %% ../../nbs/data/21_joint.ipynb #31e287a3
 @dataclass(frozen=True)
@@ -146,14 +147,6 @@ def joint_of(correlation: Any, held_out: Any, domains: Domains) -> Joint | None:
     return Joint(*parts) if any(parts) else None
 
 # %% ../../nbs/data/21_joint.ipynb #5f2ac435
-def allowed(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Bool[Tensor, "*shape"]:
-    "Whether combinations are on the side of the rectangle that is meant."
-    pair = joint.held_out.sources
-    real = tuple(not isinstance(domains[name], range) for name in pair)
-    inside = joint.held_out.inside(*(values[name] for name in pair), real)  # bounds are rounded to their precision
-    return inside if joint.held_out.part == "test" else ~inside
-
-
 def weights(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Float[Tensor, "*shape"]:
     "The unnormalised probability of combinations, at most one."
     weight = torch.ones_like(values[joint.names[0]], dtype=torch.float64)
@@ -161,7 +154,7 @@ def weights(joint: Joint, values: Mapping[str, Tensor], domains: Domains) -> Flo
         lowest = {name: domains[name][0] for name in joint.correlation.sources}
         a, b = ((values[name].double() - low) / (domains[name][-1] - low) for name, low in lowest.items())
         weight = joint.correlation.weight(a, b)
-    return weight if joint.held_out is None else weight * allowed(joint, values, domains)
+    return weight if joint.held_out is None else weight * joint.held_out.allows(values, domains)
 
 # %% ../../nbs/data/21_joint.ipynb #3e2681cb
 def domains_of(sources: Sources) -> dict[str, range]:
@@ -204,7 +197,7 @@ def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[
     if joint.correlation is None:
         rows = torch.arange(sources.size) if n is None else torch.randperm(sources.size, generator=generator)
         columns = dict(zip(sources.names, sources.factors(rows).T, strict=True))
-        return rows[allowed(joint, columns, domains_of(sources))][:n]
+        return rows[joint.held_out.allows(columns, domains_of(sources))][:n]
     small, probability = cell_probabilities(joint, sources)
     counts = cell_counts(probability, n or size, generator)
     rows = torch.randperm(sources.size, generator=generator)
@@ -228,7 +221,7 @@ def accepted(
         weight = torch.where(present, weights(Joint(joint.correlation), values, scene.domains), 1).prod(1)
         keep = torch.rand(len(objects), dtype=torch.float64, generator=generator) < weight
     if joint.held_out is not None:
-        fine = allowed(joint, values, scene.domains)
+        fine = joint.held_out.allows(values, scene.domains)
         keep &= (fine & present).any(1) if joint.held_out.part == "test" else (fine | ~present).all(1)
     return keep
 

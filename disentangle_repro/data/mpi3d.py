@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .raycast import Hit, Numbers, Rays, Vectors, camera_rays, cylinder, floor, held, highlight
-from .raycast import lambert, limb, nearest, openness, placed, shrunk, sphere, towards, unit
-from .raycast import walls
+from .raycast import Hit, Numbers, Place, Rays, Vectors, camera_rays, cylinder, floor, held
+from .raycast import highlight, lambert, limb, nearest, openness, placed, shrunk, sphere
+from .raycast import towards, unit, walls
 from .scenes import Images, Scene, by_kind, coloured, distinct
 from .sources import Sources
 
@@ -32,9 +32,7 @@ def hand_frame(turn: Float[Tensor, "scenes"], elevation: Float[Tensor, "scenes"]
     return torch.stack([forward, left, torch.linalg.cross(forward, left, dim=0)], 1)
 
 
-def joints(
-    shoulder: Float[Tensor, "3 scenes"], frames: Sequence[Float[Tensor, "3 3 scenes"]], lengths: Sequence[float]
-) -> list[Float[Tensor, "3 scenes"]]:
+def joints(shoulder: Place, frames: Sequence[Float[Tensor, "3 3 scenes"]], lengths: Sequence[float]) -> list[Place]:
     "Points where the links of an arm, from the shoulder on, begin; the last is the tip."
     points = [shoulder]
     for frame, length in zip(frames, lengths, strict=True):
@@ -48,7 +46,7 @@ class Arm:
 
     ends: Float[Tensor, "limbs 2 3 scenes"]  # where each limb starts and ends
     radii: Float[Tensor, "limbs"]
-    centre: Float[Tensor, "3 scenes"]  # of the object
+    centre: Place  # of the object
     rotation: Float[Tensor, "3 3 scenes"]  # of the object
     size: Float[Tensor, "scenes"]  # of the object; it stays within `REACH` sizes of its centre
 
@@ -205,7 +203,7 @@ def busy(view: View, numbers: Int[Tensor, "scenes"], arm: Arm) -> Bool[Tensor, "
 
 # %% ../../nbs/data/05_mpi3d.ipynb #a7aef37b
 def arm_light(
-    rays: Rays, lamp: Float[Tensor, "3 scenes"], arm: Arm, body: Callable[[Rays], Hit], grey: float
+    rays: Rays, lamp: Place, arm: Arm, body: Callable[[Rays], Hit], grey: float
 ) -> tuple[Numbers, Numbers, Bool[Tensor, "scenes rays"]]:
     "Grey light of limbs, light from the object, and which rays pass by the arm."
     limbs = [limb(rays, start, end, radius) for (start, end), radius in zip(arm.ends, arm.radii[:, None], strict=True)]

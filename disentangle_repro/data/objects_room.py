@@ -5,7 +5,6 @@
 # %% ../../nbs/data/09_objects_room.ipynb #6e9d43dc
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -123,23 +122,17 @@ def colours_of(
     return (pale[..., None] + (1 - pale[..., None]) * pure_colour(hues)).permute(2, 0, 1)
 
 # %% ../../nbs/data/09_objects_room.ipynb #2e5a5da5
-def in_groups(sources: Float[Tensor, "n sources"], rays: int) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    "Rows, places of their present objects, backdrop and features of these, a few scenes of `rays` rays at a time."
-    backdrop, features = sources[:, : len(BACKDROP)], sources[:, len(BACKDROP) :].unflatten(1, (OBJECTS[1], -1))
-    for rows, places in groups(features[..., 0] > 0.5, rays):
-        yield rows, places, backdrop[rows], features[rows[:, None], places]
-
-
 def draw_objects_room(
     sources: Float[Tensor, "n sources"], image_size: int, samples: int, *, shadows: bool = True
 ) -> Images:
     "Images of the objects_room scene; without `shadows` no object changes how another looks."
     images = sources.new_empty(len(sources), image_size, image_size, 3)
-    for rows, _, backdrop, features in in_groups(sources, (samples * image_size) ** 2):
+    backdrop, objects = sources[:, : len(BACKDROP)], sources[:, len(BACKDROP) :]
+    for rows, _, features in groups(objects, OBJECTS[1], (samples * image_size) ** 2):
         bodies = bodies_of(features)
-        rays, hit, which = first_seen(backdrop[:, -1], bodies, samples * image_size)
+        rays, hit, which = first_seen(backdrop[rows, -1], bodies, samples * image_size)
         light, white = light_on(rays, hit, which == 0, which >= len(SEGMENTS), bodies, shadows)
-        colour = colours_of(backdrop, features).gather(2, which.expand(3, -1, -1))
+        colour = colours_of(backdrop[rows], features).gather(2, which.expand(3, -1, -1))
         seen = (colour * light + white).clamp(max=1).transpose(0, 1)
         images[rows] = shrunk(seen, image_size, samples).permute(0, 2, 3, 1)
     return images
@@ -148,8 +141,9 @@ def draw_objects_room(
 def mask_objects_room(sources: Float[Tensor, "n sources"], image_size: int) -> Int[Tensor, "n height width"]:
     "What the ray through the middle of each pixel meets: one of `SEGMENTS`, from 0, or an object, from 4."
     masks = torch.empty(len(sources), image_size**2, dtype=torch.long, device=sources.device)
-    for rows, places, backdrop, features in in_groups(sources, image_size**2):
-        _, _, which = first_seen(backdrop[:, -1], bodies_of(features), image_size)
+    backdrop, objects = sources[:, : len(BACKDROP)], sources[:, len(BACKDROP) :]
+    for rows, places, features in groups(objects, OBJECTS[1], image_size**2):
+        _, _, which = first_seen(backdrop[rows, -1], bodies_of(features), image_size)
         segments = torch.arange(len(SEGMENTS), device=sources.device).expand(len(rows), -1)
         masks[rows] = torch.cat([segments, places + len(SEGMENTS)], 1).gather(1, which)
     return masks.unflatten(1, (image_size, image_size))

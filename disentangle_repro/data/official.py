@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from jaxtyping import Int
@@ -18,7 +19,7 @@ from ..core.errors import DataError
 from ..core.files import data_folder
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
-from .hdf5 import Contents, create, has, new_file, read_images, to_be_written
+from .hdf5 import Contents, create, has, new_file, read_images, write_once
 from .layouts import Reading, not_drawn, read_dsprites, read_hdf5_objects, read_npz_grid
 from .layouts import read_npz_objects, read_png_grid
 from .mpi3d import MPI3D
@@ -186,11 +187,10 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
 def imported_file(name: str, scene: Scene | None) -> Path:
     "The import of a published file, made first where there is none of the present version."
     target = data_folder() / "official" / f"{name}.h5"
-    if not has(target, version=IMPORT_VERSION):
-        path = official_file(name)
-        with to_be_written(target):
-            if not has(target, version=IMPORT_VERSION):
-                import_published(path, target, PUBLISHED[name], scene)
+    is_there = partial(has, target, version=IMPORT_VERSION)
+    if not is_there():
+        path = official_file(name)  # where it is missing, nothing is made
+        write_once(target, is_there, partial(import_published, path, target, PUBLISHED[name], scene))
     return target
 
 # %% ../../nbs/data/18_official.ipynb #6fbcb7a5

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from ..core.errors import DataError
 from ..core.files import data_folder, project_root
-from .hdf5 import create, has, new_file, to_be_written
+from .hdf5 import create, has, new_file, write_once
 from .layouts import not_drawn
 from .scenes import Scene
 from .sources import Sources
@@ -143,15 +143,14 @@ def own_file(scene: OwnImages) -> Path:
     content = repr((scene.image_size, [(name, state.st_size, state.st_mtime_ns) for name, state in states]))
     now = hashlib.sha256(content.encode()).hexdigest()[:16]
     n, size = len(scene.files), scene.image_size
-    if has(path, folder=now):
-        return path
-    with to_be_written(path):
-        if has(path, folder=now):
-            return path
+
+    def read() -> None:
         with new_file(path) as file:
             file.attrs["folder"] = now
             data = create(file, "images", n, (size, size, 3))
             for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images", disable=None):
                 some = scene.files[first : first + 256]
                 data[first : first + len(some)] = np.stack([square_image(file, size) for file in some])
+
+    write_once(path, lambda: has(path, folder=now), read)
     return path

@@ -20,6 +20,7 @@ __all__ = []
 # %% ../../nbs/data/02_raycast.ipynb #3ba11a3a
 Vectors = Float[Tensor, "3 scenes rays"]
 Numbers = Float[Tensor, "scenes rays"]
+Place = Float[Tensor, "3 scenes"]  # in each scene
 
 
 def dot(a: Float[Tensor, "3 *shape"], b: Float[Tensor, "3 *shape"]) -> Float[Tensor, "*shape"]:
@@ -44,9 +45,7 @@ class Rays:
         return self.origin + torch.where(distance.isfinite(), distance, 0) * self.direction
 
 # %% ../../nbs/data/02_raycast.ipynb #b4e9fe66
-def camera_rays(
-    eye: Float[Tensor, "3 scenes"], target: Float[Tensor, "3 scenes"], field_of_view: float, height: int, width: int
-) -> Rays:
+def camera_rays(eye: Place, target: Place, field_of_view: float, height: int, width: int) -> Rays:
     """Rays of length one from the eye through the centres of the pixels, row by row from the upper left.
 
     `field_of_view`: degrees between the upper and the lower edge. The target is not straight above or below the eye.
@@ -175,9 +174,7 @@ def placed(
     return Hit(hit.distance, turned(hit.normal, angle))
 
 # %% ../../nbs/data/02_raycast.ipynb #75fc7dea
-def limb(
-    rays: Rays, start: Float[Tensor, "3 scenes"], end: Float[Tensor, "3 scenes"], radius: Float[Tensor, "#scenes"]
-) -> Hit:
+def limb(rays: Rays, start: Place, end: Place, radius: Float[Tensor, "#scenes"]) -> Hit:
     "Points within `radius` of the segment between two points; of a point, if they are the same."
     o, d, axis, radius = rays.origin - start[..., None], rays.direction, (end - start)[..., None], radius[:, None]
     squared, o_axis, d_axis = off_zero(dot(axis, axis)), dot(o, axis), dot(d, axis)
@@ -222,7 +219,7 @@ def nearest(hits: Sequence[Hit]) -> tuple[Hit, Int[Tensor, "scenes rays"]]:
     return Hit(distance, normal), which
 
 # %% ../../nbs/data/02_raycast.ipynb #6d2422af
-def passes_near(rays: Rays, centre: Float[Tensor, "3 scenes"], radius: Float[Tensor, "scenes"]) -> Tensor:
+def passes_near(rays: Rays, centre: Place, radius: Float[Tensor, "scenes"]) -> Tensor:
     "Whether rays of length one may meet something within a ball; false only for rays that miss it."
     to, radius = centre[..., None] - rays.origin, 1.01 * radius[:, None]
     along = dot(to, rays.direction)
@@ -293,9 +290,7 @@ def highlight(normal: Vectors, to_light: Vectors, direction: Vectors, squarings:
     return brightness
 
 # %% ../../nbs/data/02_raycast.ipynb #c83d5ba0
-def openness(
-    points: Vectors, normal: Vectors, centre: Float[Tensor, "3 scenes"], radius: Float[Tensor, "scenes"]
-) -> Numbers:
+def openness(points: Vectors, normal: Vectors, centre: Place, radius: Float[Tensor, "scenes"]) -> Numbers:
     "Share, 0 to 1, of the light from all around that a ball lets through to points of a surface outside of it."
     to_ball = centre[..., None] - points
     squared_distance = dot(to_ball, to_ball)

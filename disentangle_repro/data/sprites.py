@@ -23,13 +23,16 @@ from .scenes import Images, ObjectScene, by_kind, pure_colour
 __all__ = []
 
 # %% ../../nbs/data/10_sprites.ipynb #cb4aebfd
-def polygon_area(corners: Float[np.ndarray, "corners 2"]) -> float:
+Corners = Float[np.ndarray, "corners 2"]
+
+
+def polygon_area(corners: Corners) -> float:
     "Area of a polygon; negative if its corners are listed clockwise."
     (x, y), (next_x, next_y) = corners.T, np.roll(corners, -1, axis=0).T
     return float((x * next_y - next_x * y).sum() / 2)
 
 
-def of_area_one(corners: Float[np.ndarray, "corners 2"]) -> Float[np.ndarray, "corners 2"]:
+def of_area_one(corners: Corners) -> Corners:
     "The same shape with area one."
     return corners / math.sqrt(polygon_area(corners))
 
@@ -45,20 +48,20 @@ def polygon(sides: int, first: float = 0.0) -> Float[np.ndarray, "sides 2"]:
     return of_area_one(on_circle(sides, first))
 
 # %% ../../nbs/data/10_sprites.ipynb #24650371
-def star(tips: int, first: float = 0.0) -> Float[np.ndarray, "corners 2"]:
+def star(tips: int, first: float = 0.0) -> Corners:
     "A star of area one, from the direction of its first notch in degrees; its tips lie twice as far out."
     rings = on_circle(tips, first), on_circle(tips, first + 180 / tips, radius=2)
     return of_area_one(np.stack(rings, axis=1).reshape(-1, 2))
 
 # %% ../../nbs/data/10_sprites.ipynb #06c9cb09
-def spokes(count: int, first: float = 0.0) -> Float[np.ndarray, "corners 2"]:
+def spokes(count: int, first: float = 0.0) -> Corners:
     "A regular polygon with a rectangle on each side, of area one, from the direction of its first corner in degrees."
     corner, half_step = on_circle(count, first), 180 / count
     before, after = on_circle(count, first - half_step), on_circle(count, first + half_step)
     return of_area_one(np.stack([corner + before, corner, corner + after], axis=1).reshape(-1, 2))
 
 # %% ../../nbs/data/10_sprites.ipynb #3467a18e
-SHAPES: dict[str, Float[np.ndarray, "corners 2"]] = {
+SHAPES: dict[str, Corners] = {
     "triangle": polygon(3, 90), "square": polygon(4, 45), "pentagon": polygon(5, 90), "hexagon": polygon(6),
     "octagon": polygon(8), "circle": polygon(30), "star_4": star(4, 45), "star_5": star(5, 198), "star_6": star(6),
     "spoke_4": spokes(4, 45), "spoke_5": spokes(5, 198), "spoke_6": spokes(6),
@@ -104,9 +107,10 @@ def sample_sprites(n: int, seed: int) -> Float[Tensor, "n sources"]:
     return (torch.stack([present, x, y, shape, angle, scale, *colour], dim=2) * present[..., None]).flatten(1)
 
 # %% ../../nbs/data/10_sprites.ipynb #31b74418
-def sprite_corners(
-    sprites: Float[Tensor, "sprites features"], corners: Float[Tensor, "corners 2"]
-) -> Float[Tensor, "sprites corners 2"]:
+Sprites = Float[Tensor, "sprites features"]
+
+
+def sprite_corners(sprites: Sprites, corners: Float[Tensor, "corners 2"]) -> Float[Tensor, "sprites corners 2"]:
     "Corners of sprites of one shape, with these corners, in the unit square, y upwards."
     _, x, y, _, degrees, scale, *_ = sprites[..., None].unbind(1)
     cosine, sine = degrees.deg2rad().cos(), degrees.deg2rad().sin()
@@ -114,11 +118,9 @@ def sprite_corners(
     return torch.stack([x + scale * (cosine * across - sine * up), y + scale * (sine * across + cosine * up)], dim=2)
 
 # %% ../../nbs/data/10_sprites.ipynb #6724700d
-def by_shape(
-    sprites: Float[Tensor, "sprites features"], draw: Callable[[Float[Tensor, "some corners 2"]], Tensor]
-) -> Tensor:
+def by_shape(sprites: Sprites, draw: Callable[[Float[Tensor, "some corners 2"]], Tensor]) -> Tensor:
     "What `draw` makes of the sprites' corners, whatever their shapes."
-    def draw_shape(corners: Float[np.ndarray, "corners 2"], rows: Tensor) -> Tensor:
+    def draw_shape(corners: Corners, rows: Tensor) -> Tensor:
         return draw(sprite_corners(sprites[rows], torch.from_numpy(corners).to(sprites)))
 
     return by_kind(sprites[:, 3], SHAPES.values(), 1024 if sprites.is_cuda else 16, draw_shape)
@@ -133,9 +135,7 @@ def sprite_colours(sprites: Float[Tensor, "*shape features"]) -> Float[Tensor, "
 ANTIALIASING, REACH = 5, 4  # canvas pixels per pixel along each side; pixels around a sprite that are shrunk with it
 
 
-def shrink_around(
-    canvas: Image.Image, corners: Float[np.ndarray, "corners 2"], image: UInt8[np.ndarray, "height width 3"]
-) -> None:
+def shrink_around(canvas: Image.Image, corners: Corners, image: UInt8[np.ndarray, "height width 3"]) -> None:
     "Write what the canvas shows around a polygon (in canvas pixels), shrunk, to its place in the image."
     size = len(image)
     left, top = (int(place) for place in np.clip(corners.min(0) // ANTIALIASING - REACH, 0, size - 1))
@@ -144,9 +144,7 @@ def shrink_around(
     image[top:bottom, left:right] = canvas.resize((right - left, bottom - top), Image.Resampling.LANCZOS, box)
 
 # %% ../../nbs/data/10_sprites.ipynb #7e7796d7
-def canvas_corners(
-    sprites: Float[Tensor, "sprites features"], canvas_size: int
-) -> list[Float[np.ndarray, "corners 2"]]:
+def canvas_corners(sprites: Sprites, canvas_size: int) -> list[Corners]:
     "Corners of sprites of all shapes, in pixels of a canvas with its rows counted from the bottom."
     counts = [len(corners) for corners in SHAPES.values()]
     padded = by_shape(sprites, lambda corners: pad(corners, (0, 0, 0, max(counts) - corners.shape[1])))

@@ -17,7 +17,14 @@ from torch.nn import functional as F
 __all__ = []
 
 # %% ../../nbs/nets/00_attention.ipynb #01e62bf7
-def split_heads(tokens: Float[Tensor, "b n size"], heads: int) -> Float[Tensor, "b heads n part"]:
+Asking = Float[Tensor, "#b n size"]  # tokens that attend, perhaps the same for all images of a batch
+Tokens = Float[Tensor, "b n size"]
+Asked = Float[Tensor, "b m asked_size"]
+Part = Float[Tensor, "b heads m part"]  # of each head
+Weights = Float[Tensor, "b heads n m"]
+
+
+def split_heads(tokens: Tokens, heads: int) -> Float[Tensor, "b heads n part"]:
     "Each head's part of every token."
     return tokens.unflatten(2, (heads, -1)).transpose(1, 2)
 
@@ -37,29 +44,20 @@ class MultiHeadAttention(nn.Module):
         self.query, self.key_and_value = nn.Linear(size, inner), nn.Linear(asked_size, 2 * inner)
         self.out = nn.Linear(inner, size)
 
-    def keys_and_values(self, asked: Float[Tensor, "b m asked_size"]) -> list[Float[Tensor, "b heads m part"]]:
+    def keys_and_values(self, asked: Asked) -> list[Part]:
         "Keys and values of each head."
         return [split_heads(part, self.heads) for part in self.key_and_value(asked).chunk(2, dim=2)]
 
-    def attend(
-        self,
-        asking: Float[Tensor, "#b n size"],
-        key: Float[Tensor, "b heads m part"],
-        value: Float[Tensor, "b heads m part"],
-    ) -> Float[Tensor, "b n size"]:
+    def attend(self, asking: Asking, key: Part, value: Part) -> Tokens:
         "Attention output for given keys and values."
         query = split_heads(self.query(asking), self.heads).expand(len(key), -1, -1, -1)
         attended = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
         return self.out(attended.transpose(1, 2).flatten(2))
 
-    def forward(
-        self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> Float[Tensor, "b n size"]:
+    def forward(self, asking: Asking, asked: Asked) -> Tokens:
         return self.attend(asking, *self.keys_and_values(asked))
 
-    def weighed(
-        self, asking: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
+    def weighed(self, asking: Asking, asked: Asked) -> tuple[Tokens, Weights]:
         "The same, and the attention weights; cheaper for many queries and few keys."
         key, value = self.keys_and_values(asked)
         ask = self.query.weight.unflatten(0, (self.heads, -1))  # (heads, part, size)
@@ -89,21 +87,17 @@ class TransformerLayer(nn.Module):
         self.own = MultiHeadAttention(size, size, **attention) if self_attention else None
         self.alone = nn.Sequential(nn.LayerNorm(size), *dense(size, hidden, size))
 
-    def among(self, tokens: Float[Tensor, "b n size"]) -> Float[Tensor, "b n size"]:
+    def among(self, tokens: Tokens) -> Tokens:
         "Self-attention and dense layers."
         if self.own is not None:
             normed = self.norm_own(tokens)
             tokens = tokens + self.own(normed, normed)
         return tokens + self.alone(tokens)
 
-    def forward(
-        self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> Float[Tensor, "b n size"]:
+    def forward(self, tokens: Asking, asked: Asked) -> Tokens:
         return self.among(tokens + self.across(self.norm_asking(tokens), self.norm_asked(asked)))
 
-    def weighed(
-        self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> tuple[Float[Tensor, "b n size"], Float[Tensor, "b heads n m"]]:
+    def weighed(self, tokens: Asking, asked: Asked) -> tuple[Tokens, Weights]:
         "The same, and the attention weights over the key tokens."
         attended, weights = self.across.weighed(self.norm_asking(tokens), self.norm_asked(asked))
         return self.among(tokens + attended), weights
@@ -129,16 +123,12 @@ class Transformer(nn.Module):
         for own in (layer.own for layer in self.layers if fused and layer.own is not None):
             xavier_as_one(own.query.weight, own.key_and_value.weight)
 
-    def forward(
-        self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> Float[Tensor, "b n size"]:
+    def forward(self, tokens: Asking, asked: Asked) -> Tokens:
         for layer in self.layers:
             tokens = layer(tokens, asked)
         return self.norm(tokens)
 
-    def weighed(
-        self, tokens: Float[Tensor, "#b n size"], asked: Float[Tensor, "b m asked_size"]
-    ) -> tuple[Float[Tensor, "b n size"], list[Float[Tensor, "b heads n m"]]]:
+    def weighed(self, tokens: Asking, asked: Asked) -> tuple[Tokens, list[Weights]]:
         "The same, and each layer's weights."
         weights = []
         for layer in self.layers:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core.errors import PROTOCOLS, check_choice
-from .style import SMALLEST_MAP, check_images, conditional_instance_norm, halvings, scaled
+from .style import SMALLEST_MAP, Maps, check_images, conditional_instance_norm, halvings, scaled
 
 # %% auto #0
 __all__ = []
@@ -24,6 +24,7 @@ __all__ = []
 ENCODER_WIDTHS = (32, 64, 128, 256, 512)  # from the largest map to the smallest
 DECODER_WIDTHS = (512, 256, 128, 64)  # from the smallest map on; the last upsampling outputs the image
 CONDITION = 256  # numbers in the vector that conditions the decoder
+Condition = Float[Tensor, "b condition"]
 
 # %% ../../nbs/nets/02_residual.ipynb #6a897b9d
 def gelu() -> nn.GELU:
@@ -42,9 +43,7 @@ class ResidualBlock(nn.Module):
         self.shortcut = nn.Identity() if channels_in == channels_out else nn.Conv2d(channels_in, channels_out, 1)
         self.gelu = gelu()
 
-    def forward(
-        self, features: Float[Tensor, "b c h w"], *condition: Float[Tensor, "b condition"]
-    ) -> Float[Tensor, "b d h w"]:
+    def forward(self, features: Maps, *condition: Condition) -> Float[Tensor, "b d h w"]:
         branch = features
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             branch = self.gelu(norm(convolution(branch), *condition))
@@ -96,9 +95,7 @@ class ConditionedNorm(nn.Module):
         super().__init__()
         self.projection = nn.Linear(condition, 2 * channels)
 
-    def forward(
-        self, features: Float[Tensor, "b c h w"], condition: Float[Tensor, "b condition"]
-    ) -> Float[Tensor, "b c h w"]:
+    def forward(self, features: Maps, condition: Condition) -> Maps:
         scale, shift = self.projection(condition).chunk(2, dim=1)
         return conditional_instance_norm(features, 1 + scale, shift)
 
@@ -127,15 +124,13 @@ class DecoderStage(nn.Module):
         self.blocks = nn.ModuleList(ResidualBlock(channels_in, channels_in, norm) for _ in range(2))
         self.doubling = DoublingConvolution(channels_in, channels_out)
 
-    def refined(self, features: Float[Tensor, "b c h w"], condition: Float[Tensor, "b condition"]) -> Tensor:
+    def refined(self, features: Maps, condition: Condition) -> Maps:
         "The input of the upsampling."
         for block in self.blocks:
             features = block(features, condition)
         return features
 
-    def forward(
-        self, features: Float[Tensor, "b c h w"], condition: Float[Tensor, "b condition"]
-    ) -> Float[Tensor, "b d 2*h 2*w"]:
+    def forward(self, features: Maps, condition: Condition) -> Float[Tensor, "b d 2*h 2*w"]:
         return self.doubling(self.refined(features, condition))
 
 # %% ../../nbs/nets/02_residual.ipynb #ced6005b

@@ -135,20 +135,21 @@ class SlotEncoder(nn.Module):
         return self.head(features.flatten(2).mT)
 
 # %% ../../nbs/nets/03_slots.ipynb #dd3d61f4
+Parts = Float[Tensor, "batch slots channels height width"]
+Masks = Float[Tensor, "batch slots height width"]
+
+
 class SlotImages(NamedTuple):
     "The output of a slot decoder; a decoder without parts has no masks either."
 
     image: Float[Tensor, "batch channels height width"]
-    parts: Float[Tensor, "batch slots channels height width"] | None = None
-    masks: Float[Tensor, "batch slots height width"] | None = None  # of each pixel, sum to one over slots
+    parts: Parts | None = None
+    masks: Masks | None = None  # of each pixel, sum to one over slots
     attention: list[Float[Tensor, "batch heads pixels slots"]] | None = None  # one per layer; sum to one over slots
 
 # %% ../../nbs/nets/03_slots.ipynb #3c299106
-def composed(
-    parts: Float[Tensor, "batch slots channels height width"],
-    alpha: Float[Tensor, "batch slots height width"],  # mask logits
-) -> SlotImages:
-    "The sum of parts, each weighted by the softmax of `alpha` over the slots."
+def composed(parts: Parts, alpha: Masks) -> SlotImages:
+    "The sum of parts, each weighted by the softmax of `alpha`, the mask logits, over the slots."
     masks = alpha.softmax(dim=1)
     return SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
@@ -194,9 +195,7 @@ class SpatialBroadcastDecoder(nn.Module):
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.layers = decoder_layers(dim, channels + 1, image_size, width, rectifier)
 
-    def components(
-        self, slots: Float[Tensor, "b slots dim"]
-    ) -> tuple[Float[Tensor, "b slots c h w"], Float[Tensor, "b slots h w"]]:  # parts and mask logits
+    def components(self, slots: Float[Tensor, "batch slots dim"]) -> tuple[Parts, Masks]:
         "Part and mask logits of each slot."
         drawn = self.layers(self.position(slots.flatten(0, 1)[:, :, None, None]))
         drawn = drawn.unflatten(0, slots.shape[:2])
@@ -315,7 +314,7 @@ def sheet_slope(mask, part, image, part_slope, alpha_slope):
 # %% ../../nbs/nets/03_slots.ipynb #dd9015a5
 def broadcast_derivatives(
     decoder: SpatialBroadcastDecoder,
-    size: Callable[[Float[Tensor, "batch slots channels height width"]], Float[Tensor, "batch slots *shape"]],
+    size: Callable[[Parts], Float[Tensor, "batch slots *shape"]],
     slots: Float[Tensor, "batch slots dims"],
     chunk: int,  # directions at once
 ) -> Float[Tensor, "batch slots *shape"]:

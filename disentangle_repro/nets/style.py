@@ -105,7 +105,10 @@ def encoder_block(channels_in: int, channels_out: int, variant: NetVariant) -> n
     return nn.Sequential(*(EncoderLayer(c, channels_out, kernel, stride, variant) for c, kernel, stride in shapes))
 
 # %% ../../nbs/nets/01_style.ipynb #aaf87085
-def check_images(images: Float[Tensor, "b c h w"], channels: int, size: int) -> None:
+Maps = Float[Tensor, "b c h w"]  # of features, or images
+
+
+def check_images(images: Maps, channels: int, size: int) -> None:
     "`ValueError` for images of another size, or with another number of channels, than an encoder takes."
     if images.shape[2:] != (size, size):
         height, width = images.shape[2:]
@@ -161,7 +164,7 @@ class AdaptiveInstanceNorm(nn.Module):
             with torch.no_grad():
                 self.style.bias[:channels] += 1
 
-    def forward(self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"]) -> Float[Tensor, "b c h w"]:
+    def forward(self, features: Maps, w: Float[Tensor, "b style"]) -> Maps:
         style = self.style(w).relu() if self.rectified else self.style(w)
         return conditional_instance_norm(features, *style.chunk(2, dim=1), self.epsilon)
 
@@ -189,9 +192,7 @@ class StyleLayer(nn.Module):
     def forward(self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"]) -> Float[Tensor, "b d i j"]:
         return self.styled(self.convolution(features), w)
 
-    def styled(
-        self, features: Float[Tensor, "b c h w"], w: Float[Tensor, "b style"], overwrite: bool = True
-    ) -> Float[Tensor, "b c h w"]:
+    def styled(self, features: Maps, w: Float[Tensor, "b style"], overwrite: bool = True) -> Maps:
         "The layer without its convolution, in the same order under both protocols; `features` may be overwritten."
         return self.norm(F.leaky_relu(features, self.slope, inplace=overwrite), w)
 

@@ -32,12 +32,11 @@ from .optimizer import SCHEDULES, make_optimizer, warmed_up
 __all__ = []
 
 # %% ../../nbs/train/08_fit_images.ipynb #d7b088d5
-def images_for(
-    model: Autoencoder,
-    images: UInt8[Tensor, "n height width channels"] | OnDisk,
-    sources: Int[Tensor, "n sources"] | None,  # needed where the model is trained on pairs
-) -> UInt8[Tensor, "n height width channels"] | OnDisk | ImagePairs:
-    "What a `Training` of the model draws batches from."
+Images = UInt8[Tensor, "n height width channels"] | OnDisk
+
+
+def images_for(model: Autoencoder, images: Images, sources: Int[Tensor, "n sources"] | None) -> Images | ImagePairs:
+    "What a `Training` of the model draws batches from; sources are needed where it is trained on pairs."
     return images if model.differing is None else ImagePairs(images, sources, model.differing)
 
 # %% ../../nbs/train/08_fit_images.ipynb #d91dd158
@@ -51,14 +50,12 @@ def converted_by(dtype: torch.dtype, shape: Sequence[int]) -> str:  # to follow 
     return ": " + ", ".join(steps) if steps else ""
 
 
-def some_of(images: UInt8[Tensor, "n height width channels"] | OnDisk) -> UInt8[Tensor, "m height width channels"]:
+def some_of(images: Images) -> UInt8[Tensor, "m height width channels"]:
     "At most sixteen images, from first to last."
     return images[torch.linspace(0, len(images) - 1, min(16, len(images))).long()]
 
 
-def as_images(
-    images: UInt8[Tensor | np.ndarray, "n height width channels"] | OnDisk, device: torch.device
-) -> UInt8[Tensor, "n height width channels"] | OnDisk:
+def as_images(images: Images | UInt8[np.ndarray, "n height width channels"], device: torch.device) -> Images:
     "Images on a device; `ValueError` unless they are bytes of one or three channels, which come last."
     if not isinstance(images, (Tensor, np.ndarray, OnDisk)):
         own = ": give its images" if hasattr(images, "images") else ""
@@ -75,15 +72,13 @@ def as_images(
     return images.to(device)
 
 # %% ../../nbs/train/08_fit_images.ipynb #6b23ae3b
-def fingerprint(images: UInt8[Tensor, "n height width channels"] | OnDisk) -> str:
+def fingerprint(images: Images) -> str:
     "What tells images from others: their number, size, and a checksum of some of them."
     some = some_of(images).cpu().contiguous()
     return f"{' x '.join(map(str, images.shape))} bytes of checksum {zlib.crc32(some.numpy()):08x}"
 
 
-def settings_of(
-    model: Autoencoder, images: UInt8[Tensor, "n height width channels"] | OnDisk, **how: Any
-) -> dict[str, str]:
+def settings_of(model: Autoencoder, images: Images, **how: Any) -> dict[str, str]:
     "What a training is of, as text, by name."
     own = {f"the model's {name}": repr(value) for name, value in model.config.items()}
     return own | {"images": fingerprint(images)} | {name: repr(value) for name, value in how.items()}

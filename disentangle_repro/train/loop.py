@@ -111,7 +111,6 @@ class Training:
                 group["weight_decay"] = self.model.decay_share(done) * decay
             self.model.anneal(done)
 
-
     @property
     def step(self) -> Step:
         "The model's next step."
@@ -350,13 +349,16 @@ def passes(now: int, step: int, every: int, end: int) -> bool:
     return now // every > (now - step) // every or now >= end
 
 # %% ../../nbs/train/02_loop.ipynb #f356d25d
-def reconstructs(curve: list[dict[str, float]], slack: float = 1.0) -> bool:
+Curve = list[dict[str, float]]  # of points: `updates`, and means of terms or scores
+
+
+def reconstructs(curve: Curve, slack: float = 1.0) -> bool:
     "Whether the last point's PSNR is within `slack` dB of the best so far; true where no PSNR is probed."
     seen = [point["psnr"] for point in curve if "psnr" in point]
     return not seen or seen[-1] >= max(seen) - slack
 
 # %% ../../nbs/train/02_loop.ipynb #99ad1043
-def most_modular(curve: list[dict[str, float]], threshold: float, slack: float = 1.0) -> bool:
+def most_modular(curve: Curve, threshold: float, slack: float = 1.0) -> bool:
     "Whether the last point is the best so far: the highest InfoM of those that reconstruct above `threshold`."
     kept, best = None, -math.inf
     for point in (point for point in curve if "psnr" in point):
@@ -367,12 +369,8 @@ def most_modular(curve: list[dict[str, float]], threshold: float, slack: float =
     return kept is curve[-1]
 
 # %% ../../nbs/train/02_loop.ipynb #7c0fc8dc
-def kept_at(
-    curve: list[dict[str, float]],
-    probed: Callable[[int], bool],  # whether there was a probe after so many updates
-    make_criterion: Callable[[list[dict[str, float]]], bool],
-) -> int:
-    "Number of updates of the last saved best checkpoint; 0 where there is none."
+def kept_at(curve: Curve, probed: Callable[[int], bool], make_criterion: Callable[[Curve], bool]) -> int:
+    "Number of updates of the last saved best checkpoint, 0 for none; `probed`: was there a probe after so many?"
     moments = [n for n, point in enumerate(curve, 1) if probed(point["updates"]) and make_criterion(curve[:n])]
     return curve[moments[-1] - 1]["updates"] if moments else 0
 
@@ -420,7 +418,7 @@ def resume(
     updates: int,  # in all
     checkpoint: Path,
     kept: Path | None,
-    kept_at: Callable[[list[dict[str, float]]], int],  # number of updates of the last best checkpoint of a curve
+    kept_at: Callable[[Curve], int],  # number of updates of the last best checkpoint of a curve
 ) -> None:
     """Go on from `checkpoint`, or from a later `kept`; from the beginning, with a warning, where one is damaged.
 
@@ -534,12 +532,8 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
     return raised
 
 # %% ../../nbs/train/02_loop.ipynb #e00655c9
-def plot_curve(
-    curve: list[dict[str, float]],
-    terms: Sequence[str],  # which; points without one are left out
-    axis: Any,
-) -> None:
-    "Plot terms of the loss against updates, each labelled at its end, on a logarithmic scale."
+def plot_curve(curve: Curve, terms: Sequence[str], axis: Any) -> None:
+    "Plot terms of the loss at the points that have them, each labelled at its end, on a logarithmic scale."
     ends = []
     for name in terms:
         updates, values = zip(*[(point["updates"], point[name]) for point in curve if name in point], strict=True)

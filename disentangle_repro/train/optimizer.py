@@ -80,11 +80,8 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 }
 
 # %% ../../nbs/train/01_optimizer.ipynb #e7bad22e
-def warmed_up(
-    schedule: Callable[[float], float],
-    share: float,  # of the training
-) -> Callable[[float], float]:
-    "A linear rise from 0 during a fraction of training, and `schedule` during the rest."
+def warmed_up(schedule: Callable[[float], float], share: float) -> Callable[[float], float]:
+    "A linear rise from 0 during a share of the training, and `schedule` during the rest."
     return lambda done: done / share if done < share else schedule((done - share) / (1 - share))
 
 # %% ../../nbs/train/01_optimizer.ipynb #b26aa5d9
