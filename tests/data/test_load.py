@@ -10,6 +10,7 @@ import torch
 from small_scenes import SMALL, SPOTS
 from torch.utils.data import DataLoader
 
+from disentangle_repro import command
 from disentangle_repro.data import datasets_table, hdf5, list_datasets, load, load_dataset, official
 from disentangle_repro.data.hdf5 import OnDisk, write_images
 from disentangle_repro.data.official import PUBLISHED
@@ -293,7 +294,7 @@ def test_drawing_beforehand(small):
 @pytest.mark.parametrize("arguments", [["shapes4d"], ["shapes3d", "--n", "0"], ["mpi3d_toy"]])
 def test_the_command_says_what_is_wrong(data, arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
-        load.main(arguments)
+        command.main(["data", *arguments])
     assert stopped.value.code == 2 and ("must be" in capsys.readouterr().err) and not list(data.iterdir())
 
 
