@@ -75,10 +75,10 @@ def changed_record(store, spec, **scores):
 
 
 def test_scores_come_back_from_weights_and_from_latents(store, run):
-    (found,) = rescore([], store, progress=False).values()
+    (found,) = rescore([], store).values()
     assert {of.score for of in found} == {"infom", "infoe", "infoc", "d", "i", "c", "psnr", "mse_e4"}
     assert all(of.difference <= 1e-6 * max(1, of.record) and of.same for of in found)
-    (half,) = rescore([], store, latents=True, progress=False).values()
+    (half,) = rescore([], store, latents=True).values()
     assert {of.score for of in half} == {"infom", "infoe", "infoc", "d", "i", "c"} and all(of.same for of in half)
 
 
@@ -89,7 +89,7 @@ def test_a_changed_weight_changes_scores(store, run):
     state = load_file(path)
     state["latent.codebooks"] = state["latent.codebooks"].roll(1, 0)
     save_file(state, path)
-    assert not all(of.same for of in rescore([run.id], store, progress=False)[run.id])
+    assert not all(of.same for of in rescore([run.id], store)[run.id])
 
 
 def test_a_changed_record_is_told_by_the_score_that_was_changed(store, run):
@@ -145,11 +145,11 @@ def test_a_cut_file_is_named(store, run, name):
 
 def test_what_can_be_scored_again_is_said(store, run):
     with pytest.raises(ValueError, match=f"RUN is 'qlae' but must be one of '{run.id}'"):
-        rescore(["qlae"], store, progress=False)
+        rescore(["qlae"], store)
     store.find(run.id, "model/model.safetensors").unlink()
     assert runs_with("model/model.safetensors", store) == []
     with pytest.raises(ValueError, match="disentangle-repro study"):
-        rescore([], store, progress=False)
+        rescore([], store)
 
 
 def test_a_score_that_does_not_come_back_counts_as_different():

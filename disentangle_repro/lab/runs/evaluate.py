@@ -59,17 +59,6 @@ class Evaluation:
     reconstructions: UInt8[Tensor, "n height width channels"]
     rows: Int[Tensor, "n"]  # of the data set
 
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #a372c491
-def scored_latents(
-    model: Autoencoder,
-    images: UInt8[Tensor, "n height width channels"],
-    means: Float[Tensor, "n latents"],  # the images, encoded
-    latents: str = "mean",  # or "sample", a draw from each posterior
-    seed: int = 0,  # of the draws
-) -> Float[Tensor, "n latents"]:
-    "What a model is scored on; draws are the same as means where it has no posteriors."
-    return means if latents == "mean" else encode_all(model, images, generator=make_generator(seed, images.device))
-
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #2e555c85
 def finite_psnr(
     images: UInt8[Tensor, "n height width channels"], reconstructions: UInt8[Tensor, "n height width channels"]
@@ -146,7 +135,8 @@ def evaluate(
     images = data.images[rows]
     means = encode_all(model, images)
     reconstructions = decode_all(model, means)
-    scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
+    by_mean = procedure(protocol, latents=latents).latents == "mean"  # else by a draw from each posterior
+    scored = means if by_mean else encode_all(model, images, generator=make_generator(seed, images.device))
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": finite_psnr(images, reconstructions), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)

@@ -48,22 +48,16 @@ def interaction_score(
     return {"interaction": float(total) / len(slots)}
 
 
-def evaluate_objects(model: Autoencoder, data: Dataset) -> SlotEvaluation:
-    "All scores of a model of table 1 (asymmetry, section 6)."
+def evaluate_objects(model: Autoencoder, data: Dataset, interaction: bool = True) -> SlotEvaluation:
+    "All scores of a model of table 1 (asymmetry, section 6), with or without the interaction loss."
     slots = encode_all(model, data.images, batch_size=50)
     scores = reconstruction_scores(model, data, slots) | jacobian_scores(model, data, slots)
-    return SlotEvaluation(scores | interaction_score(model, slots), slots)
+    return SlotEvaluation(scores | (interaction_score(model, slots) if interaction else {}), slots)
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #01867114
 def jacobian_probe(data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
     "A probe for `fit`: `psnr`, `mse`, `fg_ari`, `j_ari` and `jis` of scenes."
-
-    def probe(model: Autoencoder) -> dict[str, float]:
-        with torch.no_grad():
-            slots = encode_all(model, data.images, batch_size=50)
-        return reconstruction_scores(model, data, slots) | jacobian_scores(model, data, slots)
-
-    return probe
+    return lambda model: evaluate_objects(model, data, interaction=False).scores
 
 
 def most_disentangled(curve: list[dict[str, float]]) -> bool:

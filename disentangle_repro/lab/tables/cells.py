@@ -56,7 +56,7 @@ class Run:
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #567f9f16
 def spec_in(path: Path, id: str) -> RunSpec:
-    "The specification in a record or a failure's note; `DataError` if it has none or is about another run than `id`."
+    "The specification in a failure's note; `DataError` if it has none or is about another run than `id`."
     try:
         spec = RunSpec(**json.loads(path.read_bytes())["spec"])
     except (ValueError, TypeError, KeyError) as error:
@@ -68,13 +68,10 @@ def spec_in(path: Path, id: str) -> RunSpec:
 
 def find_run(store: Store, id: str) -> Run:
     "The state of the run with this id."
-    notes = store.runs / id / "failure.json"
-    places = (store.runs / id / "run.json", store.results / f"{id}.json", notes)
+    files = (store.runs / id / "run.json", store.kept(id))
     try:
-        if (file := next(path for path in places if path.exists())) != notes:
-            read_record(file, id)
-        spec = spec_in(file, id)
-        record = store.record(spec)
+        record = next((read_record(path, id) for path in files if path.exists()), None)
+        spec = RunSpec(**record["spec"]) if record else spec_in(store.runs / id / "failure.json", id)
     except OtherVersion:
         return Run(id)
     except DataError as error:
