@@ -129,9 +129,7 @@ class Experiment(NamedTuple):
     pairs_aligned: pd.DataFrame  # matching and fit alternate
 
 
-def run_experiment(
-    seeds: int = 20, *, held_out: int = 500, threads: int = 1, **training: Any
-) -> Experiment:
+def run_experiment(seeds: int = 20, *, held_out: int = 500, threads: int = 1, **training: Any) -> Experiment:
     """Section 6's experiment, scored on `held_out` sets. `ValueError` for fewer than two runs.
 
     Initial slots are independent between runs; `training` as `train` takes it. It repeats bit for bit on the same kind

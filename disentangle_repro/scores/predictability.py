@@ -198,7 +198,8 @@ def dci_es(
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
     fits = fit_sources(sources, latents, "forest", "tune", seed, max_features="sqrt", deepest=max_depth)
     losses = np.array([1 - np.pad(fit.by_depth, (0, max_depth - len(fit.by_depth)), mode="edge") for fit in fits])
-    importance, depths = np.array([fit.importance for fit in fits]).T, np.arange(1, max_depth + 1)
+    importance = np.array([fit.importance for fit in fits]).T
+    depths = np.arange(1, max_depth + 1)
     e = [curve_explicitness(depths, loss, 1 - fit.guessed) for loss, fit in zip(losses, fits, strict=True)]
     d, c, i = disentanglement(importance), completeness(importance), 1 - losses.min(axis=1).mean()
     size = sources.shape[1] / latents.shape[1]

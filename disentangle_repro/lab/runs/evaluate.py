@@ -101,18 +101,16 @@ def infomec_and_dci(
     choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
     kind = {"discrete": model.discrete, "categorical": model.categorical}
     seen = slice(len(latents) * 2 // 3) if "boosting" in predictors else slice(None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # a model knows its kind
-        info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
-    scores = info.to_dict()
     trees = {
         "forest": partial(dci, sources[seen], latents[seen], **forest),
         "boosting": partial(dci, sources, model.latent.index(latents)),
     }
     alike = {"protocol": protocol, "seed": seed, "n_trees": n_trees}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # an untrained model is as good as guessing
+        warnings.simplefilter("ignore", InputWarning)  # a model knows its kind; untrained it is as good as guessing
+        info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
         importances = [trees[name](predictor=name, **alike) for name in predictors]
+    scores = info.to_dict()
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
         scores |= {f"{score}{suffix}": value for score, value in importance.to_dict().items()}

@@ -20,11 +20,9 @@ from .slots import SlotEvaluation, reconstruction_scores
 __all__ = []
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #e621e951
-def jacobians_of(
-    model: Autoencoder, slots: Float[Tensor, "n slots dim"], batch_size: int = 4
-) -> Float[Tensor, "n slots height width"]:
+def jacobians_of(model: Autoencoder, slots: Float[Tensor, "n slots dim"]) -> Float[Tensor, "n slots height width"]:
     "Slot Jacobians of any number of scenes, on the slots' device."
-    return torch.cat([slot_jacobian(model.decoder, some) for some in slots.split(batch_size)])
+    return torch.cat([slot_jacobian(model.decoder, some) for some in slots.split(4)])
 
 
 def jacobian_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
@@ -35,12 +33,10 @@ def jacobian_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n s
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #75701411
 @torch.no_grad()
-def interaction_score(
-    model: Autoencoder, slots: Float[Tensor, "n slots dim"], batch_size: int = 10
-) -> dict[str, float]:
+def interaction_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`interaction`: the interaction loss of equation F.9 on scenes; nothing for a decoder without attention."
     total = 0.0
-    for some in slots.split(batch_size):
+    for some in slots.split(10):
         attention = model.decoder(some).attention
         if attention is None:
             return {}

@@ -52,12 +52,10 @@ def rank_correlation(one: Float[Array, " n"], other: Float[Array, " n"]) -> floa
     return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
 
 
-def correlations_drawn(
-    trainings: pd.DataFrame, first: str, second: str, draws: int = 4_000, seed: int = 0
-) -> Float[Array, " draws"]:
+def correlations_drawn(trainings: pd.DataFrame, first: str, second: str, draws: int = 4_000) -> Float[Array, " draws"]:
     "Coefficients of trainings of models drawn with replacement."
     models = [runs[[first, second]].to_numpy() for _, runs in trainings.groupby("model")]
-    rows = np.random.default_rng(seed).integers(len(models), size=(draws, len(models)))
+    rows = np.random.default_rng(0).integers(len(models), size=(draws, len(models)))
     return np.array([rank_correlation(*np.concatenate([models[i] for i in row]).T) for row in rows])
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #9d5bf155
@@ -137,9 +135,10 @@ ROUNDS, BATCH = 5, 16
 
 def timed_rounds(n: int = ROUNDS, **options: Any) -> dict[str, list[float]]:  # by model, one per round
     "Seconds of an update of each model of tripod's table 6, in turns; a round before them does not count."
-    cpu, clock = torch.device("cpu"), time.process_time
     with fixed_threads(1):
-        return iteration_seconds(PAPERS["tripod"], TIMED, cpu, rounds=n, clock=clock, **options)
+        return iteration_seconds(
+            PAPERS["tripod"], TIMED, torch.device("cpu"), rounds=n, clock=time.process_time, **options
+        )
 
 
 def measure_times(_: Store) -> dict[str, Any]:

@@ -236,7 +236,8 @@ def comparisons(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> l
         row = Comparison(*where, reported_difference(claim["paper"], *where))
         left, right = (trained.get((run_as(model), row.dataset)) for model in (row.left, row.right))
         if left and right:
-            ours, seeds = views(left, right, row.metric), (len(left.scores), len(right.scores))
+            ours = views(left, right, row.metric)
+            seeds = len(left.scores), len(right.scores)
             diverged = left.diverged + right.diverged, len(left.runs) + len(right.runs)
             enough = ours is not None and left.complete and right.complete
             row = replace(row, ours=ours, seeds=seeds, complete=enough, diverged=diverged)
