@@ -361,6 +361,11 @@ def released_autoencoder(
     )
 
 # %% ../../nbs/psa/09_released_models.ipynb #086d8bd4
+def slate_psa(n_slots: int, **given: Any) -> SlotAutoencoder:
+    "Ours, by the text: the released code has no Transformer decoder (P32)."
+    return psa_autoencoder(n_slots, decoder="transformer", **given)
+
+
 RELEASED: dict[str, Callable[..., Autoencoder]] = {
     "ae": partial(released_autoencoder, slots="gaussian"),
     "monet": MONet,
@@ -369,5 +374,5 @@ RELEASED: dict[str, Callable[..., Autoencoder]] = {
     "psa": released_autoencoder,
     "psa_noa": partial(released_autoencoder, additive=False),
     "psa_proj": partial(released_autoencoder, slots="projected_mixture", likelihood="squared_error"),
-    "slate_psa": partial(psa_autoencoder, decoder="transformer"),  # ours: the released code has none (P32)
+    "slate_psa": slate_psa,
 }
