@@ -95,7 +95,7 @@ def test_a_changed_weight_changes_scores(store, run):
 def test_a_changed_record_is_told_by_the_score_that_was_changed(store, run):
     changed_record(store, run, infom=store.record(run)["scores"]["infom"] + 5e-2)
     for latents in (False, True):
-        assert [of.score for of in rescore([], store, latents, False)[run.id] if not of.same] == ["infom"]
+        assert [of.score for of in rescore([], store, latents)[run.id] if not of.same] == ["infom"]
 
 
 def test_the_exit_status_says_whether_scores_differ(store, run, monkeypatch, capsys):
@@ -120,9 +120,9 @@ def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monk
 def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_name(store):
     spec = kept_run(store, "qlae", predictors=["boosting", "forest"])
     recorded = store.record(spec)["scores"]
-    assert {of.score for of in rescore([], store, True, False)[spec.id]} >= {"d", "d_forest"}
+    assert {of.score for of in rescore([], store, True)[spec.id]} >= {"d", "d_forest"}
     store.find(spec.id, "model/model.safetensors").unlink()
-    (found,) = rescore([], store, True, False).values()
+    (found,) = rescore([], store, True).values()
     assert {of.score for of in found} == {"infom", "infoe", "infoc", "d_forest", "i_forest", "c_forest"}
     assert all(of.record == recorded[of.score] and of.same for of in found)
 
@@ -131,7 +131,7 @@ def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_nam
 def test_as_many_trees_as_in_the_run(scale, trees, store):
     kept_run(store, "qlae", scale=scale)
     for latents_only in (True, False):
-        (found,) = rescore([], store, latents_only, False).values()
+        (found,) = rescore([], store, latents_only).values()
         assert {of.score: of.record for of in found}["c"] == trees and all(of.same for of in found)
 
 
@@ -140,7 +140,7 @@ def test_a_cut_file_is_named(store, run, name):
     path = store.find(run.id, name)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DataError, match=path.name):
-        rescore([], store, name == "latents.npz", False)
+        rescore([], store, name == "latents.npz")
 
 
 def test_what_can_be_scored_again_is_said(store, run):
