@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from .aggregate_posterior import DiagonalMixture, aggregate_posterior
 from .mixture import LocalMixture, fit_mixture
 from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention
 from .slot_alignment import deviations, whitening
-from .slot_metrics import SlotAgreement, interval_over_trainings, slot_agreement
+from .slot_metrics import interval_over_trainings, slot_agreement
 
 # %% auto #0
 __all__ = []
@@ -72,7 +72,6 @@ def train(
     batch: int = 8,  # sets per step
     learning_rate: float = 5e-3,
     n_sets: int = 1000,  # in the training data
-    progress: bool = False,
     **model: Any,  # as `MixtureAutoencoder` takes them
 ) -> MixtureAutoencoder:
     "One run (psa, section 6); `ValueError` for numbers that make no training."
@@ -83,7 +82,7 @@ def train(
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
     step = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
-    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=None if progress else True):
+    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=None):
         chosen = points[torch.randint(n_sets, (batch,), generator=generator)]
         step.zero_grad()
         set_distance(chosen, network(chosen, generator), generator).backward()
@@ -101,12 +100,12 @@ def slots_of(model: MixtureAutoencoder, points: Points, *, seed: int = 0) -> Loc
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #21563279
 def agreement(
     slots_by_run: Sequence[Float[Tensor, "sets slots dim"]],  # of the same sets or images
-    score: Callable[..., SlotAgreement] = slot_agreement,
     pairs: Callable[..., Iterable[tuple[int, int]]] = combinations,  # or `permutations`, in both directions
-    **choices: Any,  # as `score` takes them
+    **choices: Any,  # as `slot_agreement` takes them
 ) -> pd.DataFrame:  # one row per pair: a and b (numbers of the runs), smcc, r2
     "SMCC and R² of all pairs of runs (psa, section 6)."
-    rows = [(a, b, *score(slots_by_run[a], slots_by_run[b], **choices)) for a, b in pairs(range(len(slots_by_run)), 2)]
+    numbers = pairs(range(len(slots_by_run)), 2)
+    rows = [(a, b, *slot_agreement(slots_by_run[a], slots_by_run[b], **choices)) for a, b in numbers]
     return pd.DataFrame(rows, columns=["a", "b", "smcc", "r2"])
 
 # %% ../../nbs/psa/07_mixture_experiment.ipynb #bb594d41
@@ -130,9 +129,7 @@ class Experiment(NamedTuple):
     pairs_aligned: pd.DataFrame  # matching and fit alternate
 
 
-def run_experiment(
-    seeds: int = 20, *, held_out: int = 500, threads: int = 1, progress: bool = False, **training: Any
-) -> Experiment:
+def run_experiment(seeds: int = 20, *, held_out: int = 500, threads: int = 1, **training: Any) -> Experiment:
     """Section 6's experiment, scored on `held_out` sets. `ValueError` for fewer than two runs.
 
     Initial slots are independent between runs; `training` as `train` takes it. It repeats bit for bit on the same kind
@@ -141,7 +138,7 @@ def run_experiment(
     if seeds < 2:
         raise ValueError(f"seeds is {seeds} but it takes two runs to agree.")
     with fixed_threads(threads):
-        models = [train(seed, progress=progress, **training) for seed in range(seeds)]
+        models = [train(seed, **training) for seed in range(seeds)]
         sets = sample_sets(held_out, seed=1)
         fits, refits = (
             [slots_of(model, sets.points, seed=start + seed) for seed, model in enumerate(models)]
@@ -238,12 +235,7 @@ def untrained_affine(n: int = 15, n_sets: int = 50) -> list[Float[Tensor, "sets 
     return [slots_of(train(seed, updates=0, hidden=()), points, seed=seed).mean for seed in range(n)]
 
 
-def released_scores(pairs: Pairs, best: int | None = None) -> pd.DataFrame:
+def released_scores(pairs: Iterable[tuple[Tensor, Tensor]], best: int | None = None) -> pd.DataFrame:
     "SMCC and R² of pairs by the released procedure; of the `best` of them by SMCC, or of all."
     scores = pd.DataFrame([slot_agreement(b, a, protocol="code") for a, b in pairs])
     return scores.nlargest(best or len(scores), "smcc")
-
-
-def released_agreement(slots_by_run: Sequence[Float[Tensor, "sets slots 2"]], best: int | None = None) -> pd.DataFrame:
-    "The same of each run and the next."
-    return released_scores(list(pairwise(slots_by_run)), best)

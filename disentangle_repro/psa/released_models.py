@@ -290,8 +290,7 @@ class GaussianSlots(nn.Module):
         mean, log_scale = self.mean(pooled)[:, None], self.log_scale(pooled)[:, None] - self.PRIOR_LOG_SCALE
         unit = math.exp(self.PRIOR_LOG_SCALE)
         kl = gaussian_kl(mean / unit, log_scale.exp()).sum((1, 2)).mean()
-        if generator is None:
-            generator = make_generator(0, features.device)
+        generator = generator or make_generator(0, features.device)
         size = (-1, self.n_slots, -1)
         return SlotsOutput(draw(mean.expand(size), unit * log_scale.exp().expand(size), generator), None, {"kl": kl})
 

@@ -76,6 +76,7 @@ class SourceFit:
     importance: Float[np.ndarray, " latents"]
     depth: int  # of the trees
     guessed: float  # the accuracy of the most frequent value
+    by_depth: Float[np.ndarray, " depths"] | None = None  # of forests: accuracy at depth 1, 2, ...
 
 
 def most_frequent(train: Int[np.ndarray, " n"], held_out: Int[np.ndarray, " m"]) -> float:
@@ -94,16 +95,18 @@ def fit_forest(
     seed: int,
     n_trees: int = 100,
     max_features: str | None = None,  # latents offered to a split: all, or "sqrt"
+    deepest: int | None = None,  # of the depths that "tune" tries; `None` is no limit
 ) -> SourceFit:
     "Trees that split by information gain (qlae, appendix C.5)."
     from sklearn.ensemble import RandomForestClassifier
 
-    limit = None if max_depth == "tune" else max_depth
+    limit = deepest if max_depth == "tune" else max_depth
     options = {"criterion": "entropy", "max_depth": limit, "max_features": max_features}
     forest = RandomForestClassifier(n_trees, random_state=seed, **options).fit(*train)
     accuracy, importance = forest_by_depth(forest, *held_out)
     best = int(accuracy.argmax()) if max_depth == "tune" else len(accuracy) - 1
-    return SourceFit(float(accuracy[best]), importance[best], best + 1, most_frequent(train[1], held_out[1]))
+    guessed = most_frequent(train[1], held_out[1])
+    return SourceFit(float(accuracy[best]), importance[best], best + 1, guessed, accuracy)
 
 # %% ../../nbs/scores/05_dci.ipynb #b176906e
 def fit_boosting(train: Rows, held_out: Rows, max_depth: int, seed: int, n_trees: int = 100) -> SourceFit:
@@ -175,14 +178,17 @@ def fit_sources(
     max_depth: int | str | None,
     seed: int,
     n_trees: int = 100,
-    max_features: str | None = None,  # of a forest
     n_jobs: int = -1,  # sources at once; -1: as many as there are cores
+    **forest: Any,  # `max_features` and `deepest` of `fit_forest`
 ) -> list[SourceFit]:  # one per source
-    "Split the rows and fit a predictor to each source."
+    "Split the rows and fit a predictor to each source; `ValueError` for fewer than two sources or latents."
+    columns = sources.shape[1], latents.shape[1]
+    if min(columns) < 2:
+        raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
     train, rest = split_rows(sources, HELD_OUT[predictor], seed)
     check_training_rows(sources[train])
     latents = for_trees(latents)
-    fit = delayed(partial(fit_forest, max_features=max_features) if predictor == "forest" else fit_boosting)
+    fit = delayed(partial(fit_forest, **forest) if predictor == "forest" else fit_boosting)
     jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
     fits = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs)
     return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
@@ -250,9 +256,6 @@ def dci(
         raise ValueError(f"n_jobs is {n_jobs!r} but must be a number of threads, or -1 for as many as there are cores.")
     depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
-    columns = sources.shape[1], latents.shape[1]
-    if min(columns) < 2:
-        raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
     rows = drawn_rows(len(sources), MAX_SAMPLES[protocol] if max_samples is None else max_samples, seed)
     options = {"n_trees": n_trees, "max_features": OFFERED[protocol], "n_jobs": n_jobs}
     fits = fit_sources(sources[rows], latents[rows], predictor, depth, seed, **options)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..core.device import make_generator
 from ..core.errors import check_choice
-from .inputs import check_fractions, check_numbers
+from .inputs import check_numbers
 
 # %% auto #0
 __all__ = []
@@ -28,16 +28,14 @@ def half_widths(
     scores: Callable[..., Mapping[str, float]],  # from arrays to scores by name
     *arrays: Shaped[np.ndarray | Tensor, "n ..."],  # with a row per sample
     halvings: int = HALVINGS,  # random divisions into two halves and four quarters
-    level: float = 0.95,  # of the interval
     seed: int = 0,  # of the divisions
 ) -> dict[str, float]:
-    """By how much the expected score at this number of samples may differ, by score; no row is used twice.
+    """Half of the 95% interval of the expected score at this number of samples, by score; no row is used twice.
 
     From the differences between the scores of random halves, and the rate at which they shrink from quarters to halves.
-    `ValueError` for fewer than one division, a level that is not between 0 and 1, and where `scores` refuses a quarter
-    of the samples.
+    `ValueError` for fewer than one division, and where `scores` refuses a quarter of the samples.
     """
-    check_numbers(1, halvings=halvings), check_fractions(level=level)
+    check_numbers(1, halvings=halvings)
     rng, n, variances = np.random.default_rng(seed), len(arrays[0]), []
     for _ in range(halvings):
         rows = rng.permutation(n)[: n // 4 * 4]
@@ -45,14 +43,14 @@ def half_widths(
         variances.append([np.var([list(part.values()) for part in each], axis=0, ddof=1) for each in parts])
     half, quarter = np.mean(variances, axis=0)
     rate = np.divide(half, quarter, out=np.ones_like(half), where=quarter > 0).clip(0.5, 1)
-    widths = scipy.stats.t.ppf((1 + level) / 2, halvings) * np.sqrt(half * rate)
+    widths = scipy.stats.t.ppf(0.975, halvings) * np.sqrt(half * rate)
     return dict(zip(parts[0][0], map(float, widths), strict=True))
 
 
-def half_width_of_draws(draws: Sequence[Mapping[str, float]], level: float = 0.95) -> dict[str, float]:
-    "By how much the expectation of a score that draws its own samples may differ, from repeated draws, two at least."
+def half_width_of_draws(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    "The same for the expectation of a score that draws its own samples, from repeated draws, two at least."
     deviations = np.std([list(draw.values()) for draw in draws], axis=0, ddof=1)
-    return dict(zip(draws[0], map(float, scipy.stats.t.ppf((1 + level) / 2, len(draws) - 1) * deviations), strict=True))
+    return dict(zip(draws[0], map(float, scipy.stats.t.ppf(0.975, len(draws) - 1) * deviations), strict=True))
 
 # %% ../../nbs/scores/12_intervals.ipynb #920c4a22
 def unrelated_latents(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 import scipy
@@ -106,9 +107,7 @@ def udr(
         z = z[:, informative]
         scaled.append((z - z.mean(axis=0)) / z.std(axis=0))
     agreement = np.full((len(scaled), len(scaled)), np.nan)
-    for i, first in enumerate(scaled):
-        for j, second in enumerate(scaled):
-            if i != j:
-                some = first.shape[1] and second.shape[1]
-                agreement[i, j] = one_to_one(correlate(first, second), protocol) if some else 0.0
+    for (i, first), (j, second) in permutations(enumerate(scaled), 2):
+        some = first.shape[1] and second.shape[1]
+        agreement[i, j] = one_to_one(correlate(first, second), protocol) if some else 0.0
     return np.nanmedian(agreement, axis=0)

@@ -15,8 +15,7 @@ from joblib import Parallel, delayed
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
-from .dci import HELD_OUT, check_training_rows, for_trees, forest_by_depth, most_frequent
-from .dci import split_rows
+from .dci import check_training_rows, fit_sources, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
 from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
@@ -167,18 +166,6 @@ def curve_explicitness(
     scale = (capacities[-1] - capacities[0]) * (baseline - best) / 2
     return float(1 - np.trapezoid(above, capacities) / scale) if scale > 0 else 0.0
 
-# %% ../../nbs/scores/08_predictability.ipynb #cfff8072
-def forest_curve(
-    train: tuple[np.ndarray, np.ndarray], rest: tuple[np.ndarray, np.ndarray], max_depth: int, seed: int
-) -> tuple[Float[np.ndarray, " depths"], Float[np.ndarray, " latents"], float]:
-    "Error by depth, importances at the best depth, and the error of always saying the most frequent value."
-    from sklearn.ensemble import RandomForestClassifier
-
-    forest = RandomForestClassifier(100, criterion="entropy", max_depth=max_depth, random_state=seed).fit(*train)
-    accuracy, importance = forest_by_depth(forest, *rest)
-    errors = 1 - np.pad(accuracy, (0, max_depth - len(accuracy)), mode="edge")
-    return errors, importance[accuracy.argmax()], 1 - most_frequent(train[1], rest[1])
-
 # %% ../../nbs/scores/08_predictability.ipynb #e6c998cc
 @dataclass(frozen=True, eq=False, repr=False)
 class DCIES(Result):
@@ -209,16 +196,11 @@ def dci_es(
     """
     check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
     sources, latents = distinct_rows(*check_sources_latents(sources, latents))
-    columns = sources.shape[1], latents.shape[1]
-    if min(columns) < 2:
-        raise ValueError("sources has {} columns and latents has {}: both need at least two.".format(*columns))
-    train, rest = split_rows(sources, HELD_OUT["forest"], seed)
-    check_training_rows(sources[train])
-    latents = for_trees(latents)
-    part = [((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed) for s in sources.T]
-    jobs = (delayed(forest_curve)(*of_source) for of_source in part)
-    losses, importance, baselines = map(np.array, zip(*Parallel(n_jobs=-1, prefer="threads")(jobs), strict=True))
+    fits = fit_sources(sources, latents, "forest", "tune", seed, max_features="sqrt", deepest=max_depth)
+    losses = np.array([1 - np.pad(fit.by_depth, (0, max_depth - len(fit.by_depth)), mode="edge") for fit in fits])
+    importance = np.array([fit.importance for fit in fits]).T
     depths = np.arange(1, max_depth + 1)
-    e = [curve_explicitness(depths, *of_source) for of_source in zip(losses, baselines, strict=True)]
-    d, c, i = disentanglement(importance.T), completeness(importance.T), 1 - losses.min(axis=1).mean()
-    return DCIES(d, c, float(i), float(np.mean(e)), columns[0] / columns[1], importance.T, losses)
+    e = [curve_explicitness(depths, loss, 1 - fit.guessed) for loss, fit in zip(losses, fits, strict=True)]
+    d, c, i = disentanglement(importance), completeness(importance), 1 - losses.min(axis=1).mean()
+    size = sources.shape[1] / latents.shape[1]
+    return DCIES(d, c, float(i), float(np.mean(e)), size, importance, losses)

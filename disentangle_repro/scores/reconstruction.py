@@ -101,7 +101,6 @@ def frechet_distance(
     images: UInt8[Tensor, "n height width channels"],
     others: UInt8[Tensor, "m height width channels"],
     features: nn.Module | Path,  # bytes (batch, channels, height, width) to (batch, features), or Inception's weights
-    batch_size: int = 50,
 ) -> float:  # 0 for sets with the same mean and covariance of features; no upper bound
     """Fréchet distance between the features of two sets of images (Heusel et al., 2017), by torchmetrics.
 
@@ -119,7 +118,7 @@ def frechet_distance(
         metric = FrechetInceptionDistance(features.cpu(), input_img_size=size)  # which it tries on the CPU
     metric.to(images.device)
     for real, several in ((True, images), (False, others)):
-        for batch in several.split(batch_size):
+        for batch in several.split(50):
             metric.update(batch.permute(0, 3, 1, 2), real)
     return float(metric.compute())
 

@@ -42,13 +42,15 @@ def step_operations(training: Training) -> int:
     return 3 * forward.operations
 
 # %% ../../nbs/train/04_speed.ipynb #48a928cd
-def elapsed(function: Callable[[], object], device: torch.device) -> float:
+def elapsed(
+    function: Callable[[], object], device: torch.device, clock: Callable[[], float] = time.perf_counter
+) -> float:
     "Seconds that a call takes, waited for."
-    start = time.perf_counter()
+    start = clock()
     function()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter() - start
+    return clock() - start
 
 # %% ../../nbs/train/04_speed.ipynb #6dae4b8a
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # glibc's names (malloc.h)

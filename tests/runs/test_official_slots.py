@@ -142,7 +142,7 @@ def run(spec, folder, monkeypatch):
     needed = images_needed(spec)
     training = assemble(spec, training_scenes(spec.dataset, spec.source, needed["train"]).images)
     unseen = held_out_scenes(spec.dataset, spec.source, needed["test"])
-    to_choose_by = held_out_scenes(spec.dataset, spec.source, needed["validation"], None, "validation")
+    to_choose_by = held_out_scenes(spec.dataset, spec.source, needed["validation"], "validation")
     fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_steps(4), progress=False,
         kept=folder / "kept.pt", make_criterion=make_criterion(spec))  # fmt: skip
     load(training, folder / "kept.pt")

@@ -61,7 +61,7 @@ def test_the_contrast_is_a_mean_over_64_images_at_every_scale_with_numbers(monke
     monkeypatch.setattr(chapter, "encode_all", lambda *_, **__: torch.zeros(100, 5, 16))
     for name in ("reconstruction_scores", "relevance_scores", "truth_scores"):
         monkeypatch.setattr(chapter, name, lambda *_, **__: {})
-    few = held_out_scenes("sprites", "rendered", 2, torch.device("cpu"))
+    few = held_out_scenes("sprites", "rendered", 2, device=torch.device("cpu"))
     spec = RunSpec("psa", "sa", "sprites", "rendered", scale, 0, "paper", {})
     score(spec, create_model("sa", dataset="sprites", width=0.125, dim=16), few)
     assert seen == [expected]

@@ -75,10 +75,10 @@ def changed_record(store, spec, **scores):
 
 
 def test_scores_come_back_from_weights_and_from_latents(store, run):
-    (found,) = rescore([], store, progress=False).values()
+    (found,) = rescore([], store).values()
     assert {of.score for of in found} == {"infom", "infoe", "infoc", "d", "i", "c", "psnr", "mse_e4"}
     assert all(of.difference <= 1e-6 * max(1, of.record) and of.same for of in found)
-    (half,) = rescore([], store, latents=True, progress=False).values()
+    (half,) = rescore([], store, latents=True).values()
     assert {of.score for of in half} == {"infom", "infoe", "infoc", "d", "i", "c"} and all(of.same for of in half)
 
 
@@ -89,13 +89,13 @@ def test_a_changed_weight_changes_scores(store, run):
     state = load_file(path)
     state["latent.codebooks"] = state["latent.codebooks"].roll(1, 0)
     save_file(state, path)
-    assert not all(of.same for of in rescore([run.id], store, progress=False)[run.id])
+    assert not all(of.same for of in rescore([run.id], store)[run.id])
 
 
 def test_a_changed_record_is_told_by_the_score_that_was_changed(store, run):
     changed_record(store, run, infom=store.record(run)["scores"]["infom"] + 5e-2)
     for latents in (False, True):
-        assert [of.score for of in rescore([], store, latents, False)[run.id] if not of.same] == ["infom"]
+        assert [of.score for of in rescore([], store, latents)[run.id] if not of.same] == ["infom"]
 
 
 def test_the_exit_status_says_whether_scores_differ(store, run, monkeypatch, capsys):
@@ -120,9 +120,9 @@ def test_continuous_latents_have_another_tolerance_than_counted_ones(store, monk
 def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_name(store):
     spec = kept_run(store, "qlae", predictors=["boosting", "forest"])
     recorded = store.record(spec)["scores"]
-    assert {of.score for of in rescore([], store, True, False)[spec.id]} >= {"d", "d_forest"}
+    assert {of.score for of in rescore([], store, True)[spec.id]} >= {"d", "d_forest"}
     store.find(spec.id, "model/model.safetensors").unlink()
-    (found,) = rescore([], store, True, False).values()
+    (found,) = rescore([], store, True).values()
     assert {of.score for of in found} == {"infom", "infoe", "infoc", "d_forest", "i_forest", "c_forest"}
     assert all(of.record == recorded[of.score] and of.same for of in found)
 
@@ -131,7 +131,7 @@ def test_without_weights_boosted_trees_are_left_out_and_the_forest_keeps_its_nam
 def test_as_many_trees_as_in_the_run(scale, trees, store):
     kept_run(store, "qlae", scale=scale)
     for latents_only in (True, False):
-        (found,) = rescore([], store, latents_only, False).values()
+        (found,) = rescore([], store, latents_only).values()
         assert {of.score: of.record for of in found}["c"] == trees and all(of.same for of in found)
 
 
@@ -140,16 +140,16 @@ def test_a_cut_file_is_named(store, run, name):
     path = store.find(run.id, name)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DataError, match=path.name):
-        rescore([], store, name == "latents.npz", False)
+        rescore([], store, name == "latents.npz")
 
 
 def test_what_can_be_scored_again_is_said(store, run):
     with pytest.raises(ValueError, match=f"RUN is 'qlae' but must be one of '{run.id}'"):
-        rescore(["qlae"], store, progress=False)
+        rescore(["qlae"], store)
     store.find(run.id, "model/model.safetensors").unlink()
     assert runs_with("model/model.safetensors", store) == []
     with pytest.raises(ValueError, match="disentangle-repro study"):
-        rescore([], store, progress=False)
+        rescore([], store)
 
 
 def test_a_score_that_does_not_come_back_counts_as_different():

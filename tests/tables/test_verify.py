@@ -129,4 +129,4 @@ def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_pa
         (tmp_path / name).mkdir()
         (tmp_path / name / "qlae_table_1.md").touch()
     assert {(of.scale.name, of.protocol) for of in published(tmp_path)} == {("study", "paper"), ("short", "code")}
-    assert verify(["qlae"], progress=False)[1] == 0
+    assert verify(["qlae"])[1] == 0

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -102,8 +103,6 @@ def first_scenes(sheet: Path, slots: int, scenes: int = 3) -> bytes:
 
 def as_png(figure: Figure) -> bytes:
     "A figure as PNG; closes the figure."
-    import matplotlib.pyplot as plt
-
     png = io.BytesIO()
     figure.savefig(png, dpi=100, format="png")
     plt.close(figure)

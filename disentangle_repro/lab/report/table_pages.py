@@ -9,10 +9,12 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
 from markupsafe import Markup, escape
+from matplotlib.figure import Figure
 
 from ...experiment.paper import AGGREGATED, Table
 from ...experiment.run_spec import RunSpec
@@ -21,9 +23,6 @@ from ..plan.specs import rounds
 from .page import write_page
 from ..tables.cells import Survey, in_full, measured_by, table_name
 from ..tables.layout import number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = []
@@ -130,8 +129,6 @@ INK = "#010203"  # placeholder for the colour of the page's text
 
 def inline_svg(figure: Figure, label: str) -> Markup:
     "A figure drawn in `INK` as SVG for a page, in the colour of the page's text; `label` is its text alternative."
-    import matplotlib.pyplot as plt
-
     written = io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}):
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})

@@ -23,10 +23,7 @@ DESCRIPTION = "ro-crate-metadata.json"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 PUBLISHED = "2026-11-21"  # the date that the format asks for
 SETTINGS = {"model": "model", "dataset": "data set", "source": "source of the data", "scale": "scale", "seed": "seed"}
-FORMATS = {
-    ".json": "application/json", ".npz": "application/x-npz", ".ipynb": "application/x-ipynb+json",
-    ".jpg": "image/jpeg", ".safetensors": "application/x-safetensors",
-}  # fmt: skip
+FORMATS = {".json": "application/json", ".ipynb": "application/x-ipynb+json", ".jpg": "image/jpeg"}
 
 
 def refer(entities: list[Entity]) -> list[Entity]:
@@ -51,7 +48,7 @@ def run_entities(record: dict[str, Any], store: Store) -> list[Entity]:
             "@id": path.relative_to(store.results).as_posix(),
             "@type": "File",
             "name": f"{'record' if path.parent == store.results else path.parent.name}: {title}",
-            "encodingFormat": FORMATS.get(path.suffix, "application/octet-stream"),
+            "encodingFormat": FORMATS.get(path.suffix, f"application/x-{path.suffix[1:]}"),
             "contentSize": str(path.stat().st_size),
             "license": {"@id": LICENCE},
             "citation": article,

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -70,17 +69,14 @@ def kernel_environment() -> dict[str, str]:
     return getattr(_seat, "environment", {})
 
 
-def _sit_down(numbers: SimpleQueue[int], n: int) -> None:
-    number = numbers.get()
+def _sit_down(numbers: Iterator[int], n: int) -> None:
+    number = next(numbers)
     _seat.line, _seat.environment = number + 1, worker_environment(number, n)
 
 
 def thread_pool(n: int) -> ThreadPoolExecutor:
     "A pool of `n` threads, each with a `bar_line` and a `kernel_environment`."
-    numbers: SimpleQueue[int] = SimpleQueue()
-    for number in range(n):
-        numbers.put(number)
-    return ThreadPoolExecutor(n, initializer=_sit_down, initargs=(numbers, n))
+    return ThreadPoolExecutor(n, initializer=_sit_down, initargs=(iter(range(n)), n))
 
 # %% ../../../nbs/lab/runs/08_engine.ipynb #347295c2
 def kernel_manager() -> type:

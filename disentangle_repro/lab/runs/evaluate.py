@@ -59,17 +59,6 @@ class Evaluation:
     reconstructions: UInt8[Tensor, "n height width channels"]
     rows: Int[Tensor, "n"]  # of the data set
 
-# %% ../../../nbs/lab/runs/01_evaluate.ipynb #a372c491
-def scored_latents(
-    model: Autoencoder,
-    images: UInt8[Tensor, "n height width channels"],
-    means: Float[Tensor, "n latents"],  # the images, encoded
-    latents: str = "mean",  # or "sample", a draw from each posterior
-    seed: int = 0,  # of the draws
-) -> Float[Tensor, "n latents"]:
-    "What a model is scored on; draws are the same as means where it has no posteriors."
-    return means if latents == "mean" else encode_all(model, images, generator=make_generator(seed, images.device))
-
 # %% ../../../nbs/lab/runs/01_evaluate.ipynb #2e555c85
 def finite_psnr(
     images: UInt8[Tensor, "n height width channels"], reconstructions: UInt8[Tensor, "n height width channels"]
@@ -112,18 +101,16 @@ def infomec_and_dci(
     choices = {"neighbors": neighbors, "pruning": pruning, "encoding": encoding, "iterations": iterations}
     kind = {"discrete": model.discrete, "categorical": model.categorical}
     seen = slice(len(latents) * 2 // 3) if "boosting" in predictors else slice(None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # a model knows its kind
-        info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
-    scores = info.to_dict()
     trees = {
         "forest": partial(dci, sources[seen], latents[seen], **forest),
         "boosting": partial(dci, sources, model.latent.index(latents)),
     }
     alike = {"protocol": protocol, "seed": seed, "n_trees": n_trees}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # an untrained model is as good as guessing
+        warnings.simplefilter("ignore", InputWarning)  # a model knows its kind; untrained it is as good as guessing
+        info = infomec(sources[seen], latents[seen], **kind, protocol=protocol, **choices, seed=seed)
         importances = [trees[name](predictor=name, **alike) for name in predictors]
+    scores = info.to_dict()
     for name, importance in zip(predictors, importances, strict=True):
         suffix = "" if name == predictors[0] else f"_{name}"
         scores |= {f"{score}{suffix}": value for score, value in importance.to_dict().items()}
@@ -146,7 +133,8 @@ def evaluate(
     images = data.images[rows]
     means = encode_all(model, images)
     reconstructions = decode_all(model, means)
-    scored = scored_latents(model, images, means, procedure(protocol, latents=latents).latents, seed)
+    by_mean = procedure(protocol, latents=latents).latents == "mean"  # else by a draw from each posterior
+    scored = means if by_mean else encode_all(model, images, generator=make_generator(seed, images.device))
     found = infomec_and_dci(model, data.sources[rows], scored, protocol=protocol, seed=seed, **choices)
     pixels = {"psnr": finite_psnr(images, reconstructions), "mse_e4": 1e4 * float(mse(images, reconstructions))}
     return Evaluation(found.scores | pixels, found.infomec, scored, found.importance, reconstructions, rows)

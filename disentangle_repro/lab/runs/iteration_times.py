@@ -5,7 +5,8 @@
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #b62a054e
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -47,6 +48,7 @@ def iteration_seconds(
     device: torch.device,
     *,
     rounds: int = 5,
+    clock: Callable[[], float] = time.perf_counter,  # in seconds
     **options: Any,  # as `timed_training` takes them
 ) -> dict[str, list[float]]:  # by model, one per round
     "Seconds of an update of each of a paper's models, timed alternately, after a first round that is not counted."
@@ -54,7 +56,7 @@ def iteration_seconds(
     for step in steps.values():
         for _ in range(CudaGraphStep.WARM_UP if device.type == "cuda" else 0):
             step()
-    turns = [{model: elapsed(step, device) for model, step in steps.items()} for _ in range(rounds + 1)]
+    turns = [{model: elapsed(step, device, clock) for model, step in steps.items()} for _ in range(rounds + 1)]
     return {model: [turn[model] for turn in turns[1:]] for model in steps}
 
 # %% ../../../nbs/lab/runs/06_iteration_times.ipynb #4a565e44

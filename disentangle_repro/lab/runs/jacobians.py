@@ -20,11 +20,9 @@ from .slots import SlotEvaluation, reconstruction_scores
 __all__ = []
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #e621e951
-def jacobians_of(
-    model: Autoencoder, slots: Float[Tensor, "n slots dim"], batch_size: int = 4
-) -> Float[Tensor, "n slots height width"]:
+def jacobians_of(model: Autoencoder, slots: Float[Tensor, "n slots dim"]) -> Float[Tensor, "n slots height width"]:
     "Slot Jacobians of any number of scenes, on the slots' device."
-    return torch.cat([slot_jacobian(model.decoder, some) for some in slots.split(batch_size)])
+    return torch.cat([slot_jacobian(model.decoder, some) for some in slots.split(4)])
 
 
 def jacobian_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
@@ -35,12 +33,10 @@ def jacobian_scores(model: Autoencoder, data: Dataset, slots: Float[Tensor, "n s
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #75701411
 @torch.no_grad()
-def interaction_score(
-    model: Autoencoder, slots: Float[Tensor, "n slots dim"], batch_size: int = 10
-) -> dict[str, float]:
+def interaction_score(model: Autoencoder, slots: Float[Tensor, "n slots dim"]) -> dict[str, float]:
     "`interaction`: the interaction loss of equation F.9 on scenes; nothing for a decoder without attention."
     total = 0.0
-    for some in slots.split(batch_size):
+    for some in slots.split(10):
         attention = model.decoder(some).attention
         if attention is None:
             return {}
@@ -48,22 +44,16 @@ def interaction_score(
     return {"interaction": float(total) / len(slots)}
 
 
-def evaluate_objects(model: Autoencoder, data: Dataset) -> SlotEvaluation:
-    "All scores of a model of table 1 (asymmetry, section 6)."
+def evaluate_objects(model: Autoencoder, data: Dataset, interaction: bool = True) -> SlotEvaluation:
+    "All scores of a model of table 1 (asymmetry, section 6), with or without the interaction loss."
     slots = encode_all(model, data.images, batch_size=50)
     scores = reconstruction_scores(model, data, slots) | jacobian_scores(model, data, slots)
-    return SlotEvaluation(scores | interaction_score(model, slots), slots)
+    return SlotEvaluation(scores | (interaction_score(model, slots) if interaction else {}), slots)
 
 # %% ../../../nbs/lab/runs/03_jacobians.ipynb #01867114
 def jacobian_probe(data: Dataset) -> Callable[[Autoencoder], dict[str, float]]:
     "A probe for `fit`: `psnr`, `mse`, `fg_ari`, `j_ari` and `jis` of scenes."
-
-    def probe(model: Autoencoder) -> dict[str, float]:
-        with torch.no_grad():
-            slots = encode_all(model, data.images, batch_size=50)
-        return reconstruction_scores(model, data, slots) | jacobian_scores(model, data, slots)
-
-    return probe
+    return lambda model: evaluate_objects(model, data, interaction=False).scores
 
 
 def most_disentangled(curve: list[dict[str, float]]) -> bool:

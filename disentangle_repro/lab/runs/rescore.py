@@ -155,11 +155,10 @@ def rescore(
     runs: Sequence[str],  # ids; all that are kept when left out
     store: Store,
     latents: bool = False,  # from kept latents, not from weights
-    progress: bool = True,
 ) -> dict[str, list[Compared]]:  # by run
     "Recomputed scores, compared with the records; `ValueError` for an unknown run, `DataError` for a faulty file."
     asked = chosen(runs, LATENTS if latents else WEIGHTS, store)
-    bar = tqdm(asked, desc="scored again", unit="run", disable=None if progress else True)
+    bar = tqdm(asked, desc="scored again", unit="run", disable=None)
     return {run: (from_latents if latents else from_weights)(record_of(run, store), store) for run in bar}
 
 

@@ -33,32 +33,24 @@ __all__ = []
 HELD_OUT_SEEDS = {"test": 1, "validation": 2}
 
 
-def held_out_scenes(
-    name: str,
-    source: str,
-    n: int,
-    device: torch.device | str | None = None,
-    split: str = "test",
-    image_size: int | None = None,
-) -> Dataset:
-    "Scenes to score on or to choose by, the same for all models and seeds."
+def held_out_scenes(name: str, source: str, n: int, split: str = "test", **given: Any) -> Dataset:
+    """Scenes to score on or to choose by, the same for all models and seeds.
+
+    `device` and `image_size` as `load_dataset` takes them.
+    """
     if source == "rendered":
-        return load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], device=device, image_size=image_size)
-    return load_dataset(name, source, device=device, image_size=image_size).split(split).first(n)
+        return load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], **given)
+    return load_dataset(name, source, **given).split(split).first(n)
 
 
-def training_scenes(
-    name: str,
-    source: str,
-    n: int | None = None,
-    device: torch.device | str | None = None,
-    image_size: int | None = None,
-    **joint: Any,  # `correlation` and `held_out`, as `load_dataset` takes them
-) -> Dataset:  # all there are where `n` is left out
-    "Scenes to train on, none of which `held_out_scenes` gives."
+def training_scenes(name: str, source: str, n: int | None = None, **given: Any) -> Dataset:
+    """Scenes to train on, none of which `held_out_scenes` gives; all there are where `n` is left out.
+
+    `device`, `image_size`, `correlation` and `held_out` as `load_dataset` takes them.
+    """
     if source == "rendered":
-        return load_dataset(name, source, n=n, device=device, image_size=image_size, **joint)
-    train = load_dataset(name, source, device=device, image_size=image_size, **joint).split("train")
+        return load_dataset(name, source, n=n, **given)
+    train = load_dataset(name, source, **given).split("train")
     return train if n is None else train.first(n)
 
 # %% ../../../nbs/lab/runs/02_slots.ipynb #ffb3eb83
@@ -74,12 +66,11 @@ def start_of(model: Autoencoder, seed: int | None) -> dict[str, torch.Generator]
 def segment_all(
     model: Autoencoder,
     images: UInt8[Tensor, "n height width 3"],
-    batch_size: int = 50,
     seed: int | None = None,  # as of `start_of`
 ) -> Int[Tensor, "n height width"]:
     "The slot that each pixel belongs to, for any number of images."
     start = start_of(model, seed)
-    return torch.cat([model.segment(batch, **start) for batch in images.split(batch_size)])
+    return torch.cat([model.segment(batch, **start) for batch in images.split(50)])
 
 
 def reconstruction_scores(
@@ -105,16 +96,7 @@ def slot_probe(
 ) -> Callable[[Autoencoder], dict[str, float]]:
     "A probe for `fit`: `psnr`, `mse` and `fg_ari` on the first `n` scenes, as `evaluate_slots` has them."
     part = data.first(n)
-
-    def probe(model: Autoencoder) -> dict[str, float]:
-        in_training = model.training
-        model.eval()  # slots are means of their posteriors
-        slots = encode_all(model, part.images, batch_size=50, **start_of(model, seed))
-        scores = reconstruction_scores(model, part, slots, seed)
-        model.train(in_training)
-        return scores
-
-    return probe
+    return lambda model: evaluate_slots(model, part, seed, probed=True).scores
 
 # %% ../../../nbs/lab/runs/02_slots.ipynb #0713f78f
 def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0) -> dict[str, float]:
@@ -179,13 +161,12 @@ THRESHOLD = 0.01
 def relevance_scores(
     model: Autoencoder,
     data: Dataset,
-    batch_size: int = 50,
     seed: int | None = None,  # as of `start_of`
 ) -> dict[str, float]:
     "`slot_count_mae` and `flops_saving_percent_max`; nothing for a model whose slots have no weights."
     if not getattr(model.latent, "has_weights", False):
         return {}
-    start, batches = start_of(model, seed), data.images.split(batch_size)
+    start, batches = start_of(model, seed), data.images.split(50)
     weights = torch.cat([model.latent(model.encoder(to_network(batch)), **start).weight for batch in batches])
     used = active(weights, THRESHOLD).sum(1)
     present = data.segment_counts.sum(1)
@@ -210,13 +191,16 @@ def evaluate_slots(
     n_contrast: int = 64,  # images that the contrast is a mean over
     n_evaluations: int = 1,  # of the slots against the objects; several have a mean and a spread
     features: nn.Module | Path | None = None,  # of `frechet_distance`; without it no distance is measured
+    probed: bool = False,  # only the scores of `slot_probe`
 ) -> SlotEvaluation:
     "All scores of a model of slots (psa, section 6 and appendices F and H)."
     in_training = model.training
     model.eval()  # slots are means of their posteriors
     slots = encode_all(model, data.images, batch_size=50, **start_of(model, seed))
-    scores = reconstruction_scores(model, data, slots, seed) | relevance_scores(model, data, seed=seed)
-    if data.name == "sprites":
+    scores = reconstruction_scores(model, data, slots, seed)
+    if not probed:
+        scores |= relevance_scores(model, data, seed=seed)
+    if data.name == "sprites" and not probed:
         scores |= contrast_score(model, slots, n_contrast)
         several = n_evaluations > 1
         scores |= repeated_scores(data, slots, seed, n_evaluations) if several else truth_scores(data, slots, seed)

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from ...core.errors import check_choice
 from ...core.files import project_root, write_text
 from ...data.gmm2d import sample_sets
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
-from ...psa.mixture_experiment import aggregate_ratios, by_chance, released_agreement, run_experiment
+from ...psa.mixture_experiment import aggregate_ratios, by_chance, released_scores, run_experiment
 from ...psa.mixture_experiment import slots_of, train, untrained_affine
-from ..runs.iteration_times import timed_training
+from ..runs.iteration_times import iteration_seconds
 from ..tables.claims import metric_name
 from ..tables.references import provenance
 from ..tables.without_training import RECORD, Number, claim_of, exactly, mean_over, measurement
@@ -51,12 +52,10 @@ def rank_correlation(one: Float[Array, " n"], other: Float[Array, " n"]) -> floa
     return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
 
 
-def correlations_drawn(
-    trainings: pd.DataFrame, first: str, second: str, draws: int = 4_000, seed: int = 0
-) -> Float[Array, " draws"]:
+def correlations_drawn(trainings: pd.DataFrame, first: str, second: str, draws: int = 4_000) -> Float[Array, " draws"]:
     "Coefficients of trainings of models drawn with replacement."
     models = [runs[[first, second]].to_numpy() for _, runs in trainings.groupby("model")]
-    rows = np.random.default_rng(seed).integers(len(models), size=(draws, len(models)))
+    rows = np.random.default_rng(0).integers(len(models), size=(draws, len(models)))
     return np.array([rank_correlation(*np.concatenate([models[i] for i in row]).T) for row in rows])
 
 # %% ../../../nbs/lab/study/04_measure_claims.ipynb #9d5bf155
@@ -134,19 +133,12 @@ def measure_operations(_: Store) -> dict[str, Any]:
 ROUNDS, BATCH = 5, 16
 
 
-def processor_seconds(call: Callable[[], object]) -> float:
-    "The processor time of a call."
-    began = time.process_time()
-    call()
-    return time.process_time() - began
-
-
 def timed_rounds(n: int = ROUNDS, **options: Any) -> dict[str, list[float]]:  # by model, one per round
     "Seconds of an update of each model of tripod's table 6, in turns; a round before them does not count."
     with fixed_threads(1):
-        timed = {model: timed_training(PAPERS["tripod"], model, torch.device("cpu"), **options) for model in TIMED}
-        turns = [{model: processor_seconds(training.update) for model, training in timed.items()} for _ in range(n + 1)]
-    return {model: [turn[model] for turn in turns[1:]] for model in TIMED}
+        return iteration_seconds(
+            PAPERS["tripod"], TIMED, torch.device("cpu"), rounds=n, clock=time.process_time, **options
+        )
 
 
 def measure_times(_: Store) -> dict[str, Any]:
@@ -173,7 +165,7 @@ def measure_chance(_: Store) -> dict[str, Any]:
     five = run_experiment(5)
     return {
         "unrelated": mean_and_deviation(by_chance([fit.mean for fit in five.fits]).smcc),
-        "untrained": mean_and_deviation(released_agreement(untrained_affine(), best=5).smcc, ddof=0),
+        "untrained": mean_and_deviation(released_scores(pairwise(untrained_affine()), best=5).smcc, ddof=0),
         "on": "ten pairs of five trainings, 500 sets; the best five of 14 pairs of untrained affine networks, 50 sets",
         "seeds": "0 to 4 of trainings, 0 to 14 of untrained networks",
     }

@@ -21,7 +21,8 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS
 from ..plan.request import Request
-from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs, wanted
+from ..plan.specs import is_measurement, measurement_specs, once, rounds, run_spec
+from ..plan.specs import table_specs, wanted
 from .layout import reported_numbers, table_cells
 from ...train.store import OtherVersion, Store, is_diverged, read_record
 
@@ -56,7 +57,7 @@ class Run:
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #567f9f16
 def spec_in(path: Path, id: str) -> RunSpec:
-    "The specification in a record or a failure's note; `DataError` if it has none or is about another run than `id`."
+    "The specification in a failure's note; `DataError` if it has none or is about another run than `id`."
     try:
         spec = RunSpec(**read_json(path)["spec"])
     except (ValueError, TypeError, KeyError) as error:
@@ -68,13 +69,10 @@ def spec_in(path: Path, id: str) -> RunSpec:
 
 def find_run(store: Store, id: str) -> Run:
     "The state of the run with this id."
-    notes = store.runs / id / "failure.json"
-    places = (store.runs / id / "run.json", store.results / f"{id}.json", notes)
+    files = (store.runs / id / "run.json", store.kept(id))
     try:
-        if (file := next(path for path in places if path.exists())) != notes:
-            read_record(file, id)
-        spec = spec_in(file, id)
-        record = store.record(spec)
+        record = next((read_record(path, id) for path in files if path.exists()), None)
+        spec = RunSpec(**record["spec"]) if record else spec_in(store.runs / id / "failure.json", id)
     except OtherVersion:
         return Run(id)
     except DataError as error:
@@ -132,7 +130,7 @@ class Basis:
 # %% ../../../nbs/lab/tables/10_cells.ipynb #2e2a4966
 def basis_of(spec: RunSpec) -> Basis | None:
     "The basis of a training; None for measurements, and for trainings that no table needs any more."
-    if spec.scale not in SCALES or spec.paper not in PAPERS or PAPERS[spec.paper].measurement(spec.model):
+    if spec.scale not in SCALES or spec.paper not in PAPERS or is_measurement(spec):
         return None
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
@@ -144,8 +142,7 @@ def basis_of(spec: RunSpec) -> Basis | None:
 
 def is_in_full(spec: RunSpec) -> bool:
     "Whether a run is a measurement that fills a whole table, in full at every scale."
-    by = PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
-    return by is not None and by.table is not None
+    return is_measurement(spec) and PAPERS[spec.paper].measurement(spec.model).table is not None
 
 
 def bases(seen: Snapshot) -> list[Basis]:

@@ -235,16 +235,14 @@ def comparisons(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> l
     for where in compared({**claim, "datasets": ran} if claim["datasets"] == [AGGREGATED] and ran else claim):
         row = Comparison(*where, reported_difference(claim["paper"], *where))
         left, right = (trained.get((run_as(model), row.dataset)) for model in (row.left, row.right))
-        rows.append(compare(row, left, right) if left and right else row)
+        if left and right:
+            ours = views(left, right, row.metric)
+            seeds = len(left.scores), len(right.scores)
+            diverged = left.diverged + right.diverged, len(left.runs) + len(right.runs)
+            enough = ours is not None and left.complete and right.complete
+            row = replace(row, ours=ours, seeds=seeds, complete=enough, diverged=diverged)
+        rows.append(row)
     return rows
-
-
-def compare(row: Comparison, left: Trained, right: Trained) -> Comparison:
-    "A comparison with what was trained."
-    ours = views(left, right, row.metric)
-    diverged = left.diverged + right.diverged, len(left.runs) + len(right.runs)
-    enough = ours is not None and left.complete and right.complete
-    return replace(row, ours=ours, seeds=(len(left.scores), len(right.scores)), complete=enough, diverged=diverged)
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #a644b5b2
 CANNOT = "cannot be judged"

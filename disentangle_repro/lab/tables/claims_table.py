@@ -66,9 +66,7 @@ def measured_row(claim: Mapping[str, Any], known: Mapping[str, Verdict]) -> dict
     return {"kind": MEASURED, **nothing, **known.get(claim["id"], Verdict(NOT_RUN))._asdict(), "seeds": 0}
 
 
-def claims_table(
-    store: Store, request: Request | None = None, papers: Sequence[str] = ()
-) -> pd.DataFrame:
+def claims_table(store: Store, request: Request | None = None, papers: Sequence[str] = ()) -> pd.DataFrame:
     "Every claim of some papers, or all, with its verdicts on a request's runs (the study's); columns `COLUMNS`."
     request, known = request or Request(SCALES["study"]), without_training_verdicts(store)
     with_protocol = [paper for paper in PAPERS if request.protocol in PAPERS[paper].protocols]

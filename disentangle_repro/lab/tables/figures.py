@@ -9,12 +9,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import UInt8
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
@@ -33,10 +36,6 @@ from .cells import trainings_of
 from .claims import signed
 from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
 from ...train.store import Store
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # %% auto #0
 __all__ = []
@@ -108,8 +107,6 @@ def panel_of(model: str, dataset: str, part: str, runs: Runs, store: Store) -> P
 # %% ../../../nbs/lab/tables/02_figures.ipynb #c753e34d
 def subplots(rows: int, columns: int, size: tuple[float, float], **layout: Any) -> tuple[Figure, np.ndarray]:
     "A figure, and its axes in rows and columns."
-    import matplotlib.pyplot as plt
-
     return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **layout)
 
 

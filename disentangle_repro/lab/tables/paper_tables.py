@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import pandas as pd
+from IPython.display import HTML, Markdown, display
 
 from ...core.extensions import load_extensions
 from ...experiment.paper import Record, Table
@@ -65,8 +67,6 @@ def requested_tables(paper: str, scale: str | None, *how: Any) -> tuple[Request,
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #c6fcd597
 def show(tables: Sequence[LaidOut]) -> None:
     "Display some tables in a notebook."
-    from IPython.display import HTML, Markdown, display
-
     for table, cells, note, _ in tables:
         display(Markdown(f"### {'Table ' * table.number.isdigit()}{table.number.replace('_', ' ')}: {table.title}"))
         display(HTML(as_html(lay_out(cells))), Markdown(note))
@@ -74,8 +74,6 @@ def show(tables: Sequence[LaidOut]) -> None:
 
 def show_claims(paper: str, request: Request, store: Store) -> pd.DataFrame:  # from `claims_table`
     "Judge the claims of a paper, and display them in a notebook."
-    from IPython.display import Markdown, display
-
     table = claims_table(store, request, [paper])
     display(Markdown(counted(table)), *(Markdown(part.to_markdown()) for part in readable(table) if len(part)))
     return table
@@ -83,9 +81,6 @@ def show_claims(paper: str, request: Request, store: Store) -> pd.DataFrame:  # 
 
 def show_figures(paper: str, request: Request, store: Store) -> None:
     "Draw the figures of a paper that show runs, and display them in a notebook."
-    import matplotlib.pyplot as plt
-    from IPython.display import Markdown, display
-
     for drawn in (drawn for drawn in drawn_figures(paper, request, store) if drawn.figure.shows):
         display(Markdown(f"### Figure {drawn.figure.number}: {drawn.figure.caption}"))
         for figure in drawn.draw():

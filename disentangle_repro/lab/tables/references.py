@@ -167,14 +167,12 @@ def provenance(began: float) -> dict[str, Any]:
     return {"commit": git_commit(), "date": today, "device": device, "processor_seconds": seconds}
 
 
-def measure_references(
-    specs: Iterable[RunSpec], seeds: Sequence[int] = (0, 1, 2), path: Path | None = None, progress: bool = True
-) -> int:  # how many conditions were measured
-    "Measure and store the missing references of some runs, one after another."
+def measure_references(specs: Iterable[RunSpec], seeds: Sequence[int] = (0, 1, 2), path: Path | None = None) -> int:
+    "Measure and store the missing references of some runs, one after another; returns how many."
     path, known = path or project_root() / "paper_tables" / RECORD, references(path)
     needed = {key_of(conditions): conditions for spec in specs if (conditions := conditions_of(spec))}
     missing = [conditions for key, conditions in needed.items() if key not in known]
-    for conditions in tqdm(missing, desc="chance and ceiling", disable=None if progress else True):
+    for conditions in tqdm(missing, desc="chance and ceiling", disable=None):
         began = time.process_time()
         by_seed = [measured(conditions, seed) for seed in seeds]
         entry = {"conditions": conditions, "seeds": list(seeds)}

@@ -38,16 +38,14 @@ def spot_spec() -> RunSpec:
     return replace(run, model="spot_check", hyperparameters=run.hyperparameters | repeated)
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #037f7244
-def first_losses(
-    spec: RunSpec, images: UInt8[Tensor, "n height width channels"], progress: bool = False
-) -> list[float]:
+def first_losses(spec: RunSpec, images: UInt8[Tensor, "n height width channels"]) -> list[float]:
     "The losses of the first updates of a training, as `spot_spec` has it."
     parts = {part: values for part, values in spec.hyperparameters.items() if part != "measurement"}
     repeated = spec.part("measurement")
     training = assemble(replace(spec, model=repeated["of"], hyperparameters=parts), images)
     training.total = spec.part("training")["steps"]
     step = CudaGraphStep(training)
-    updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=None if progress else True)
+    updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=None)
     return [run_updates(training, step, 1)["loss"] for _ in updates]
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #6e13dbbc
@@ -69,13 +67,13 @@ def spot_text(stored: Sequence[float], ours: Sequence[float]) -> str:
     return f"{repeated}; the losses {'agree with' if agree else 'DIFFER FROM'} the stored ones: {', '.join(parts)}."
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #3c283de3
-def spot_check(store: Store, progress: bool = True) -> str:
+def spot_check(store: Store) -> str:
     "Train the first updates again, and compare their losses with the stored ones; store them if none are."
     spec, device = spot_spec(), torch.device("cpu")  # the CPU, like the study
     part = spec.part("data")
     data = load_dataset(spec.dataset, spec.source, part["images"], device=device, image_size=part["image_size"])
     with fixed_threads(1):  # as for the stored losses; two threads would wait for each other on shared cores
-        ours = first_losses(spec, data.images, progress)
+        ours = first_losses(spec, data.images)
     record = store.record(spec)
     if record is None:
         store.finish(spec, {"scores": {"loss": ours[-1]}, "losses": ours, "environment": environment(device)})

@@ -86,11 +86,11 @@ def older_records(store: Store, papers: Sequence[str] = ()) -> int:
     return sum(is_older(spec) and spec.paper in (papers or PAPERS) for spec in specs)
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #77fcb331
-def recomputed(store: Store, papers: Sequence[str] = (), progress: bool = True) -> dict[str, list[Compared]]:  # by run
+def recomputed(store: Store, papers: Sequence[str] = ()) -> dict[str, list[Compared]]:  # by run
     "The scores of the runs in published tables, from their kept latents, compared with the records."
     kept = {*runs_with(LATENTS, store)}
     runs = [spec.id for spec in in_tables(store, papers) if spec.id in kept]
-    return rescore(runs, store, latents=True, progress=progress) if runs else {}
+    return rescore(runs, store, latents=True) if runs else {}
 
 
 def changed(runs: Mapping[str, Sequence[Compared]]) -> list[str]:
@@ -100,7 +100,7 @@ def changed(runs: Mapping[str, Sequence[Compared]]) -> list[str]:
             for run, score in different]  # fmt: skip
 
 # %% ../../../nbs/lab/tables/11_verify.ipynb #d1986af6
-def verify(papers: Sequence[str] = (), progress: bool = True) -> tuple[list[str], int]:
+def verify(papers: Sequence[str] = ()) -> tuple[list[str], int]:
     """Render the published tables of some papers, or of all, from records alone, and compare.
 
     Returns the differences, and the number of files compared.
@@ -111,7 +111,7 @@ def verify(papers: Sequence[str] = (), progress: bool = True) -> tuple[list[str]
     asked = published(project_root() / "paper_tables" / "tables")
     todo = [(paper, r) for r in asked for paper in with_protocol(papers or PAPERS, r.protocol)]
     with TemporaryDirectory() as folder:
-        bar = tqdm(todo, desc="tables", unit="paper", disable=None if progress else True)
+        bar = tqdm(todo, desc="tables", unit="paper", disable=None)
         for number, (paper, request) in enumerate(bar):
             ours, theirs = Path(folder) / str(number), tables_folder(request)
             if files := files_of(paper, theirs):
