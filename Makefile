@@ -9,7 +9,6 @@
 # make minutes  one small task per paper, trained live in its room: each effect with its interval, five minutes on two cores
 # make report   what there is so far as web pages, under paper_tables/report
 # make verify   lay out every published table again, from records alone, and say whether anything differs (PAPERS=)
-# make crate    describe the kept results as an RO-Crate, for an archive (paper_tables/results/ro-crate-metadata.json)
 # make data     draw data sets before they are needed (DATASETS= N= ENGINE=); published files are not drawn
 # make proofs   check every proposition, and write down which hold (PAPERS=)
 # make test     check that everything is in step, every chapter runs, every test passes, types agree
@@ -88,7 +87,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES))
 
-.PHONY: tables plan minutes report verify crate data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan minutes report verify data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs docs-sphinx docs-quarto bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; \
@@ -110,9 +109,6 @@ report: $(READY)
 
 verify: $(READY)
 	@$(BIN)/disentangle-repro verify $(if $(PAPERS),--papers $(PAPERS))
-
-crate: $(READY)
-	@$(BIN)/disentangle-repro crate
 
 data: $(READY)
 	$(BIN)/disentangle-repro data $(DATASETS) $(if $(N),--n $(N)) --engine $(ENGINE)

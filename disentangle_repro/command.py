@@ -304,7 +304,6 @@ IN_A_CHECKOUT = {
     "rescore": "recompute scores from kept weights, and compare with the records",
     "verify": "recreate the published tables from records, and compare",
     "proofs": "run the proof checks, and record the results",
-    "crate": "describe the kept results as an RO-Crate, for an archive",
     "take": "copy the finished runs of another checkout, with weights and latents",
     "without-training": "measure and store evidence for claims that need no training",
     "references": "measure and store chance and ceiling of the scores in tables",

@@ -14,8 +14,7 @@ from .metrics import LATENTS, METRICS
 from .papers import PAPERS
 
 # %% auto #0
-__all__ = ['ROUNDS', 'NETWORKS', 'DATASETS', 'SHARED', 'NEW', 'FOLDER', 'OF_LATENTS', 'SCORES', 'MODELS', 'TABLE', 'PAPER',
-           'shared_setting', 'rows']
+__all__ = []
 
 # %% ../nbs/common.ipynb #e89f822c
 ROUNDS, NETWORKS, DATASETS = 100_000, "style", ("shapes3d",)

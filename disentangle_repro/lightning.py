@@ -24,7 +24,7 @@ from .train.optimizer import SCHEDULES, make_optimizer
 from .train.precision import networks_in
 
 # %% auto #0
-__all__ = ['Batch', 'images_of', 'LightningAutoencoder']
+__all__ = ['LightningAutoencoder']
 
 # %% ../nbs/lightning.ipynb #887e0eb0
 try:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _all_ = [
+    "METRICS", "Metric", "Scored", "add_metric", "add_scores", "check_metric", "list_metrics", "methods", "over_seeds",
     "infomec", "nmi_matrix", "dci", "SMALL_FOREST", "disentanglement", "completeness", "psnr", "mse",
     "ari", "fg_ari", "mbo", "slot_jacobian", "j_ari", "jis", "smcc", "slot_r2", "sis", "compositional_contrast",
     "mig", "mig_sup", "modularity_score", "dcimig", "jemmig", "sap", "explicitness_score", "dci_es",
@@ -52,14 +53,11 @@ _all_ = [
 ]
 
 # %% auto #0
-__all__ = ['LATENTS', 'GENERATOR', 'MODELS', 'KINDS', 'UNREPORTED', 'SCATTER', 'METRICS', 'METRIC_NAMES', 'DECIMALS',
-           'LOWER_IS_BETTER', 'DCI_SAMPLES', 'PAPER_CALLS', 'CITATION', 'CHANGES', 'ASKED', 'Metric', 'add_scores',
-           'add_metric', 'span', 'list_metrics', 'Scored', 'score', 'over_seeds', 'methods', 'change', 'examples',
-           'numbers_of', 'leaves_alone', 'wrong_arrays', 'check_metric', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST',
-           'disentanglement', 'completeness', 'psnr', 'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis',
-           'smcc', 'slot_r2', 'sis', 'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig',
-           'sap', 'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator',
-           'udr']
+__all__ = ['score', 'METRICS', 'Metric', 'Scored', 'add_metric', 'add_scores', 'check_metric', 'list_metrics', 'methods',
+           'over_seeds', 'infomec', 'nmi_matrix', 'dci', 'SMALL_FOREST', 'disentanglement', 'completeness', 'psnr',
+           'mse', 'ari', 'fg_ari', 'mbo', 'slot_jacobian', 'j_ari', 'jis', 'smcc', 'slot_r2', 'sis',
+           'compositional_contrast', 'mig', 'mig_sup', 'modularity_score', 'dcimig', 'jemmig', 'sap',
+           'explicitness_score', 'dci_es', 'irs', 'beta_vae_score', 'factor_vae_score', 'lookup_generator', 'udr']
 
 # %% ../nbs/metrics.ipynb #15236db0
 LATENTS = ("sources", "latents")

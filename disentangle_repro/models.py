@@ -43,9 +43,10 @@ from .qlae.negative_results import NEGATIVE_RESULTS
 from .qlae.quantized_infogan import ql_infogan
 from .tripod.tripod import NaiveTripod, Tripod, qlae_klm
 
+_all_ = ["list_models", "from_pretrained"]
+
 # %% auto #0
-__all__ = ['MODELS', 'SLOT_MODELS', 'of_codebook', 'list_models', 'create_model', 'built_from', 'load_files', 'from_pretrained',
-           'add_model']
+__all__ = ['create_model', 'add_model', 'list_models', 'from_pretrained']
 
 # %% ../nbs/models.ipynb #5966ace7
 def of_codebook(ablation: str) -> Callable[..., Autoencoder]:

@@ -26,8 +26,10 @@ from .psa.reported import PAPER as PSA
 from .qlae.reported import PAPER as QLAE
 from .tripod.reported import PAPER as TRIPOD
 
+_all_ = ["PAPERS", "add_table"]
+
 # %% auto #0
-__all__ = ['PAPERS', 'MODEL_NAMES', 'REGISTRIES', 'with_table', 'add_table', 'add_paper', 'add_row', 'add_column']
+__all__ = ['add_paper', 'add_row', 'add_column', 'PAPERS', 'add_table']
 
 # %% ../nbs/papers.ipynb #8ea1ba92
 PAPERS: dict[str, Paper] = {}

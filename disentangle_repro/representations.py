@@ -27,12 +27,15 @@ from .scores.inputs import InputWarning
 if TYPE_CHECKING:
     import pandas as pd
 
-Arrays = Num[np.ndarray | Tensor, "n ..."]
+_all_ = ["plot_traversals", "compare"]
 
 # %% auto #0
-__all__ = ['Arrays', 'as_bytes', 'encoded', 'traversals', 'plot_interventions', 'plot_traversals', 'Compared', 'compare']
+__all__ = ['plot_traversals', 'compare']
 
 # %% ../nbs/representations.ipynb #6baade10
+Arrays = Num[np.ndarray | Tensor, "n ..."]
+
+
 def as_bytes(
     images: Arrays,  # bytes, or floats in [0, 1], [-1, 1] or [0, 255]; channels first, last or none
     image_size: int | None = None,  # pixels per side to resize to; left out: as they are

@@ -22,7 +22,7 @@ from .core.errors import extra
 from .metrics import METRICS, jis, udr
 
 # %% auto #0
-__all__ = ['WholeSample', 'with_class', 'UDR', 'JIS']
+__all__ = ['UDR', 'JIS']
 
 # %% ../nbs/torchmetrics.ipynb #114761e7
 with extra("torchmetrics"):

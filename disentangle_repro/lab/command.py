@@ -54,14 +54,6 @@ def verify_tables(given: argparse.Namespace) -> int:  # the exit status
     return 1 if lines else 0
 
 
-def describe_results(given: argparse.Namespace) -> int:  # the exit status
-    "Write the description of the kept results, and print its path."
-    from disentangle_repro.lab.runs.crate import write_crate
-
-    print(write_crate(project_store()))
-    return 0
-
-
 def take_runs(given: argparse.Namespace) -> int:  # the exit status
     "Copy the finished runs of another checkout, and print how many were new; 1 if a record there is damaged."
     if not is_checkout(given.checkout):
@@ -97,7 +89,6 @@ CHECKS = {
     "rescore": rescore_runs,
     "verify": verify_tables,
     "proofs": run_proofs,
-    "crate": describe_results,
     "take": take_runs,
     "without-training": measure_claims,
     "references": measure_limits,
