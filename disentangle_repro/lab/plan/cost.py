@@ -117,7 +117,7 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
     training.batch_size = batch if on_gpu else min(batch, 16)
     step, n = CudaGraphStep(training), len(training.steps)
     run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if on_gpu else 1))
-    seconds = median(elapsed(lambda: run_updates(training, step, n), device) for _ in range(9)) / n
+    seconds = median(elapsed(lambda: run_updates(training, step, training.updates + n), device) for _ in range(9)) / n
     rate = work.operations * training.batch_size / batch / seconds
     return Rates(device_name(device), rate, rate)
 

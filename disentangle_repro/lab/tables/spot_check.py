@@ -46,7 +46,7 @@ def first_losses(spec: RunSpec, images: UInt8[Tensor, "n height width channels"]
     training.total = spec.part("training")["steps"]
     step = CudaGraphStep(training)
     updates = tqdm(range(repeated["updates"]), desc="spot check", unit="update", disable=None)
-    return [run_updates(training, step, 1)["loss"] for _ in updates]
+    return [run_updates(training, step, training.updates + 1)["loss"] for _ in updates]
 
 # %% ../../../nbs/lab/tables/08_spot_check.ipynb #6e13dbbc
 def differences(stored: Sequence[float], ours: Sequence[float]) -> dict[str, tuple[float, float]]:
