@@ -48,7 +48,7 @@ export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(
 # Which variables a target reads. Another one, mistyped or of another target, would otherwise be ignored without a word.
 REQUESTED := PAPERS TABLE TUNED SCALE SOURCE PROTOCOL SEEDS UPDATES SET MODELS DATASETS WORKERS CHECKPOINTS EXTENSIONS
 READ_tables := $(REQUESTED) ENGINE MINUTES
-READ_plan := $(REQUESTED) DEVICE
+READ_plan := $(REQUESTED) DEVICE MINUTES
 READ_report := EXTENSIONS
 READ_verify := PAPERS EXTENSIONS
 READ_data := DATASETS N ENGINE EXTENSIONS
@@ -94,7 +94,7 @@ tables: $(READY)
 	    case $$status in (2|130) ;; (*) $(BIN)/disentangle-repro report;; esac && exit $$status  # 2: refused, 130: Ctrl-C
 
 plan: $(READY)
-	@$(BIN)/disentangle-repro plan $(REQUEST) $(if $(DEVICE),--device $(DEVICE))
+	@$(BIN)/disentangle-repro plan $(REQUEST) $(LIMIT) $(if $(DEVICE),--device $(DEVICE))
 
 # Two chapters at a time, a thread each; what they draw is in their executed copies.
 minutes: $(READY)

@@ -17,7 +17,8 @@ from .asymmetry.reported import PAPER as ASYMMETRY
 from .core.errors import DataError, check_choice
 from .core.extensions import check_new
 from .experiment.hyperparameters import flat, merged, nested, with_defaults
-from .experiment.paper import Model, Paper, Table
+from .experiment.paper import Measurement, Model, Paper, Table
+from .experiment.run_spec import RunSpec
 from .data.load import GRIDS, NAMES, PUBLISHED, RENDERED, SCENES
 from .factorqvae.reported import PAPER as FACTORQVAE
 from .metrics import DECIMALS, LATENTS, LOWER_IS_BETTER, METRIC_NAMES, METRICS, add_scores
@@ -39,6 +40,11 @@ MODEL_NAMES: dict[str, str] = {}
 def trained(paper: Paper) -> list[str]:
     "The rows of a paper that runs fill."
     return [name for name, row in paper.models.items() if row.setting is not None or row.run_as or row.like]
+
+
+def measurement_of(spec: RunSpec) -> Measurement | None:
+    "The measurement that a run is; None for a training."
+    return PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
 
 
 def check_table(paper: Paper, table: Table) -> None:

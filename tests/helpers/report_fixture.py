@@ -13,9 +13,9 @@ from disentangle_repro.data.load import GRIDS
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.plan.specs import is_measurement, once, run_spec, wanted
+from disentangle_repro.lab.plan.specs import once, run_spec, wanted
 from disentangle_repro.lab.report import site
-from disentangle_repro.papers import PAPERS
+from disentangle_repro.papers import PAPERS, measurement_of
 from disentangle_repro.train.store import Store
 
 EVERY = 10  # of the trainings every so manieth is in the store, the others are waiting
@@ -45,11 +45,11 @@ def record(spec: RunSpec, rng: random.Random) -> dict:
     metrics = dict.fromkeys(metric for table in PAPERS[spec.paper].tables for metric in table.metrics)
     if spec.model == "iteration_times":
         metrics = ("beta_tcvae", "qlae", "qlae_klm", "tripod")
-    elif is_measurement(spec):
+    elif measurement_of(spec):
         metrics = ("smcc", "r2", "aggregate_ratio")
     scores = {metric: round(rng.random(), 4) for metric in metrics} | {"psnr": 20.0, "mse": 0.01}
     made = {"environment": ENVIRONMENT, "scores": scores, "seconds": round(60 * rng.random(), 1)}
-    if is_measurement(spec):
+    if measurement_of(spec):
         pairs = {"a": [0, 0, 1], "b": [1, 2, 2], "smcc": 3 * [scores.get("smcc", 0)], "r2": 3 * [scores.get("r2", 0)]}
         return made | {"pairs": pairs, "alternating": pairs, "rounds": {}, "operations": dict.fromkeys(metrics, 10**9)}
     made |= {"probes": [{"updates": 40, "loss": 1.0, "psnr": 20.0}], "scored_at": 40}

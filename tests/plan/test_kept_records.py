@@ -5,9 +5,9 @@ from dataclasses import replace
 from disentangle_repro.experiment.run_spec import RunSpec, fingerprint
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.plan.specs import is_measurement, is_older, run_spec
+from disentangle_repro.lab.plan.specs import is_older, run_spec
 from disentangle_repro.lab.tables.verdicts import MORE_SEEDS
-from disentangle_repro.papers import PAPERS
+from disentangle_repro.papers import PAPERS, measurement_of
 from disentangle_repro.train.store import project_store, read_record
 
 KEPT = project_store().all_kept()
@@ -27,7 +27,7 @@ def test_there_are_kept_records():
 def is_found(path) -> bool:
     "Whether the plan asks today for the run of a kept record, at the record's revision or a later one."
     spec = RunSpec(**read_record(path, path.stem)["spec"])
-    if is_measurement(spec) or spec.model == "spot_check":
+    if measurement_of(spec) or spec.model == "spot_check":
         return True
     scale = SCALES[spec.scale]
     if scale.study and spec.seed not in range(scale.first_seed, scale.first_seed + MORE_SEEDS):

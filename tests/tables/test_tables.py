@@ -10,7 +10,6 @@ from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import (
     best_values,
-    is_measurement,
     once,
     paper_tables,
     run_spec,
@@ -21,7 +20,7 @@ from disentangle_repro.lab.runs import engine
 from disentangle_repro.lab.tables import make
 from disentangle_repro.lab.tables.layout import lay_out, reported_numbers, table_cells, write_table
 from disentangle_repro.models import list_models
-from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS
+from disentangle_repro.papers import METRIC_NAMES, MODEL_NAMES, PAPERS, measurement_of
 from disentangle_repro.train import Store
 
 SMOKE = Request(SCALES["smoke"])
@@ -101,7 +100,7 @@ def test_one_seed_of_every_headline_cell_comes_first(checkout, monkeypatch):
     monkeypatch.setattr(engine, "n_workers", lambda: 1)  # several overtake each other
     perform(monkeypatch, lambda spec, store: (order.append(spec), done(spec, store)))
     assert make.main("--papers qlae psa --scale smoke --seeds 2".split()) == 0
-    trained = [spec for spec in order if not is_measurement(spec)]
+    trained = [spec for spec in order if not measurement_of(spec)]
     cells = 8 * 4 + 8 * 2
     assert [spec.seed for spec in trained[: 2 * cells]] == [0] * cells + [1] * cells
     assert {(spec.paper, spec.dataset) for spec in trained[:8]} == {("qlae", "shapes3d")}

@@ -10,13 +10,14 @@ import json
 import math
 import shutil
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 import pandas as pd
+import psutil
 import torch
 from tqdm import tqdm
 
@@ -24,8 +25,9 @@ from ...core.device import device_name, make_generator, pick_device, set_float32
 from ...core.errors import option_of
 from ...data.load import GRIDS, SCENES, Dataset, describe
 from ...experiment.run_spec import RunSpec
+from ...papers import measurement_of
 from .request import Request, asked_papers, asked_request, parser
-from .specs import is_measurement, wanted
+from .specs import wanted
 from ..runs.assemble import assemble, probe_steps
 from ..runs.engine import n_workers
 from ..runs.runner import updates_made
@@ -124,7 +126,7 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
 # %% ../../../nbs/lab/plan/03_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
     "The properties of a run that need no measurement."
-    trains = not is_measurement(spec)
+    trains = measurement_of(spec) is None
     updates = spec.part("training")["steps"] if trains else 0
     left = 0 if done else updates - updates_made(spec, store)
     size, key = (image_size(spec), step_key(spec)) if trains else (0, "")
@@ -221,26 +223,33 @@ not counted: drawing data, measurements, the slowdown of runs that share a machi
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
 
 
-def time_lines(frame: pd.DataFrame, rates: Rates, workers: Iterable[int]) -> list[str]:
+def time_lines(frame: pd.DataFrame, rates: Rates, workers: Sequence[int], minutes: float = math.inf) -> list[str]:
     "Hours, and what they include."
     training, other = (hours_text(frame[part].sum()) for part in ("training", "other"))
     source = "a quarter of its data sheet's rate" if rates in DEVICES.values() else "the rate of a few updates here"
     with_workers = (f"{hours_text(hours_with(frame, n))} h with {n}" for n in dict.fromkeys(workers))
+    late = "; MORE than --minutes" if 60 * hours_with(frame, max(workers)) > minutes else ""
     return [
-        f"hours, {rates.name}: training {training} h and other {other} h; workers: {', '.join(with_workers)}",
+        f"hours, {rates.name}: training {training} h and other {other} h; workers: {', '.join(with_workers)}{late}",
         *CONTENTS.format(rates=source).split("\n"),
         *([] if frame.done[frame.stage == "tuning"].all() else [UNTUNED]),
     ]
 
 
-def disk_line(frame: pd.DataFrame, store: Store, at_once: int = 1) -> str:
-    "Disk space that is needed and free, with the checkpoints of as many runs as train at once."
+def space_lines(frame: pd.DataFrame, store: Store, at_once: int = 1) -> list[str]:
+    "Disk space, with the checkpoints of as many runs as train at once, and main memory for their images."
     runs = frame.bytes.sum() + frame.checkpoints.nlargest(at_once).sum()
-    images = frame.groupby("dataset").images.max().sum()
-    free = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists())).free
-    more = "; MORE than is free" if runs + images > free else ""
-    runs, images, free = (tqdm.format_sizeof(size, "B") for size in (runs, images, free))
-    return f"disk: runs {runs}, data sets {images} where they are missing; free {free}{more}"
+    images = frame.groupby("dataset").images.max()
+    disk = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists()))
+    needs = (
+        ("disk: runs {}, data sets {} where they are missing; free {}", [runs, images.sum()], disk.free),
+        ("memory: images of all runs at once {}; free {}", [at_once * images.max()], psutil.virtual_memory().available),
+    )
+    lines = []
+    for text, sizes, free in needs:
+        more = "; MORE than is free" if sum(sizes) > free else ""
+        lines.append(text.format(*(tqdm.format_sizeof(size, "B") for size in (*sizes, free))) + more)
+    return lines
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #36b508c1
 def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
@@ -257,14 +266,16 @@ def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
     ]
 
 
-def plan_text(frame: pd.DataFrame, request: Request, store: Store, rates: Rates, workers: Sequence[int]) -> str:
+def plan_text(
+    frame: pd.DataFrame, request: Request, store: Store, rates: Rates, workers: Sequence[int], minutes: float = math.inf
+) -> str:
     "Everything that `make plan` prints: a table for each paper, and lines on all of them."
     lines, options = [], {"tablefmt": "simple", "disable_numparse": True, "colalign": (*["left"] * 2, *["right"] * 6)}
     for paper, runs in frame.groupby("paper", sort=False):
         lines += [f"{paper}, scale {request.scale.name}, protocol {request.protocol}, {request.source} data", ""]
         lines += [summary(runs).to_markdown(index=False, **options), ""]
-    lines += run_lines(frame, request) + time_lines(frame, rates, workers) + [disk_line(frame, store, max(workers))]
-    return "\n".join(lines)
+    lines += run_lines(frame, request) + time_lines(frame, rates, workers, minutes)
+    return "\n".join(lines + space_lines(frame, store, max(workers)))
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #5b5e86e0
 def plan_parser() -> argparse.ArgumentParser:
@@ -287,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     frame = with_costs(runs, works, rates)
     if options.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
-    tqdm.write(plan_text(frame, request, store, rates, [1, n_workers(), *filter(None, [options.workers])]))
-    for problem in problems:
-        tqdm.write(f"NOT in the hours: {problem}")
+    workers = [1, n_workers(), options.workers or n_workers()]
+    text = plan_text(frame, request, store, rates, workers, options.minutes or math.inf)
+    tqdm.write("\n".join([text, *(f"NOT in the hours: {problem}" for problem in problems)]))
     return 0

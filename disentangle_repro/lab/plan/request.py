@@ -90,12 +90,11 @@ def parser() -> argparse.ArgumentParser:
     numbers = "only these, by their numbers in `disentangle-repro list tables`; left out: all but those made on request"
     tuned = "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
     keep = "also of finished runs, which give their disk space back otherwise"
-    scales = f"of {', '.join(SCALES)}; left out: what suits this machine"
     add("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
     add("--table", nargs="*", default=[], metavar="TABLE", help=numbers)
     add("--models", nargs="*", type=option_of(list_models()), metavar="MODEL", help=left_out)
     add("--datasets", nargs="*", type=option_of(known), metavar="DATASET", help=left_out)
-    add("--scale", type=option_of(SCALES), metavar="SCALE", help=scales)
+    add("--scale", type=option_of(SCALES), metavar="SCALE", help=f"of {', '.join(SCALES)}; left out: by this machine")
     add("--source", default="rendered", choices=("rendered", "official"), help="of the data")
     add("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
     add("--seeds", type=positive, help="how many; left out: the scale's number")

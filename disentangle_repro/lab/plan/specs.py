@@ -16,19 +16,13 @@ from ...experiment.paper import Table
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import Scale, at_scale
 from ...data.load import contents
-from ...papers import PAPERS, trained
+from ...papers import PAPERS, measurement_of, trained
 from .request import Request
 from ...train.shortened import compensated
 from ...train.store import Store, is_diverged
 
 # %% auto #0
 __all__ = []
-
-# %% ../../../nbs/lab/plan/02_specs.ipynb #7698bf71
-def revision(paper: str, model: str) -> int:
-    "The revision of a model's code today; 1 for one that no paper has."
-    known = paper in PAPERS and PAPERS[paper].lent(model) in trained(PAPERS[paper])
-    return PAPERS[paper].setting(model).revision if known else 1
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #158650b7
 def with_set(hyperparameters: Hyperparameters, values: Mapping[str, Any]) -> Hyperparameters:
@@ -56,7 +50,7 @@ def run_spec(
     if data["images"] is not None:
         data["images"] = min(data["images"], contents(dataset)[1])
     where = (paper, model, dataset, request.source, scale.name, seed, protocol)
-    return RunSpec(*where, hyperparameters, revision(paper, model))
+    return RunSpec(*where, hyperparameters, known.setting(model).revision)
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #473ac41c
 def around(grid: Mapping[str, Sequence[float]], chosen: Mapping[str, float], n: int) -> list[dict[str, float]]:
@@ -177,7 +171,8 @@ def rounds(spec: RunSpec) -> int:
 # %% ../../../nbs/lab/plan/02_specs.ipynb #de9d54dc
 def is_older(spec: RunSpec) -> bool:
     "Whether a run is of an older revision of its model, so that the same settings give other numbers today."
-    return spec.revision < revision(spec.paper, str(spec.part("measurement").get("of", spec.model)))
+    paper, model = PAPERS.get(spec.paper), spec.part("measurement").get("of", spec.model)
+    return paper is not None and paper.lent(model) in trained(paper) and spec.revision < paper.setting(model).revision
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #f2703f25
 def measurement_specs(paper: str, scale: Scale, trainings: Sequence[RunSpec]) -> list[RunSpec]:
@@ -185,14 +180,9 @@ def measurement_specs(paper: str, scale: Scale, trainings: Sequence[RunSpec]) ->
     return [spec for of in PAPERS[paper].measurements for spec in of.specs(scale, trainings)]
 
 
-def is_measurement(spec: RunSpec) -> bool:
-    "Whether a run is a measurement of its paper."
-    return spec.paper in PAPERS and PAPERS[spec.paper].measurement(spec.model) is not None
-
-
 def is_alone(spec: RunSpec) -> bool:
     "Whether a run needs the machine to itself."
-    return is_measurement(spec) and PAPERS[spec.paper].measurement(spec.model).alone
+    return (measurement := measurement_of(spec)) is not None and measurement.alone
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #0a9fc1f9
 def paper_tables(papers: Sequence[str], models: Sequence[str] = (), numbers: Sequence[str] = ()) -> list[Table]:

@@ -23,11 +23,10 @@ from PIL import Image
 from ...core.errors import FAULTS, DataError, extra
 from ...experiment.hyperparameters import flat
 from ...experiment.scale import SCALES
-from ...experiment.paper import Measurement
 from ...experiment.run_spec import RunSpec
 from ...data.load import GRIDS
 from ...metrics import plot_nmi
-from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
+from ...papers import METRIC_NAMES, MODEL_NAMES, measurement_of
 from ..plan.specs import is_older
 from .page import run_path, write_page
 from ..runs.evaluate import MOVE_SHEETS, plot_interventions
@@ -136,11 +135,6 @@ def drawn_figures(run: Run, seen: Snapshot) -> dict[str, bytes]:
     return images | drawn_sheet(run, seen) if record else images
 
 # %% ../../../nbs/lab/report/04_run_pages.ipynb #73832aff
-def measurement_of(spec: RunSpec) -> Measurement | None:
-    "The name of a run's measurement, if the run is one."
-    return PAPERS[spec.paper].measurement(spec.model) if spec.paper in PAPERS else None
-
-
 def is_smoke(spec: RunSpec) -> bool:
     "Whether a run only tests the pipeline."
     return spec.scale == "smoke" and not is_in_full(spec)

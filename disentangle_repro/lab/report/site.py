@@ -17,8 +17,7 @@ from tqdm import tqdm
 from ...core.errors import DataError
 from ...core.files import held, project_root
 from ...core.proofs import read_checks
-from ...papers import PAPERS
-from ..plan.specs import is_measurement
+from ...papers import PAPERS, measurement_of
 from .explorer import PAGE, explored, write_explorer
 from .overview import claims_request, write_overview
 from .page import write_assets, write_page
@@ -111,7 +110,7 @@ def rows_left_out(seen: Snapshot) -> str:  # empty where there is none
     for spec in (run.spec for run in seen.found.values() if run.spec):
         paper = PAPERS.get(spec.paper)
         known = paper is not None and spec.model in paper.models and spec.dataset in paper.datasets
-        if not (known or is_measurement(spec) or spec.part("measurement")):
+        if not (known or measurement_of(spec) or spec.part("measurement")):
             lost.add(f"{spec.model} on {spec.dataset} ({spec.paper})")
     advice = "no loaded paper has these rows; make report EXTENSIONS=FILE loads the one that adds them."
     return f"Left out, though there are runs: {', '.join(sorted(lost))}: {advice}" if lost else ""

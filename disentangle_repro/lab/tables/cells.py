@@ -19,9 +19,9 @@ from ...core.files import read_json
 from ...experiment.paper import AGGREGATED, Measurement, Table
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
-from ...papers import PAPERS
+from ...papers import PAPERS, measurement_of
 from ..plan.request import Request
-from ..plan.specs import is_measurement, measurement_specs, once, rounds, run_spec
+from ..plan.specs import measurement_specs, once, rounds, run_spec
 from ..plan.specs import table_specs, wanted
 from .layout import reported_numbers, table_cells
 from ...train.store import OtherVersion, Store, is_diverged, read_record
@@ -130,7 +130,7 @@ class Basis:
 # %% ../../../nbs/lab/tables/10_cells.ipynb #2e2a4966
 def basis_of(spec: RunSpec) -> Basis | None:
     "The basis of a training; None for measurements, and for trainings that no table needs any more."
-    if spec.scale not in SCALES or spec.paper not in PAPERS or is_measurement(spec):
+    if spec.scale not in SCALES or spec.paper not in PAPERS or measurement_of(spec):
         return None
     basis = Basis(spec.paper, spec.scale, spec.source, spec.protocol)
     try:
@@ -142,7 +142,7 @@ def basis_of(spec: RunSpec) -> Basis | None:
 
 def is_in_full(spec: RunSpec) -> bool:
     "Whether a run is a measurement that fills a whole table, in full at every scale."
-    return is_measurement(spec) and PAPERS[spec.paper].measurement(spec.model).table is not None
+    return (by := measurement_of(spec)) is not None and by.table is not None
 
 
 def bases(seen: Snapshot) -> list[Basis]:

@@ -116,9 +116,9 @@ def counted(table: pd.DataFrame) -> str:
     for kind, name in ((TRAINED, "compare trained models"), (MEASURED, "do not")):
         rows = table[table.kind == kind]
         in_part = rows.word[rows.part != ""].value_counts()
-        words = [f"{n} {word}" + f" ({in_part.get(word)} in part)" * (word in in_part)
-                 for word, n in rows.word.value_counts().items()]  # fmt: skip
-        parts.append(f"{len(rows)} {name}: {', '.join(words)}")
+        words = {word: f"{n} {word}" for word, n in rows.word.value_counts().items()}
+        words |= {word: f"{words[word]} ({n} in part)" for word, n in in_part.items()}
+        parts.append(f"{len(rows)} {name}: {', '.join(words.values())}")
     return "; ".join(part for part in parts if not part.startswith("0 "))
 
 

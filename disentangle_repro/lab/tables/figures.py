@@ -28,9 +28,9 @@ from ...data.load import GRIDS, load_dataset
 from ...data.scenes import mosaic
 from ...metrics import METRIC_NAMES, plot_nmi
 from ...models import load_files
-from ...papers import MODEL_NAMES, PAPERS
+from ...papers import MODEL_NAMES, PAPERS, measurement_of
 from ..plan.request import Request
-from ..plan.specs import is_measurement, rounds
+from ..plan.specs import rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
 from .cells import trainings_of
 from .claims import signed
@@ -89,7 +89,7 @@ def runs_of(paper: str, request: Request, store: Store) -> Runs:
     runs: Runs = {}
     for record in sorted(store.everything()[0], key=lambda r: (r["id"] not in counted, r["spec"]["seed"] or math.inf)):
         spec = RunSpec(**record["spec"])
-        own = (spec.paper, spec.scale, spec.source, spec.protocol) == alike and not is_measurement(spec)
+        own = (spec.paper, spec.scale, spec.source, spec.protocol) == alike and not measurement_of(spec)
         if own and record["scores"]:
             setting = "" if spec.id in counted else fingerprint(spec.hyperparameters)
             runs.setdefault((spec.model, spec.dataset), {}).setdefault(setting, []).append(record)
