@@ -245,11 +245,16 @@ def derivative_norms(
         return broadcast_derivatives(decoder, torch.square, slots, chunk).sqrt().flatten(2)
     return slot_derivatives(decoder, lambda slope: slope.flatten(1).square(), slots, chunk).sqrt()
 
+# %% ../../nbs/psa/06_slot_metrics.ipynb #a9b5d213
+def pair_products(norms: Float[Tensor, "batch slots numbers"]) -> Float[Tensor, "batch numbers"]:
+    "The sum of products over all pairs of slots."
+    first, second = torch.triu_indices(norms.shape[1], norms.shape[1], offset=1, device=norms.device)
+    return (norms[:, first] * norms[:, second]).sum(1)
+
 # %% ../../nbs/psa/06_slot_metrics.ipynb #d388eda8
 def contrast(norms: Float[Tensor, "batch slots numbers"], protocol: Protocol = "paper") -> Float[Tensor, " batch"]:
     "The compositional contrast of each image, from `derivative_norms` (Brady et al., 2023)."
-    first, second = torch.triu_indices(norms.shape[1], norms.shape[1], offset=1, device=norms.device)
-    products = (norms[:, first] * norms[:, second]).sum(1)
+    products = pair_products(norms)
     if is_code(protocol):
         mean = norms.mean(1)
         products = products / (mean * mean.amax(1, keepdim=True)).clamp(min=torch.finfo(norms.dtype).tiny)
