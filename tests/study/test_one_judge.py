@@ -10,7 +10,7 @@ from PIL import Image
 
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.report.overview import claim_rows, claims_request
+from disentangle_repro.lab.report.overview import MEANINGS, claim_rows, claims_request
 from disentangle_repro.lab.tables.cells import survey
 from disentangle_repro.lab.tables.claims_table import (
     TRAINED,
@@ -73,6 +73,7 @@ def test_the_report(table):
     for claim, row in table.iterrows():
         shown = rows[claim]
         assert shown["verdict"]["text"] == verdict_text(row)
+        assert row.word.startswith(tuple(MEANINGS)), "a word that the report's key leaves out"
         assert [shown[name] for name in ("end", "quality", "seeds")] == [
             row[name] for name in ("end", "quality", "seeds")
         ]

@@ -23,6 +23,7 @@ from ..tables.claims import read_claims
 from ..tables.claims_table import claims_table, contrasts_table, verdict_text
 from ..tables.figures import colour_of, plot_forest
 from ..tables.verdicts import DEPENDS, DIVERGED, NOT_RUN, REVERSED, SUPPORTED, UNDECIDED
+from ..tables.without_training import CONTRADICTED, ELSEWHERE
 
 # %% auto #0
 __all__ = []
@@ -40,8 +41,11 @@ def claims_request(found: Survey) -> Request:
 MEANINGS = {
     SUPPORTED: "as claimed, beyond what seeds explain; at the end and at equal PSNR, or where it says so",
     REVERSED: "the other way round, beyond what seeds explain",
+    CONTRADICTED: "a number is beyond the claim's limit, with its interval",
     DEPENDS: "one way at equal updates, the other at equal PSNR",
-    UNDECIDED: "all seeds are trained; an interval contains zero",
+    UNDECIDED: "an interval contains zero, and all seeds are trained; or one reaches the claim's limit",
+    ELSEWHERE: "on another kind of machine than the paper's, which decides nothing",
+    "depends on the reading": "our readings of the text have values on both sides of the claim",
     DIVERGED: "the loss of some runs became infinite",
     NOT_RUN: "a model has fewer seeds than planned",
 }
