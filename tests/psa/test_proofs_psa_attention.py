@@ -70,6 +70,13 @@ def one_noise_for_all_dimensions(mean, scale, generator=None):
     return mean + scale * DRAW(first, first + 1, generator)
 
 
+class LayerNormed(Layer):
+    def __init__(self, n_slots, dim, **options):
+        super().__init__(n_slots, dim, **options)
+        if options.get("normalize", True):
+            self.norm = nn.LayerNorm(dim)
+
+
 class LearnedVarianceWithoutFloor(Layer):
     def start(self, features, generator=None):
         mixture = super().start(features, generator)
@@ -136,6 +143,7 @@ BROKEN = [
     ("Algorithms 1 to 3", "", "draw", one_draw_for_all_images),
     ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", drawn_starts_through("to_query")),
     ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", drawn_starts_through("norm")),
+    ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", LayerNormed),
     ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", LearnedVarianceWithoutFloor),
     ("Algorithm 1", "", "update", first_position_first),
     ("Algorithm 1, the slots", "", "draw", scaled_by_the_variance),

@@ -89,12 +89,12 @@ def test_training_stays_finite(case, queries, projected, monkeypatch):
 @pytest.mark.parametrize("projected", [False, True], ids=["PSA", "PSA-Proj"])
 @pytest.mark.parametrize("queries", ["sampled", "learned"])
 @pytest.mark.parametrize("case", CASES)
-def test_without_a_floor_the_first_step_is_not_finite(case, queries, projected, monkeypatch):
+def test_without_a_floor_training_does_not_stay_finite(case, queries, projected, monkeypatch):
     with seeded(0):
         model = Toy(projected=projected, queries=queries, floor=0.0)
     if case == "identical starts":
         start_as_twins(model.slots, monkeypatch)
-    with pytest.raises(AssertionError, match="not finite at update 0"):
+    with pytest.raises(AssertionError, match="not finite at update"):
         train(model, few_kinds(CASES[case]))
 
 
