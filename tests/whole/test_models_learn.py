@@ -36,7 +36,7 @@ SATURATED = ("psa", "psa_noa", "psa_proj")  # of the released code: P36 of psa
 
 
 def start_attention(name: str, norm: nn.Module | None = None, **given) -> tuple[float, float]:
-    "Of an untrained model with seven slots: mean entropy of the attention over its maximum, and the largest slot's share."
+    "Of an untrained model with seven slots: entropy of the attention over its maximum, and share of the largest slot."
     model = create_model(name, n_slots=7, image_size=16, width=0.25, **given).eval()
     if norm is not None:
         model.latent.norm = norm
