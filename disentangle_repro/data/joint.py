@@ -85,9 +85,7 @@ class Joint:
 Domains = Mapping[str, range | tuple[float, float]]  # by source: value indices, or lowest and highest value
 
 
-def checked_pair(
-    argument: str, given: Any, needed: set[str], optional: set[str], domains: Domains
-) -> tuple[str, str]:
+def checked_pair(argument: str, given: Any, needed: set[str], optional: set[str], domains: Domains) -> tuple[str, str]:
     "The sources of a dictionary; `ValueError` unless it has these keys, and names two different sources that vary."
     if not isinstance(given, Mapping) or not needed <= set(given) <= needed | optional:
         extra = f" and may have {', '.join(map(repr, sorted(optional)))}"

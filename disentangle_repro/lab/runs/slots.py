@@ -109,9 +109,7 @@ def truth_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int =
     return {"smcc": agreement.smcc, "r2": agreement.r2, "sis": sis(slots[full], objects, seed=seed)}
 
 # %% ../../../nbs/lab/runs/02_slots.ipynb #478db9fe
-def repeated_scores(
-    data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0, n: int = 10
-) -> dict[str, float]:
+def repeated_scores(data: Dataset, slots: Float[Tensor, "n slots dim"], seed: int = 0, n: int = 10) -> dict[str, float]:
     "Means over `n` evaluations, in percent, and their standard deviations, for `sis` and `smcc` (psa, appendix F)."
     evaluations = [truth_scores(data, slots, seed + k) for k in range(n)]
     of_each = {name: [100 * scores[name] for scores in evaluations] for name in ("sis", "smcc")}
