@@ -29,6 +29,7 @@ TRAINING = {
     "model": {"n_slots": N_SLOTS},
     "scaling": {
         "image_cost": {"clevr6": 8, "objects_room": 2, "sprites": 2},  # of images of 64x64 with one object
+        "updates": {"clevr6": 20_000, "objects_room": 20_000, "sprites": 5_000},  # the study's
         "model.chroma": {"clevr6": 2.3, "objects_room": None, "sprites": 6.0},  # the study's, as the two below
         "training.schedule": "constant",
         "training.warm_up": 0.05,
@@ -39,7 +40,7 @@ MONET = {
     "optimizer": {"algorithm": "rmsprop", "learning_rate": 1e-4, "beta1": 0.0, "beta2": 0.99},
     "training": {"schedule": "constant"},
     "model": {"beta": 0.5, "gamma": 0.5},
-    "scaling": {**NO_DEPARTURE, "optimizer.learning_rate": 4e-4},  # the study's
+    "scaling": {**NO_DEPARTURE, "optimizer.learning_rate": 4e-4, "updates": 20_000},  # the study's
 }
 SLOT_ATTENTION, BURGESS = "Locatello et al. (2020)", "Burgess et al. (2019)"
 SOURCES = {

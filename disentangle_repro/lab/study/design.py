@@ -57,7 +57,7 @@ BASELINES, ABLATIONS = ("beta_vae", "beta_tcvae", "bioae", "vqvae"), ("qlae_glob
 OTHERS = ("isaac3d", "mpi3d", "falcor3d")
 BLOCKS = (
     Block("qlae", "shapes3d", ("qlae", "ae", "qlae_no_weight_decay"), 3.5),
-    Block("psa", "clevr6", ("psa_proj", "sa"), 12),
+    *(Block("psa", dataset, ("psa_proj", "sa"), hours) for dataset, hours in (("clevr6", 12), ("sprites", 4))),
     Block("factorqvae", "shapes3d", ("factorqvae", "qvae"), 4),
     *(Block("qlae", dataset, ("qlae", "ae"), 2.4) for dataset in OTHERS),
     Block("tripod", "shapes3d", ("tripod", "qlae"), 5.5),
@@ -65,7 +65,6 @@ BLOCKS = (
     Block("qlae", "shapes3d", ABLATIONS, 2.4),
     *(Block("qlae", dataset, (*ABLATIONS, "qlae_no_weight_decay"), 3.6) for dataset in OTHERS),
     *(Block("qlae", dataset, BASELINES, 5) for dataset in OTHERS),
-    Block("psa", "sprites", ("psa_proj", "sa"), 10),
     Block("psa", "clevr6", ("psa_noa", "sa_noa"), 7),
 )
 
