@@ -176,7 +176,7 @@ class DirectSlots(nn.Module):
         return SlotsOutput(self.head(pooled.flatten(1)).unflatten(1, (self.n_slots, -1)), None, {})
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #c7a5660b
-class SlotAutoencoder(Autoencoder):
+class SlotAutoencoder(SlotCount, Autoencoder):
     """An autoencoder whose latents are slots, (batch, slots, dim), with a squared error.
 
     `encoder` maps (batch, channels, height, width) to (batch, N, dim), `slots` maps them to a `SlotsOutput`, or
@@ -194,6 +194,8 @@ class SlotAutoencoder(Autoencoder):
     def slots(self) -> nn.Module:
         "The module that infers slots."
         return self.latent
+
+    start = slots  # which has `n_slots`
 
     def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "The loss, and its terms before weighting; `KeyError` for a penalty that has no weight."

@@ -45,8 +45,9 @@ def to_slot_pair(
         raise ValueError(f"{names[0]} has {len(a)} images and {names[1]} {len(b)}: needed are the same, four or more.")
     if a.shape[1] < b.shape[1]:
         raise ValueError(f"{names[0]} has {a.shape[1]} slots but {names[1]} {b.shape[1]}: each of those needs a match.")
-    if a.shape[1] > len(a):
-        remark = f"{names[0]} has {len(a)} images of {a.shape[1]} slots: axes are images, slots and dims in this order."
+    if a.shape[1] > len(a) or a.shape[2] > len(a) * a.shape[1]:
+        shape = f"{len(a)} images of {a.shape[1]} slots of {a.shape[2]} dims"
+        remark = f"{names[0]} has {shape}: axes are images, slots and dims in this order."
         warnings.warn(remark, InputWarning, stacklevel=3)
     return a, b.to(a.device)
 

@@ -258,17 +258,6 @@ def informative_though_inactive(
     return [f"{why}. But their NMI is up to {nmi[:, left_out].max():.2f}: are all latents in the same unit?"]
 
 
-def high_by_chance(
-    sources: Int[np.ndarray, "samples sources"],
-    latents: Num[np.ndarray, "samples latents"],
-    discrete: bool,
-    one_hot: bool,  # are the inputs of InfoE's regression indicators?
-) -> list[str]:  # one sentence for InfoE, and one for NMI of discrete latents
-    "Remarks on scores that are not near 0 by chance, since latents or their values are many for the samples."
-    values = np.array([len(np.unique(latent)) for latent in latents.T])
-    remarks = chance_warnings("an InfoE", sources, int((values - 1).sum() if one_hot else (values > 1).sum()))
-    return remarks + (chance_warnings("NMI", sources, int(values.max()) - 1) if discrete else [])
-
 # %% ../../nbs/qlae/02_infomec.ipynb #4582a37c
 def check_not_ids(sources: Int[np.ndarray, "samples sources"]) -> None:
     "`ValueError` for a source with more values than half the samples."
@@ -316,7 +305,9 @@ def infomec(
     fit = {"categorical": categorical, "encoding": chosen.encoding, "iterations": chosen.iterations}
     nmi = nmi_matrix(sources, latents, discrete=discrete, neighbors=chosen.neighbors, seed=seed)
     active = active_latents(latents, discrete, chosen.pruning)
-    of_chance = high_by_chance(*checked, discrete, one_hot)
+    values = np.array([len(np.unique(latent)) for latent in checked[1].T])
+    inputs = (values - 1).sum() if one_hot else (values > 1).sum()
+    of_chance = chance_warnings("an InfoE", checked[0], int(inputs))
     for remark in input_warnings(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
         warnings.warn(remark, InputWarning, stacklevel=2)
     result = InfoMEC(

@@ -5,12 +5,15 @@
 # %% ../../nbs/scores/02_mutual_information.ipynb #f383e0b3
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from .inputs import check_flags, check_numbers, check_sources_latents, distinct_rows
+from .inputs import InputWarning, chance_warnings, check_flags, check_numbers
+from .inputs import check_sources_latents, distinct_rows, most_values
 
 # %% auto #0
 __all__ = []
@@ -139,12 +142,15 @@ def nmi_matrix(
     (sources, latents), each from 0 to 1; higher is more informative. About 0 for noise if latents are continuous; for
     discrete ones of b values (b - 1)(v - 1) / 2nH, 0.12 for 64 values and 1,000 samples of a source of ten.
     `discrete=True` counts equal values, for quantised latents; continuous ones have an estimate by `neighbors` nearest
-    neighbours, in which rows with equal sources and latents count once. `ValueError` as in `check_sources_latents`, for
+    neighbours, in which rows with equal sources and latents count once. Warns (`InputWarning`) of a chance level of
+    discrete latents above 0.05. `ValueError` as in `check_sources_latents`, for
     fewer samples than neighbours, and for a source whose values all occur once.
     """
     check_flags(discrete=discrete)
     sources, latents = check_sources_latents(sources, latents)
     if discrete:
+        for remark in chance_warnings("NMI", sources, most_values(latents) - 1):
+            warnings.warn(remark, InputWarning, stacklevel=2)
         information = discrete_mutual_information(sources, latents)
     else:
         check_numbers(1, neighbors=neighbors)

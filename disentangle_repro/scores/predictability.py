@@ -72,20 +72,20 @@ def sap(
     regularised (0.00 to 0.44 for one representation times 1e-3 to 100): `standardize` to compare models. 1 if
     each source is read off one latent without error, and the others are of no use at all. Accuracies never get there:
     any latent is as good as a guess, and a linear machine misses middle values (perfect latents of 4, 3 and 5 values:
-    0.36). `continuous=True` takes squared correlations instead, which do not depend on units; `held_out` is the
-    fraction of rows that accuracies are measured on. At least two latents, and 10 rows unless continuous; `ValueError`
-    otherwise, for a fraction outside (0, 1), and where `check_sources_latents` raises it.
+    0.36). `continuous=True` takes squared correlations instead, with variances up to 1e-12 as
+    none; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows unless
+    continuous; `ValueError` otherwise, for a fraction outside (0, 1), and where `check_sources_latents` raises it.
     """
     check_flags(continuous=continuous, standardize=standardize)
     check_fractions(held_out=held_out)
     sources, latents = check_sources_latents(sources, latents, continuous_sources=continuous)
     if latents.shape[1] < 2:
         raise ValueError("latents has 1 column: SAP needs at least 2.")
+    if not continuous:
+        sources, latents = distinct_rows(sources, latents)
+    latents = next(standardised(latents, latents)) if standardize else latents
     if continuous:
         return float(gaps(squared_correlations(sources, latents), axis=1).mean())
-    sources, latents = distinct_rows(sources, latents)
-    if standardize:
-        latents, _ = standardised(latents, latents)
     parts = [(sources[rows], latents[rows]) for rows in split_rows(sources, held_out, seed)]
     check_training_rows(parts[0][0])
     return float(gaps(single_accuracies(*parts), axis=1).mean())

@@ -72,7 +72,7 @@ def test_the_loss_is_the_mean_squared_error_of_what_is_decoded(images):
 def test_more_slots_at_test_time_are_inferred_where_they_are_sampled(kind, images):
     model = new_model(kind)
     if kind in DRAWS:
-        model.slots.n_slots = N_SLOTS + 2
+        model.n_slots = N_SLOTS + 2
         assert {model.encode(images, start).shape[1] for start in (None, make_generator(0))} == {N_SLOTS + 2}
     elif kind != "ae":
         with pytest.raises(ValueError, match="n_slots is 6 but 4 slots were learned"):

@@ -162,8 +162,10 @@ def test_kind_of_array_does_not_matter():
 
 def test_slots_first_are_warned_of():
     a, b = related(0)
-    with pytest.warns(InputWarning, match="slots_a has 4 images of 200 slots: axes are images, slots and dims"):
+    with pytest.warns(InputWarning, match="slots_a has 4 images of 200 slots of . dims: axes are images, slots"):
         smcc(a.movedim(1, 0), b.movedim(1, 0))
+    with pytest.warns(InputWarning, match="slots_a has 5 images of 4 slots of 200 dims"):
+        smcc(a.movedim(2, 0).movedim(1, 2), b.movedim(2, 0).movedim(1, 2))
 
 
 def test_seeds_divide_anew_and_repeat():

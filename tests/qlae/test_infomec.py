@@ -101,6 +101,8 @@ def test_scores_by_chance_are_warned_of(n_latents, values, message):
     kind = {"discrete": bool(values), "categorical": bool(values)}
     with pytest.warns(InputWarning, match=message):
         infomec(rng.integers(10, size=(1_000, 2)), latents, **kind, protocol="code")
+    with pytest.warns(InputWarning, match="unrelated latents have NMI of about 0.12 by chance"):
+        nmi_matrix(rng.integers(10, size=(1_000, 2)), rng.integers(64, size=(1_000, 3)), discrete=True)
 
 
 def test_swapped_whole_numbers_are_warned_of():

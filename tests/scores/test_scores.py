@@ -155,6 +155,24 @@ def test_rows_drawn_with_replacement_count_once(score):
         assert score(sources[drawn], z[drawn]) == score(sources[rows], z[rows])
 
 
+def test_rows_that_differ_by_rounding_count_once():
+    "An image that is encoded twice, in other batches; InfoM was 0.09."
+    sources, latents = synthetic(300, (4, 3), 3)
+    drawn = np.random.default_rng(1).integers(300, size=1_200)
+    rounded = latents[drawn] + 1e-7 * np.random.default_rng(2).normal(size=(1_200, 3))
+    once = metrics.infomec(*(array[np.unique(drawn)] for array in (sources, latents)), discrete=False)
+    again = metrics.infomec(sources[drawn], rounded, discrete=False)
+    assert again.to_dict() == pytest.approx(once.to_dict(), abs=1e-3)
+    latents[0, 0] = 1e9  # which leaves the inter-quartile range as it is
+    assert dci(sources, latents, n_trees=2).samples == 300
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_sap_of_standardised_latents_has_no_unit(continuous):
+    small, usual = (metrics.sap(SMALL[0], unit * SMALL[1], continuous, standardize=True) for unit in (1e-7, 1))
+    assert small == pytest.approx(usual) and small > 0
+
+
 def test_codes_of_few_values_repeat():
     sources = np.random.default_rng(0).integers([4, 3], size=(400, 2))
     assert dci(sources, sources, n_trees=5).samples == 400
