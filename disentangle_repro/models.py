@@ -36,7 +36,7 @@ from .data.scenes import ObjectScene
 from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
 from .nets.style import IMAGE_SIZE
-from .psa.probabilistic_slot_attention import psa_autoencoder
+from .psa.probabilistic_slot_attention import Standardised, psa_autoencoder
 from .psa.released_models import RELEASED
 from .qlae.latent_quantization import QLAE
 from .qlae.negative_results import NEGATIVE_RESULTS
@@ -94,7 +94,7 @@ SLOT_MODELS: dict[str, Callable[..., Autoencoder]] = {
     "sa": slot_autoencoder,
     "sa_noa": partial(slot_autoencoder, decoder="convolutional"),
     "psa": psa_autoencoder,
-    "psa_noa": partial(psa_autoencoder, projected=True, decoder="convolutional"),
+    "psa_noa": partial(psa_autoencoder, projected=True, decoder="convolutional", norm_layer=Standardised),
     "psa_proj": partial(psa_autoencoder, projected=True),
     "slate_psa": partial(psa_autoencoder, decoder="transformer"),
     **TABLE_1,  # of asymmetry

@@ -49,7 +49,7 @@ class MixtureAutoencoder(nn.Module):
     def __init__(self, *, hidden: Sequence[int] = (32, 32), n_slots: int = 3, iterations: int = 10):
         super().__init__()
         self.encoder = leaky_dense(2, *hidden, 2)
-        self.slots = ProbabilisticSlotAttention(n_slots, 2, iterations=iterations, normalize=False)
+        self.slots = ProbabilisticSlotAttention(n_slots, 2, iterations=iterations, norm_layer=nn.Identity)
         self.slots.to_query.requires_grad_(False)
         self.decoder = leaky_dense(2, *reversed(hidden), 2)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F
 
 from ..baselines.slot_attention import Features, SlotAutoencoder, Slots, slot_networks
 from ..baselines.variational import draw
@@ -36,11 +35,11 @@ def iterate(
     return update(values, log_a, floor), log_a
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #ef59ea08
-class Standardised(nn.Module):
+class Standardised(nn.InstanceNorm1d):
     "Each dimension of an image's features to mean zero and variance one over the image's positions."
 
     def forward(self, features: Features) -> Features:
-        return F.instance_norm(features.mT).mT
+        return super().forward(features.mT).mT
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #a86ca937
 class MixtureSlots(NamedTuple):
@@ -80,7 +79,7 @@ class ProbabilisticSlotAttention(nn.Module):
         iterations: int = 3,  # T
         projected: bool = False,  # keys and values are learned maps of the features (PSA-Proj); else the features (PSA)
         queries: str = "sampled",  # initial means: "sampled" from N(0, I), or "learned" with their variances
-        normalize: bool = True,  # standardise features over positions first
+        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features, made for `dim`; `Standardised`
         floor: float = FLOOR,  # the smallest variance
         sampled: bool = True,  # in training with a generator, slots are samples; if not, always means
     ):
@@ -91,7 +90,7 @@ class ProbabilisticSlotAttention(nn.Module):
         self.projected, self.queries = projected, check_choice("queries", queries, ("sampled", "learned"))
         self.n_slots = n_slots
         self.draws_start = queries == "sampled"
-        self.norm = Standardised() if normalize else nn.Identity()
+        self.norm = norm_layer(dim)
         self.to_query = identity_map(dim)
         self.to_key, self.to_value = (identity_map(dim) if projected else nn.Identity() for _ in range(2))
         if queries == "learned":

@@ -52,7 +52,8 @@ from disentangle_repro.psa.mixture_experiment import (
     slots_of,
     train,
 )
-from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention, active, iterate
+from .probabilistic_slot_attention import MixtureSlots, ProbabilisticSlotAttention, Standardised
+from .probabilistic_slot_attention import active, iterate
 from .released_models import DiscretizedNormal, ReleasedMixture
 from disentangle_repro.psa.slot_alignment import (
     AffineMap,
@@ -296,7 +297,7 @@ def _():
     for projected in (False, True):
         with seeded(0):
             layer = ProbabilisticSlotAttention(
-                4, 6, iterations=5, projected=projected, queries="learned", normalize=False
+                4, 6, iterations=5, projected=projected, queries="learned", norm_layer=nn.Identity
             ).double()
         out = layer.eval()(z)
         expected = fit_mixture(z, standard_start(layer.mean.expand(20, -1, -1)), 5)
@@ -369,8 +370,9 @@ def fit_as_listed(
 @torch.no_grad()
 def _():
     z, eye = torch.randn(3, 20, 4, generator=make_generator(0), dtype=torch.float64), torch.eye(4).double()
-    for projected, queries, floor in product((True, False), ("sampled", "learned"), (1e-4, 0.6)):
-        layer = random_layer(1, 3, 4, projected=projected, queries=queries, normalize=floor == 0.6, floor=floor)
+    norms = {1e-4: nn.Identity, 0.1: nn.LayerNorm, 0.6: Standardised}
+    for projected, queries, floor in product((True, False), ("sampled", "learned"), norms):
+        layer = random_layer(1, 3, 4, projected=projected, queries=queries, norm_layer=norms[floor], floor=floor)
         maps = [layer.to_query.weight, *((layer.to_key.weight, layer.to_value.weight) if projected else (eye, eye))]
         means = torch.randn(3, 3, 4, generator=make_generator(2), dtype=torch.float64)
         variances = torch.ones_like(means)
@@ -381,14 +383,18 @@ def _():
         out = layer(z, make_generator(2))
         starts = zip(z, means.expand(3, 3, 4), variances.expand(3, 3, 4), strict=True)
         for i, (features, mean, variance) in enumerate(starts):
-            if floor == 0.6:
-                centred = features - sum(features) / len(features)
-                features = centred / (sum(centred**2) / len(features) + 1e-5) ** 0.5  # the small number of the layer
+            if floor > 1e-4:
+                over = 1 if floor == 0.1 else 0  # dimensions, or positions
+                centred = features - features.sum(over, keepdim=True) / features.shape[over]
+                variance_of_all = (centred**2).sum(over, keepdim=True) / features.shape[over]
+                features = centred / (variance_of_all + 1e-5) ** 0.5  # the small number of the layers
+            if floor == 0.1:
+                features = features * layer.norm.weight + layer.norm.bias
             listed = fit_as_listed(features, maps, mean, variance, layer.iterations, floor)
             for found, rows in zip((out.attention, out.mean, out.variance, out.weight), listed, strict=True):
                 expected = torch.stack([torch.stack(r) if isinstance(r, list) else r for r in rows])
                 torch.testing.assert_close(found[i], expected, rtol=0, atol=1e-12)
-        assert out.slots.equal(out.mean) and (floor < 0.6 or out.variance.min() == floor)
+        assert out.slots.equal(out.mean) and (floor < 0.1 or out.variance.min() == floor)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #525cee4b
 @proof_check("psa", "Algorithm 1, the slots", "slots are sampled from N(mu(T), sigma^2(T))")
@@ -427,7 +433,7 @@ def kept_by_clusters(
     centres = torch.randn(images, clusters, dim, generator=generator)[:, torch.arange(300) % clusters]
     features = centres + 0.1 * torch.randn(images, 300, dim, generator=generator)
     with torch.no_grad():
-        out = ProbabilisticSlotAttention(n_slots, dim, normalize=False)(features, generator, sampled=False)
+        out = ProbabilisticSlotAttention(n_slots, dim, norm_layer=nn.Identity)(features, generator, sampled=False)
     return out, prune(out.slots, out.weight, threshold)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..experiment.hyperparameters import Pieces, Setting, merged
@@ -86,14 +87,15 @@ def with_slots(
 READING = {"dim": 8, "floor": 0.1, "sampled": False}  # ours
 READ = {**SOURCES, "model.dim": "ours, P36", "model.floor": "ours, P36", "model.sampled": "ours, P15"}
 LETTER = {"model": {"floor": FLOOR, "sampled": True}}
-PSA = with_slots(sources=READ, revision=6, code=RELEASED_PSA, letter=LETTER, iterations=3, **READING)
+PSA = partial(with_slots, sources=READ, code=RELEASED_PSA, letter=LETTER, iterations=3, **READING)
 SETTINGS = {
     "ae": with_slots(dim=64, code=RELEASED_TRAINING),
     "monet": with_slots(MONET, OF_MONET, {"model.beta": 1}, revision=3, dim=16),
     "sa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
     "sa_noa": with_slots(dim=64, iterations=3, code=RELEASED_TRAINING),
-    **dict.fromkeys(("psa", "psa_noa", "psa_proj"), PSA),
+    **dict.fromkeys(("psa", "psa_proj"), PSA(revision=5)),
+    "psa_noa": PSA(revision=6),
     "slate_psa": with_slots(
-        sources=READ, revision=2, code=RELEASED_TRAINING, letter=LETTER, iterations=3, **READING
+        sources=READ, revision=1, code=RELEASED_TRAINING, letter=LETTER, iterations=3, **READING
     ),  # the released code has no such decoder, and trains all its models alike
 }

@@ -73,7 +73,7 @@ def one_noise_for_all_dimensions(mean, scale, generator=None):
 class LayerNormed(Layer):
     def __init__(self, n_slots, dim, **options):
         super().__init__(n_slots, dim, **options)
-        if options.get("normalize", True):
+        if isinstance(self.norm, psa.Standardised):
             self.norm = nn.LayerNorm(dim)
 
 

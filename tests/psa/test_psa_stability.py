@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.psa import probabilistic_slot_attention as chapter
 from disentangle_repro.psa.mixture import FLOOR, fit_mixture, standard_start
-from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
+from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention, Standardised
 
 BATCH, POSITIONS, INPUTS, DIM, SLOTS = 4, 16, 5, 8, 4
 UPDATES = 200
@@ -98,10 +98,10 @@ def test_without_a_floor_training_does_not_stay_finite(case, queries, projected,
         train(model, few_kinds(CASES[case]))
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-def test_features_that_are_all_zero_or_very_large(normalize):
+@pytest.mark.parametrize("norm_layer", [nn.LayerNorm, Standardised, nn.Identity])
+def test_features_that_are_all_zero_or_very_large(norm_layer):
     with seeded(0):
-        layer = ProbabilisticSlotAttention(SLOTS, DIM, projected=True, normalize=normalize)
+        layer = ProbabilisticSlotAttention(SLOTS, DIM, projected=True, norm_layer=norm_layer)
     for features in (torch.zeros(2, 9, DIM), torch.full((2, 9, DIM), 1e4), 1e4 * torch.randn(2, 9, DIM)):
         features = features.requires_grad_()
         out = layer(features, make_generator(0))
