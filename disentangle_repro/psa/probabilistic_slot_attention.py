@@ -79,7 +79,7 @@ class ProbabilisticSlotAttention(nn.Module):
         iterations: int = 3,  # T
         projected: bool = False,  # keys and values are learned maps of the features (PSA-Proj); else the features (PSA)
         queries: str = "sampled",  # initial means: "sampled" from N(0, I), or "learned" with their variances
-        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features, made for `dim`; `Standardised`
+        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features; or `Standardised`
         floor: float = FLOOR,  # the smallest variance
         sampled: bool = True,  # in training with a generator, slots are samples; if not, always means
     ):

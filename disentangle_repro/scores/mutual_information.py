@@ -143,8 +143,8 @@ def nmi_matrix(
     discrete ones of b values (b - 1)(v - 1) / 2nH, 0.12 for 64 values and 1,000 samples of a source of ten.
     `discrete=True` counts equal values, for quantised latents; continuous ones have an estimate by `neighbors` nearest
     neighbours, in which rows with equal sources and latents count once. Warns (`InputWarning`) of a chance level of
-    discrete latents above 0.05. `ValueError` as in `check_sources_latents`, for
-    fewer samples than neighbours, and for a source whose values all occur once.
+    discrete latents above 0.05. `ValueError` as in `check_sources_latents`, for fewer samples than neighbours, and for
+    a source whose values all occur once.
     """
     check_flags(discrete=discrete)
     sources, latents = check_sources_latents(sources, latents)

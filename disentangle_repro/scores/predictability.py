@@ -72,9 +72,9 @@ def sap(
     regularised (0.00 to 0.44 for one representation times 1e-3 to 100): `standardize` to compare models. 1 if
     each source is read off one latent without error, and the others are of no use at all. Accuracies never get there:
     any latent is as good as a guess, and a linear machine misses middle values (perfect latents of 4, 3 and 5 values:
-    0.36). `continuous=True` takes squared correlations instead, with variances up to 1e-12 as
-    none; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows unless
-    continuous; `ValueError` otherwise, for a fraction outside (0, 1), and where `check_sources_latents` raises it.
+    0.36). `continuous=True` takes squared correlations instead, and a variance of at most 1e-12
+    for none; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows
+    unless continuous; `ValueError` otherwise, for a fraction outside (0, 1), and as `check_sources_latents` raises it.
     """
     check_flags(continuous=continuous, standardize=standardize)
     check_fractions(held_out=held_out)
