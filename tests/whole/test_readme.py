@@ -27,7 +27,7 @@ def test_the_example_and_what_goes_on_from_it_run_as_printed(capsys, monkeypatch
     names["data"] = load_dataset("shapes3d", n=2_000)
     exec(compile(MODELS.replace("updates=5_000", "updates=1, batch_size=8"), "README.md", "exec"), names)
     assert [point["updates"] for point in names["curve"]] == [1] and (tmp_path / "qlae.pt").exists()
-    small = load_dataset("shapes3d", n=2_000, image_size=32)
+    small = load_dataset("shapes3d", n=2_000, image_size=16)
     of_trained = infomec(small.sources, names["trained"].encode(small.images), discrete=True)
     colours = infomec(small.sources, names["mine"](small.images), discrete=False)
     assert of_trained.infom > colours.infom, "a trained QLAE is no more modular than mean colours"
