@@ -108,11 +108,12 @@ def distinct_rows(
     sources: Num[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"]
 ) -> tuple[Num[np.ndarray, "m sources"], Num[np.ndarray, "m latents"]]:
     "The first of rows with equal sources and, but for rounding, latents, in order; all rows of latents of few values."
-    z = latents / np.maximum(scipy.stats.iqr(latents, axis=0), np.finfo(np.float32).tiny)
+    z = latents / np.maximum(spread := scipy.stats.iqr(latents, axis=0), np.finfo(np.float32).tiny)
     if take_few_values(z.round(4)):
         return sources, latents
+    rounding = min(1e-5, 0.01 * len(z) ** (-1 / max(1, np.count_nonzero(spread))))  # far less than to another image
     order = np.lexsort([z.sum(axis=1), *sources.T])
-    moved = np.abs(np.diff(z[order], axis=0)) > 1e-5  # an image's codes differ by less from batch to batch
+    moved = np.abs(np.diff(z[order], axis=0)) > rounding
     new = moved.any(axis=1) | (np.diff(sources[order], axis=0) != 0).any(axis=1)
     rows = np.sort(np.minimum.reduceat(order, np.flatnonzero(np.r_[True, new])))
     return sources[rows], latents[rows]
