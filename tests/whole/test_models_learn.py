@@ -107,7 +107,7 @@ def short_training(paper: str, name: str, **given) -> float:
     images, sizes = two_squares(n, size), {"n_slots": 3} if slots else {"n_latents": 8}
     own = of.hyperparameters(name, of.datasets[0], image_size=size)["model"] | sizes | given
     model = create_model(name, **own, image_size=size, width=0.25)
-    optimizer = make_optimizer(model, learning_rate=3e-3, beta1=0.9, beta2=0.99, weight_decay=0.0)
+    optimizer = make_optimizer(model, learning_rate=1e-3 if paper == "factorqvae" else 3e-3, beta1=0.9, beta2=0.99, weight_decay=0.0)
     training, error = Training(model, optimizer, images, batch_size=16, seed=0), 1.0
     baseline = (images - images.float().mean(0)).square().mean()
     while training.updates < MOST and error > ENOUGH:
