@@ -32,7 +32,7 @@ from .scores.dci import SMALL_FOREST, dci, drawn_rows
 from .scores.importance import completeness, disentanglement
 from .scores.infomec import InfoMEC, active_latents, infomec, modularity, plot_nmi, procedure
 from .scores.information_gaps import dcimig, jemmig, mig, mig_sup, modularity_score
-from .scores.inputs import check_numbers, check_sources_latents, to_numpy
+from .scores.inputs import check_numbers, check_sources_latents, repeats
 from .scores.intervals import HALVINGS, half_width_of_draws, half_widths, reference_latents
 from .scores.interventions import beta_vae_score, factor_vae_score, irs, lookup_generator
 from .scores.label_free import check_representations, udr
@@ -352,10 +352,10 @@ def score(
     for an unknown metric, and where none of `metrics` can be computed.
     """
     check_choice("protocol", protocol, TREES)
-    check_sources_latents(sources, latents)  # errors come before the first score
-    sources, latents, models = to_numpy(sources), to_numpy(latents), [to_numpy(each) for each in models]
-    if models:
-        check_representations([latents, *models])
+    sources, latents = check_sources_latents(sources, latents)  # errors come before the first score
+    check_numbers(0, seed=seed)
+    if len(models):
+        latents, *models = check_representations([latents, *models], lambda i: f"models[{i - 1}]" if i else "latents")
     if halvings:
         check_numbers(2, halvings=halvings)
     kind = "categorical" if categorical else "discrete" if discrete else "continuous"
@@ -366,7 +366,7 @@ def score(
     against = {name: reason_against(metric, kind, len(models)) for name, metric in wanted.items()}
     refused = {name: reason for name, reason in against.items() if reason}
     tried = {name: metric for name, metric in wanted.items() if name not in refused}
-    drawn = partial(drawn_rows, len(latents), seed=seed)
+    drawn = partial(drawn_rows, len(latents), seed=seed, argument="dci_samples")
     inputs = {name: drawn(dci_samples if metric.subsampled else 0) for name, metric in tried.items()}
 
     def result(metric: Metric, z: np.ndarray, rows: np.ndarray, seed: int = seed) -> Any:
@@ -400,8 +400,9 @@ def score(
                 draws = [numbers(metric, latents, rows, seed + i + 1) for i in range(halvings)]
                 widths |= half_width_of_draws(draws)
             elif halvings:
+                once = rows[repeats(sources[rows], latents[rows])[0]]
                 with suppress(ValueError):
-                    widths |= half_widths(partial(numbers, metric, latents), rows, halvings=halvings, seed=seed)
+                    widths |= half_widths(partial(numbers, metric, latents), once, halvings=halvings, seed=seed)
     if metrics and not results:
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
     scores = {name: value for key, each in results.items() for name, value in METRICS[key].numbers(each).items()}

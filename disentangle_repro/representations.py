@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Num, UInt8
+from jaxtyping import Bool, Float, Int, Num, Shaped, UInt8
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
@@ -22,7 +22,7 @@ from .baselines.autoencoder import Autoencoder, encode_all
 from .core.errors import check_bytes, extra
 from .data.scenes import mosaic
 from .metrics import METRIC_NAMES, Scored, plot_nmi, score
-from .scores.inputs import InputWarning
+from .scores.inputs import InputWarning, check_matrix, to_numpy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,25 +36,37 @@ __all__ = ['plot_traversals', 'compare']
 Arrays = Num[np.ndarray | Tensor, "n ..."]
 
 
+def as_tensor(images: Arrays) -> Shaped[Tensor, "n ..."]:
+    "A tensor without gradients, of views in reverse order, too."
+    return (images if isinstance(images, Tensor) else torch.from_numpy(np.ascontiguousarray(images))).detach()
+
+
+def black_and_white(images: Float[Tensor, "n ..."]) -> tuple[float, float]:
+    "Of [0, 1], [-1, 1] and [0, 255] the range that floats exceed by a tenth at most; `ValueError` for others."
+    least, most = images.min().item(), images.max().item()
+    for black, white, darkest in ((0.0, 1.0, -0.1), (-1.0, 1.0, -1.1), (0.0, 255.0, -25.5)):
+        known = most > 25.5 if white > 1 else black == 0 or max(-least, most) > 0.6
+        if known and darkest <= least <= most <= 1.1 * white:
+            return black, white
+    needed = "bytes, or floats in [0, 1], [-1, 1] or [0, 255]"
+    raise ValueError(f"images has values from {least:g} to {most:g}: needed are {needed}.")
+
+
 def as_bytes(
     images: Arrays,  # bytes, or floats in [0, 1], [-1, 1] or [0, 255]; channels first, last or none
     image_size: int | None = None,  # pixels per side to resize to; left out: as they are
     *,
-    low: float | None = None,  # black, of floats; left out: -1 if there are values below 0, 0 otherwise
+    between: tuple[float, float] | None = None,  # black and white of floats; left out: `black_and_white`
 ) -> UInt8[Tensor, "n height width channels"]:
     "Images as bytes with channels last, resized with antialiasing; `ValueError` for other shapes and values."
-    images = torch.as_tensor(images).detach()
+    images = as_tensor(images)
     images = images[..., None] if images.dim() == 3 else images
     if images.dim() == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         images = images.movedim(1, 3)
     if images.dim() != 4 or images.shape[3] not in (1, 3):
         raise ValueError(f"images has shape {tuple(images.shape)}: needed are 1 or 3 channels, second or last.")
     if images.is_floating_point():
-        least, most = images.min(), images.max()
-        if not -1e3 < least <= most < 1e3:
-            raise ValueError(f"images has values from {least:g} to {most:g}: needed are bytes, or floats in [0, 1].")
-        black = (-1.0 if least < 0 else 0.0) if low is None else low
-        white = 255.0 if most > 2 and black == 0 else 1.0
+        black, white = between or black_and_white(images)
         images = ((images.float() - black) / (white - black)).clamp(0, 1).mul(255).round().to(torch.uint8)
     elif images.dtype != torch.uint8:
         raise ValueError(f"images is {str(images.dtype)[6:]} but must be bytes (uint8) or floats.")
@@ -96,10 +108,11 @@ def traversals(
 ) -> Arrays:  # (steps * latents, ...): as `decode` returns them, all latents of the first step first
     "Decoded images in which latent j runs through its range while the others stay (qlae, figure 4)."
     as_array = not isinstance(latents, Tensor)
-    z = torch.as_tensor(latents)
+    z = torch.as_tensor(latents)  # integers take the nearest of the evenly spaced values
     low, high, own = z.amin(0), z.amax(0), torch.as_tensor(encoded(encode, image)).to(z)
     code = own.expand(steps, len(low), len(low)).clone()
-    values = low + torch.linspace(0, 1, steps, device=z.device, dtype=z.dtype)[:, None] * (high - low)
+    values = low + torch.linspace(0, 1, steps, device=z.device, dtype=torch.float64)[:, None] * (high - low)
+    values = values if z.is_floating_point() else values.round()
     code.diagonal(dim1=1, dim2=2).copy_(values)
     with torch.no_grad():
         return decode(code.flatten(0, 1).numpy(force=True) if as_array else code.flatten(0, 1))
@@ -122,7 +135,7 @@ def plot_interventions(
     words, order = [f"$z_{{{j}}}$" for j in range(n_latents)], np.arange(n_latents)
     if nmi is not None:
         best, order = nmi.argmax(0), np.lexsort((-nmi.max(0), nmi.argmax(0)))
-        names = names or [f"source {i}" for i in range(len(nmi))]
+        names = list(names) or [f"source {i}" for i in range(len(nmi))]
         lines = [textwrap.wrap(names[i], 10) for i in best]
         words = ["\n".join([words[j], *lines[j], f"{nmi[best[j], j]:.2f}"]) for j in range(n_latents)]
     axis.imshow(mosaic(images[:, order.tolist()]).expand(-1, -1, 3).numpy())
@@ -153,13 +166,15 @@ def plot_traversals(
 
     For any pair of functions on arrays or tensors. `decode` gets what `encode` returns, a tensor or an array, and
     returns bytes, or floats in the range of `images`; in [0, 1] if these are bytes. `ValueError` unless `encode`
-    returns a row of latents per image, and for images of another form.
+    returns a row of latents per image, for images of another form, and for an `image` that is not there.
     """
+    if not 0 <= image < len(images):
+        raise ValueError(f"image is {image} but images has {len(images)}: needed is the number of one, from 0.")
     latents = encoded(encode, images)
     moved = torch.as_tensor(traversals(encode, decode, images[image : image + 1], latents, steps)).cpu()
-    given = torch.as_tensor(images)
-    low = float(-1 if given.is_floating_point() and given.min() < 0 else 0)
-    grid = as_bytes(moved, low=low).unflatten(0, (steps, -1))
+    given = as_tensor(images)
+    between = black_and_white(given) if given.is_floating_point() else (0.0, 1.0)
+    grid = as_bytes(moved, between=between).unflatten(0, (steps, -1))
     return plot_interventions(grid, nmi, names, axis=ax)
 
 # %% ../nbs/representations.ipynb #c01f3640
@@ -182,8 +197,9 @@ class Compared:
         figure, axes = plt.subplots(1, len(n), figsize=size, layout="constrained", width_ratios=n, squeeze=False)
         for axis, (name, result) in zip(axes[0], results.items(), strict=True):
             plot_nmi(result.nmi, list(self.names), result.active, axis)
-            chance = self.scored[name].chance["infom"]
-            axis.set_title(f"{name}: InfoM {result.infom:.2f} (chance {chance:.2f})", fontsize=9)
+            chance = self.scored[name].chance.get("infom")  # absent without references
+            title = f"{name}: InfoM {result.infom:.2f}"
+            axis.set_title(title if chance is None else f"{title} (chance {chance:.2f})", fontsize=9)
         return figure
 
 
@@ -199,12 +215,20 @@ def compare(
     **options: Any,  # as `score` takes them, such as `halvings` or `seed`
 ) -> Compared:
     "Score several encoders on the same images; `ValueError` as in `score` and `as_bytes`, and for an unknown name."
+    for argument, given in {"discrete": discrete, "metrics": metrics}.items():
+        if isinstance(given, (str, bool)):
+            raise ValueError(f"{argument} is {given!r} but must be a list of names.")
+    for argument, array in {"models": models, "images": images}.items():
+        if not len(array):
+            raise ValueError(f"{argument} is empty: needed is one at least.")
+    sources, names = to_numpy(sources), list(names)
+    check_matrix("sources", sources)
     if unknown := [name for name in discrete if name not in models]:
         raise ValueError(f"discrete names {unknown[0]!r} but models has {', '.join(models)}.")
     if wrong := [name for name, model in models.items() if not callable(model)]:
         needed = "models, such as create_model returns, and functions from images to latents"
         raise ValueError(f"models[{wrong[0]!r}] is a {type(models[wrong[0]]).__name__}: needed are {needed}.")
-    if len(names) not in (0, n_sources := np.shape(sources)[1]):
+    if len(names) not in (0, n_sources := sources.shape[1]):
         raise ValueError(f"names has {len(names)} names but sources has {n_sources} columns.")
     scored = {}
     for name, model in models.items():

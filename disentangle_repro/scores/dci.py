@@ -198,11 +198,11 @@ MAX_SAMPLES = {"field": 10_000} | dict.fromkeys(PROTOCOLS, 0)  # 0: all
 SMALL_FOREST = {"n_trees": 20, "max_samples": 2_000}  # arguments of `dci`
 
 
-def drawn_rows(n: int, max_samples: int, seed: int) -> Int[np.ndarray, " rows"]:
+def drawn_rows(n: int, max_samples: int, seed: int, argument: str = "max_samples") -> Int[np.ndarray, " rows"]:
     "Row numbers, in rising order: all, or `max_samples` drawn at random; `ValueError` for less than 10 that is not 0."
-    check_numbers(0, max_samples=max_samples)
+    check_numbers(0, **{argument: max_samples})
     if 0 < max_samples < 10:
-        raise ValueError(f"max_samples is {max_samples} but must be 0, for all, or at least 10.")
+        raise ValueError(f"{argument} is {max_samples} but must be 0, for all, or at least 10.")
     if max_samples in (0, n) or max_samples > n:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).permutation(n)[:max_samples])

@@ -21,6 +21,7 @@ from disentangle_repro.scores.inputs import (
     InputWarning,
     Result,
     chance_warnings,
+    distinct_rows,
     check_flags,
     check_matrix,
     check_numbers,
@@ -123,8 +124,9 @@ def relative_reduction(marginal, conditional):
 # %% ../../nbs/qlae/02_infomec.ipynb #22da570c
 def whiten(latents: Float[np.ndarray, "samples latents"]) -> Float[np.ndarray, "samples directions"]:
     "Whitened latents: the directions with variance, uncorrelated and of unit variance. Linear models are unaffected."
-    left, scale, _ = np.linalg.svd(latents - latents.mean(axis=0), full_matrices=False)
-    return left[:, scale > 1e-10 * np.linalg.norm(latents)] * np.sqrt(len(latents))
+    varying = latents[:, np.ptp(latents, axis=0) > 0]
+    left, scale, _ = np.linalg.svd((varying - varying.mean(axis=0)) / varying.std(axis=0), full_matrices=False)
+    return left[:, scale > 1e-10 * np.sqrt(len(latents))] * np.sqrt(len(latents))
 
 # %% ../../nbs/qlae/02_infomec.ipynb #3f36b055
 def solver(inputs: Any, iterations: int | str) -> dict[str, Any]:
@@ -307,7 +309,7 @@ def infomec(
     active = active_latents(latents, discrete, chosen.pruning)
     values = np.array([len(np.unique(latent)) for latent in checked[1].T])
     inputs = (values - 1).sum() if one_hot else (values > 1).sum()
-    of_chance = chance_warnings("an InfoE", checked[0], int(inputs))
+    of_chance = chance_warnings("an InfoE", distinct_rows(*checked)[0], int(inputs))
     for remark in input_warnings(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
         warnings.warn(remark, InputWarning, stacklevel=2)
     result = InfoMEC(

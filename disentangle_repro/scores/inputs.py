@@ -104,18 +104,30 @@ def take_few_values(latents: Num[np.ndarray, "n latents"]) -> bool:
     return most_values(latents) <= len(latents) / 20
 
 
+def repeats(
+    sources: Num[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"]
+) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " n"]]:
+    """The first of rows with equal sources and, but for rounding, latents, in order, and for each row which of these.
+
+    Of latents of few values all rows."""
+    spread, varies = scipy.stats.iqr(latents, axis=0), np.ptp(latents, axis=0) > 0
+    spread = np.where(spread > 0, spread, np.where(varies, latents.std(axis=0), 1))
+    z = (latents - np.median(latents, axis=0)) / spread
+    if take_few_values(z.round(4)):
+        return np.arange(len(z)), np.arange(len(z))
+    rounding = min(1e-5, 0.01 * len(z) ** (-1 / max(1, np.count_nonzero(varies))))  # far less than to another image
+    order = np.lexsort([z.sum(axis=1), *sources.T])
+    moved = np.abs(np.diff(z[order], axis=0)) > rounding
+    new = np.r_[True, moved.any(axis=1) | (np.diff(sources[order], axis=0) != 0).any(axis=1)]
+    first = np.minimum.reduceat(order, np.flatnonzero(new))
+    return np.unique(first[np.cumsum(new) - 1][order.argsort()], return_inverse=True)
+
+
 def distinct_rows(
     sources: Num[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"]
 ) -> tuple[Num[np.ndarray, "m sources"], Num[np.ndarray, "m latents"]]:
-    "The first of rows with equal sources and, but for rounding, latents, in order; all rows of latents of few values."
-    z = latents / np.maximum(spread := scipy.stats.iqr(latents, axis=0), np.finfo(np.float32).tiny)
-    if take_few_values(z.round(4)):
-        return sources, latents
-    rounding = min(1e-5, 0.01 * len(z) ** (-1 / max(1, np.count_nonzero(spread))))  # far less than to another image
-    order = np.lexsort([z.sum(axis=1), *sources.T])
-    moved = np.abs(np.diff(z[order], axis=0)) > rounding
-    new = moved.any(axis=1) | (np.diff(sources[order], axis=0) != 0).any(axis=1)
-    rows = np.sort(np.minimum.reduceat(order, np.flatnonzero(np.r_[True, new])))
+    "Sources and latents without rows that repeat others."
+    rows, _ = repeats(sources, latents)
     return sources[rows], latents[rows]
 
 # %% ../../nbs/scores/01_inputs.ipynb #d0b10002

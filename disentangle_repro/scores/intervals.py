@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..core.device import make_generator
 from ..core.errors import check_choice
-from .inputs import check_numbers
+from .inputs import check_numbers, repeats
 
 # %% auto #0
 __all__ = []
@@ -89,7 +89,8 @@ def reference_latents(
     """Latents to compare with: the rows permuted, and perfect latents of the same number and number of values.
 
     `"chance"` and, where there are enough latents, `"ceiling"`."""
-    references = {"chance": latents[np.random.default_rng(seed).permutation(len(latents))]}
+    rows, which = repeats(sources, latents)
+    references = {"chance": latents[np.random.default_rng(seed).permutation(rows)][which]}
     if latents.shape[1] >= sources.shape[1]:
         n_values = max(len(np.unique(z)) for z in latents.T) if discrete else None
         perfect = perfect_latents(torch.tensor(sources), latents.shape[1], n_values, generator=make_generator(seed))

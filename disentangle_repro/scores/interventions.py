@@ -210,5 +210,8 @@ def irs(
     latents = latents[:, np.ptp(latents, axis=0) > 0]
     if not latents.shape[1]:
         return 0.0
-    best = robustness(sources if bins is None else bin_latents(sources, bins), latents, quantile).max(axis=0)
+    if bins is not None:
+        numbered, counts = number_values(sources)
+        sources = np.where(counts <= bins, numbered, bin_latents(sources, bins))
+    best = robustness(sources, latents, quantile).max(axis=0)
     return float(np.average(best, weights=np.abs(latents - latents.mean(axis=0)).max(axis=0)))

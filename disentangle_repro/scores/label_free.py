@@ -5,7 +5,7 @@
 # %% ../../nbs/scores/10_label_free.ipynb #09784da4
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -22,17 +22,18 @@ __all__ = []
 # %% ../../nbs/scores/10_label_free.ipynb #31c67b0a
 def check_representations(
     representations: Sequence[Num[np.ndarray | Tensor, "samples latents"]],
+    names: Callable[[int], str] = "representations[{}]".format,
 ) -> list[Float[np.ndarray, "samples latents"]]:
     "As `float64`; `ValueError` unless there are two or more, finite, with the same number of rows, two at least."
     arrays = [to_numpy(array) for array in representations]
     if len(arrays) < 2:
         raise ValueError(f"representations holds {len(arrays)}: needed are those of at least two models.")
     for i, array in enumerate(arrays):
-        check_matrix(f"representations[{i}]", array)
+        check_matrix(names(i), array)
         if len(array) != len(arrays[0]) or len(array) < 2:
             raise ValueError(
-                f"representations[{i}] has {len(array)} rows and the first has {len(arrays[0])}: needed are the same"
-                " images, two at least."
+                f"{names(i)} has {len(array)} rows and {names(0)} has {len(arrays[0])}: needed are the same images, two"
+                " at least."
             )
     return [array.astype(np.float64) for array in arrays]
 
@@ -103,6 +104,7 @@ def udr(
             if nats.shape != informative.shape:
                 shape = f"shape {nats.shape} but its model has {len(informative)} latents"
                 raise ValueError(f"kl has an entry of {shape}: one for each.")
+            check_matrix(f"kl[{i}]", nats[None])
             informative &= nats > threshold
         z = z[:, informative]
         scaled.append((z - z.mean(axis=0)) / z.std(axis=0))

@@ -107,7 +107,7 @@ def ksg_mutual_information(
     labels = [np.unique(source, return_inverse=True)[1] for source in sources.T]
     for column, label in enumerate(labels):
         if np.bincount(label).max() == 1:
-            raise ValueError(f"sources column {column} has no value that occurs twice: no sample has a neighbour.")
+            raise ValueError(f"sources column {column} has no value that occurs twice (but in copies): no neighbours.")
     noise = 1e-10 * np.random.default_rng(seed).normal(size=(len(latents), 1))
     latents = StandardScaler().fit_transform(latents) + noise
     order = latents.argsort(axis=0)

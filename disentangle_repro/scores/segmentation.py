@@ -110,6 +110,7 @@ def ari(true_masks: Masks, predicted_masks: Masks) -> float:
 # %% ../../nbs/scores/06_segmentation.ipynb #b3ff5e67
 def foreground(
     labels: Int[Tensor, "images labels"],
+    tables: Float[Tensor, "images labels others"],  # from `contingency`
     background: int | Collection[int],  # one label or several; none of them has to occur
 ) -> Bool[Tensor, "images labels"]:
     """Which labels are objects; `ValueError` for a background that is neither an integer nor several.
@@ -119,10 +120,10 @@ def foreground(
     if not isinstance(several, Collection) or not all(isinstance(label, (Integral, Tensor)) for label in several):
         raise ValueError(f"background is {background!r}: needed is a label of true_masks, or several.")
     objects = ~torch.isin(labels, torch.tensor(list(several), dtype=labels.dtype, device=labels.device))
-    lowest = int(labels.min())
-    if lowest < 0 and objects[labels == lowest].all():
-        remark = f"true_masks has a label {lowest}, which counts as an object. Is it background? Then give background."
-        warnings.warn(remark, InputWarning, stacklevel=3)
+    negative = labels[objects & (labels < 0) & (tables.sum(2) > 0)]
+    if len(negative):
+        remark = f"true_masks has a label {negative.min()}, which counts as an object. Is it background?"
+        warnings.warn(f"{remark} Then give background.", InputWarning, stacklevel=3)
     return objects
 
 # %% ../../nbs/scores/06_segmentation.ipynb #bd4fb0f4
@@ -135,7 +136,7 @@ def fg_ari(true_masks: Masks, predicted_masks: Masks, background: int | Collecti
     foreground; a warning (`InputWarning`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
-    return mean_over_images(adjusted_rand(tables * foreground(labels, background)[:, :, None]))
+    return mean_over_images(adjusted_rand(tables * foreground(labels, tables, background)[:, :, None]))
 
 # %% ../../nbs/scores/06_segmentation.ipynb #7e8ed3d4
 def best_overlaps(
@@ -159,7 +160,7 @@ def mbo(true_masks: Masks, predicted_masks: Masks, background: int | Collection[
     differ, or no image has a foreground; a warning (`InputWarning`) for a negative label that is not in `background`.
     """
     labels, tables = contingency(*to_masks(true_masks, predicted_masks))
-    return mean_over_images(best_overlaps(tables, foreground(labels, background)))
+    return mean_over_images(best_overlaps(tables, foreground(labels, tables, background)))
 
 # %% ../../nbs/scores/06_segmentation.ipynb #477e4c43
 def regions(height: int, width: int, n: int, seed: int = 0) -> Int[Tensor, "height width"]:  # of 64 bits
