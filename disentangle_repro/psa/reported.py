@@ -115,6 +115,7 @@ AGREEMENT = Measurement("agreement", "Agreement", "psa/measure_agreement.ipynb",
 # %% ../../nbs/psa/12_reported.ipynb #4aa4436d
 SCORES = EVALUATED | {
     "rfid": Score("rFID", 1, True), "cfid": Score("cFID", 1, True), "mbo_i": Score("mBO_i"), "mbo_c": Score("mBO_c"),
+    "smcc_above_chance": Score("SMCC above chance"),
     "aggregate_ratio": Score("aggregates apart", lower_is_better=True),
     "slot_count_mae": Score("error of the count", lower_is_better=True),
     "flops_saving_percent_max": Score("operations saved at most (%)", 0),

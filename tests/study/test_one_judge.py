@@ -12,6 +12,7 @@ from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.report.overview import MEANINGS, claim_rows, claims_request
 from disentangle_repro.lab.tables.cells import survey
+from disentangle_repro.lab.tables.claims import signed
 from disentangle_repro.lab.tables.claims_table import (
     TRAINED,
     claims_table,
@@ -34,6 +35,12 @@ def table():
 def test_readme_has_the_main_claims(table):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert main_claims(table) in readme and f"{counted(table)}." in readme, "write them into nbs/index.ipynb"
+    rows = contrasts_table(project_store(), papers=["qlae"])
+    (d,) = rows[rows.claim.eq("qlae-1") & rows.dataset.eq("shapes3d") & rows.metric.eq("d")].to_dict("records")
+    cells = pd.read_csv(ROOT / "paper_tables/tables/study/qlae_table_12.csv").set_index(["model", "metric"])
+    chance = "{:.2f} for QLAE, {:.2f} for AE".format(*cells.chance.loc[[("qlae", "infom"), ("ae", "infom")]])
+    assert chance in readme and cells.chance.loc[[("qlae", "d"), ("ae", "d")]].max() < 0.01
+    assert f"differ by {signed(d['end'], d['end_half'])}" in readme
 
 
 @pytest.mark.parametrize("paper", PAPERS)

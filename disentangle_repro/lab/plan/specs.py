@@ -5,9 +5,9 @@
 # %% ../../../nbs/lab/plan/02_specs.ipynb #ea38b322
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import count, product, takewhile
 from typing import Any, NamedTuple
 
 from ...core.errors import check_choice
@@ -156,6 +156,16 @@ def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
         for model in models
         for seed in range(first, first + n)
     ]
+
+
+def with_further_seeds(planned: Sequence[RunSpec], is_found: Callable[[RunSpec], bool]) -> list[RunSpec]:
+    "Planned runs, and those found with the seeds that follow without a gap."
+    last = max((spec.seed for spec in planned), default=0)
+
+    def following(spec: RunSpec) -> Iterator[RunSpec]:
+        return takewhile(is_found, (replace(spec, seed=seed) for seed in count(last + 1)))
+
+    return [*planned, *(more for spec in planned if spec.seed == last for more in following(spec))]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #b8f35f06
 def once(specs: Iterable[RunSpec]) -> list[RunSpec]:

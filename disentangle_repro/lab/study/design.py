@@ -27,7 +27,7 @@ from ..plan.request import Request, add_limit, known_engine, name_and_value, pos
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, limit_of, set_damaged_aside, what_is_left
 from ..tables.claims import compared, compares, fed_with_reported, judge
-from ..tables.claims import needs_more_seeds, read_claims, trained_models
+from ..tables.claims import CHOSE, needs_more_seeds, read_claims, trained_models
 from ..tables.verdicts import MORE_SEEDS, SEEDS
 from ...train.store import Store, project_store
 
@@ -107,24 +107,25 @@ REQUEST = Request(SCALES["study"])
 def trainings(block: Block, store: Store) -> tuple[list[RunSpec], list[RunSpec]]:
     "A block's tuning runs, and its counted runs with the values chosen so far."
     todo = wanted([block.paper], REQUEST, store, block.models, [block.dataset])
-    return todo.tuning, in_order(block, todo.trainings)
+    anew = [replace(spec, seed=spec.seed + SEEDS) for spec in todo.trainings if spec.id in CHOSE]
+    return todo.tuning, in_order(block, todo.trainings + anew)
 
 
 def in_order(block: Block, specs: Iterable[RunSpec]) -> list[RunSpec]:
     "Runs of a block, seed by seed."
-    return sorted(specs, key=lambda spec: (spec.seed, block.models.index(spec.model)))
+    return sorted(specs, key=lambda spec: (spec.seed, [*block.models, spec.model].index(spec.model)))
 
 
 def further_seeds(block: Block, store: Store) -> list[RunSpec]:
-    "The runs with the two seeds that follow where an interval of one of the block's comparisons ends near zero."
+    "The runs with the two seeds that follow, where a comparison of the block ends near zero or they were made."
     trained, models = trained_models(block.paper, REQUEST, store), set()
     for claim, (_, metric, left, right) in planned_comparisons(block):
         if needs_more_seeds(claim | {"metrics": [metric], "left": left, "right": [right]}, trained):
             models |= {PAPERS[block.paper].run_as(model) for model in (left, right)}
-    counted = [spec for spec in trainings(block, store)[1] if spec.model in models]
+    counted = wanted([block.paper], REQUEST, store, [*{*models, *block.models}], [block.dataset]).trainings
     last = max((spec.seed for spec in counted), default=0)
-    more = range(last + 1, last + 1 + MORE_SEEDS - SEEDS)
-    return in_order(block, (replace(spec, seed=seed) for spec in counted if spec.seed == last for seed in more))
+    later = [replace(s, seed=s.seed + n + 1) for s in counted if s.seed == last for n in range(MORE_SEEDS - SEEDS)]
+    return in_order(block, (s for s in later if s.model in models or (s.model in block.models and store.record(s))))
 
 # %% ../../../nbs/lab/study/01_design.ipynb #891c64b2
 def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # name and runs of each stage
@@ -133,8 +134,10 @@ def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # name and run
         yield f"{block.name}; tuning", trainings(block, store)[0]
         yield block.name, (counted := trainings(block, store)[1])
         yield f"{block.name}; seeds {SEEDS + 1} and {MORE_SEEDS}", (more := further_seeds(block, store))
-        measured = measurement_specs(block.paper, REQUEST.scale, counted + more)
-        yield f"{block.name}; measurements", [spec for spec in measured if not is_alone(spec)]
+        can_count = [spec for spec in counted + more if spec.id not in CHOSE]
+        measured = measurement_specs(block.paper, REQUEST.scale, can_count)
+        mine = [spec for spec in measured if spec.dataset == block.dataset and not is_alone(spec)]
+        yield f"{block.name}; measurements", mine
 
 # %% ../../../nbs/lab/study/01_design.ipynb #8bd49e99
 def block_progress(store: Store) -> pd.DataFrame:  # one row per block

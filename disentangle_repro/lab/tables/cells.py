@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import count, product, takewhile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...experiment.scale import SCALES
 from ...papers import PAPERS, measurement_of
 from ..plan.request import Request
 from ..plan.specs import measurement_specs, once, rounds, run_spec
-from ..plan.specs import table_specs, wanted
+from ..plan.specs import table_specs, wanted, with_further_seeds
 from .layout import reported_numbers, table_cells
 from ...train.store import OtherVersion, Store, is_diverged, read_record
 
@@ -171,13 +171,7 @@ def table_name(table: Table) -> str:
 # %% ../../../nbs/lab/tables/10_cells.ipynb #8ba503c0
 def trainings(table: Table, basis: Basis, seen: Snapshot) -> list[RunSpec]:
     "The trainings of a table on a basis: those of the plan, and those found with the seeds that follow without a gap."
-    planned = table_specs(table, basis.request, seen)
-    last = max((spec.seed for spec in planned), default=0)
-
-    def following(spec: RunSpec) -> Iterator[RunSpec]:
-        return takewhile(lambda more: more.id in seen.found, (replace(spec, seed=seed) for seed in count(last + 1)))
-
-    return planned + [more for spec in planned if spec.seed == last for more in following(spec)]
+    return with_further_seeds(table_specs(table, basis.request, seen), lambda spec: spec.id in seen.found)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #4eef2deb
 def needs(table: Table, basis: Basis, seen: Snapshot) -> dict[tuple[str, str], list[RunSpec]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -23,7 +24,7 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs
+from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs, with_further_seeds
 from ...train.store import Store, is_diverged
 from .layout import reported_numbers
 from disentangle_repro.lab.tables.verdicts import (
@@ -105,6 +106,12 @@ class Trained:
         "Whether all planned seeds have a score."
         return len(self.scores) >= self.planned and not self.diverged
 
+    def first(self, n: int) -> Trained:
+        "The runs with the first `n` seeds."
+        seeds = sorted(self.scores)[:n]
+        scores, curves = ({seed: known[seed] for seed in seeds} for known in (self.scores, self.curves))
+        return replace(self, scores=scores, curves=curves, runs=self.runs[:n])
+
     def mean(self, metric: str) -> float:
         "The mean of a score over seeds; NaN where no seed has it."
         values = [scores[metric] for scores in self.scores.values() if metric in scores]
@@ -126,29 +133,29 @@ def images_of_paper(paper: str, model: str, dataset: str) -> int:
 
 
 FEWEST_SEEDS, FEWEST_UPDATES = 3, 2_000  # with fewer no request is judged
+CHOSE = ("psa-psa_proj-clevr6-rendered-study-paper-seed11-3b1bfd32",)  # a setting, so in no verdict
 
 
 def planned_runs(paper: str, request: Request, store: Store) -> list[RunSpec]:
-    "The trainings of a paper's tables, and those with the seeds that follow the planned ones."
-    planned = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-    first, last = (end((spec.seed for spec in planned), default=0) for end in (min, max))
-    more = range(last + 1, first + MORE_SEEDS)
-    later = (replace(spec, seed=seed) for spec in planned if spec.seed == last for seed in more)
-    return [*planned, *(spec for spec in later if store.record(spec) is not None)]
+    "The trainings of a paper's tables that can count."
+    every = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
+    return [spec for spec in every if rounds(spec) >= FEWEST_UPDATES and spec.id not in CHOSE]
 
 
 def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Trained]:
     "What was trained for a paper's tables."
     own, trained = PAPERS[paper], {}
     seeds = max(FEWEST_SEEDS, request.seeds or request.scale.seeds or own.seeds)
-    specs = [spec for spec in planned_runs(paper, request, store) if rounds(spec) >= FEWEST_UPDATES]
+    planned = planned_runs(paper, request, store)
+    specs = with_further_seeds(planned, lambda spec: store.record(spec) is not None)
     for spec in specs:
         where = spec.model, own.printed_as.get(spec.dataset, spec.dataset)
         runs = trained.setdefault(where, Trained(seeds))
         if (record := store.record(spec)) is not None:
             add_run(runs, spec, record)
     for name in {table.compares for table in own.tables} - {""}:
-        compared = [spec for spec in measurement_specs(paper, request.scale, specs) if spec.model == name]
+        measured = (spec for some in (planned, specs) for spec in measurement_specs(paper, request.scale, some))
+        compared = [spec for spec in measured if spec.model == name]  # those of all seeds last
         records = [record for spec in compared if (record := store.record(spec))]
         for record in own.measurement(name).as_runs(records):
             model, dataset = record["spec"]["model"], record["spec"]["dataset"]
@@ -178,15 +185,19 @@ class Views(NamedTuple):
     level: Level
 
 
-def views(left: Trained, right: Trained, metric: str) -> Views | None:
-    "Both views of a difference, over eight seeds where both models have them, else the planned ones; None without one."
-    enough = min(len(left.scores), len(right.scores)) >= MORE_SEEDS
+def same_seeds(left: Trained, right: Trained, metric: str) -> tuple[Trained, Trained]:
+    "The runs that a difference is over: of eight seeds where both models have the score of so many, else the planned."
+    enough = min(sum(metric in scores for scores in side.scores.values()) for side in (left, right)) >= MORE_SEEDS
     n = MORE_SEEDS if enough else max(left.planned, right.planned)
-    scores = [[side.scores[seed] for seed in sorted(side.scores)[:n]] for side in (left, right)]
-    end = [[run[metric] for run in runs if metric in run] for runs in scores]
+    return left.first(n), right.first(n)
+
+
+def views(left: Trained, right: Trained, metric: str) -> Views | None:
+    "Both views of a difference; None without a score of either."
+    end = [[run[metric] for run in side.scores.values() if metric in run] for side in (left, right)]
     if not all(end):
         return None
-    curves = [[side.curves[seed] for seed in sorted(side.curves)[:n]] for side in (left, right)]
+    curves = [list(side.curves.values()) for side in (left, right)]
     level = level_of([*curves[0], *curves[1]], metric, min(left.mean_image, right.mean_image))
     if level.problem:
         return Views(seed_difference(*end), None, level)
@@ -216,10 +227,11 @@ class Comparison:
     seeds: tuple[int, int] = (0, 0)
     complete: bool = False  # whether it counts
     diverged: tuple[int, int] = (0, 0)  # runs, of how many
+    measured: str = ""  # the metric of ours, where it is not the reported one
 
     def __str__(self) -> str:
         left, right = (MODEL_NAMES.get(name, name) for name in (self.left, self.right))
-        return f"{metric_name(self.metric)} of {left} \N{MINUS SIGN} {right} on {self.dataset}"
+        return f"{metric_name(self.measured or self.metric)} of {left} \N{MINUS SIGN} {right} on {self.dataset}"
 
 
 def metric_name(metric: str) -> str:
@@ -233,13 +245,14 @@ def comparisons(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> l
     "Every comparison of a claim, made or not; one about the mean over data sets is made on those that were run."
     run_as, ran, rows = PAPERS[claim["paper"]].run_as, list(dict.fromkeys(dataset for _, dataset in trained)), []
     for where in compared({**claim, "datasets": ran} if claim["datasets"] == [AGGREGATED] and ran else claim):
-        row = Comparison(*where, reported_difference(claim["paper"], *where))
+        row = Comparison(*where, reported_difference(claim["paper"], *where), measured=claim.get("measured_as", ""))
         left, right = (trained.get((run_as(model), row.dataset)) for model in (row.left, row.right))
         if left and right:
-            ours = views(left, right, row.metric)
-            seeds = len(left.scores), len(right.scores)
             diverged = left.diverged + right.diverged, len(left.runs) + len(right.runs)
-            enough = ours is not None and left.complete and right.complete
+            metric = row.measured or row.metric
+            left, right = same_seeds(left, right, metric)
+            ours, seeds = views(left, right, metric), (len(left.scores), len(right.scores))
+            enough = ours is not None and left.complete and right.complete and ours.end.seeds == min(seeds)
             row = replace(row, ours=ours, seeds=seeds, complete=enough, diverged=diverged)
         rows.append(row)
     return rows
@@ -273,9 +286,18 @@ def p_of_settings(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> np.nd
     settings: dict[tuple[str, str], list[np.ndarray]] = {}
     for row in rows:
         settings.setdefault((row.dataset, row.metric), []).append(p_in_views(claim, row))
-    whole = [np.array(p) for p in settings.values() if len(p) == len(names(claim, "right"))]
-    ends = [np.stack([p[..., 0].max(0), np.minimum(1, len(p) * p[..., 1].min(0))], axis=-1) for p in whole]
+    every = map(np.array, settings.values())
+    ends = [np.stack([p[..., 0].max(0), np.minimum(1, len(p) * p[..., 1].min(0))], axis=-1) for p in every]
     return np.array(ends).reshape(-1, 2, 2)
+
+
+def counting(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> list[Comparison]:
+    "The comparisons that count; for the best of several models those of settings in which all were run."
+    done = [row for row in rows if row.complete]
+    if claim.get("kind") != "best_in_most":
+        return done
+    n = Counter((row.dataset, row.metric) for row in done)
+    return [row for row in done if n[row.dataset, row.metric] == len(names(claim, "right"))]
 
 
 def evidence_of(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> tuple[Evidence, Evidence] | None:
@@ -293,7 +315,7 @@ def judge(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> Verdict:
     if failed := [row for row in rows if row.diverged[0]]:
         k, n = max(row.diverged for row in failed)
         return Verdict(f"{DIVERGED} ({k} of {n})", note=str(failed[0]))
-    counted = [row for row in rows if row.complete]
+    counted = counting(claim, rows)
     if (both := evidence_of(claim, counted)) is None:
         begun = [row for row in rows if row.ours]
         return Verdict(NOT_RUN, note=f"seeds so far: {begun[0].seeds[0]} and {begun[0].seeds[1]}" if begun else "")
@@ -302,16 +324,23 @@ def judge(claim: Mapping[str, Any], rows: Sequence[Comparison]) -> Verdict:
     return Verdict(str(verdicts(*both)), part_of(claim, counted), size_of(claim, counted), note)
 
 # %% ../../../nbs/lab/tables/04_claims.ipynb #42d2b6a4
+ASPECTS = {"datasets": ("dataset", "data sets"), "left": ("left", "models"), "right": ("right", "baselines"),
+           "metrics": ("metric", "metrics")}  # fmt: skip
+
+
 def part_of(claim: Mapping[str, Any], counted: Sequence[Comparison]) -> str:
-    "Which data sets and baselines were run, of how many; empty where all were."
-    parts = []
-    for key, name, noun in (("datasets", "dataset", "data sets"), ("right", "right", "baselines")):
+    "Which data sets, models and metrics were compared, of how many; empty where all were."
+    parts, expected = [], 1
+    for key, (name, noun) in ASPECTS.items():
         claimed, run = names(claim, key), list(dict.fromkeys(getattr(row, name) for row in counted))
+        expected *= len(run)
         if claimed == [AGGREGATED]:
             parts += [] if run == claimed else [f"on {', '.join(run)}, not the mean of all data sets"]
         elif len(run) < len(claimed):
-            shown = ", ".join(MODEL_NAMES.get(model, model) for model in run)
+            shown = ", ".join(MODEL_NAMES.get(one, METRIC_NAMES.get(one, one)) for one in run)
             parts.append(f"{len(run)} of {len(claimed)} {noun}: {shown}")
+    if len(counted) < min(expected, len(compared(claim))):
+        parts.append(f"{len(counted)} of {len(compared(claim))} comparisons")
     return "; ".join(parts)
 
 
@@ -386,7 +415,7 @@ def judge_primaries(trained: Mapping[str, Mapping[Where, Trained]]) -> dict[str,
     for claim in claims:
         rows = comparisons(claim, trained.get(claim["paper"], {}))
         alone[claim["id"]] = judge(claim, rows)
-        both.append(evidence_of(claim, [row for row in rows if row.complete]) or nothing)
+        both.append(evidence_of(claim, counting(claim, rows)) or nothing)
     words = map(str, verdicts(*(together(way) for way in zip(*both, strict=True))))
     return {
         name: verdict if verdict.word.startswith((NOT_RUN, DIVERGED)) else verdict._replace(word=word)
@@ -396,7 +425,7 @@ def judge_primaries(trained: Mapping[str, Mapping[Where, Trained]]) -> dict[str,
 
 def needs_more_seeds(claim: Mapping[str, Any], trained: Mapping[Where, Trained]) -> bool:
     "Whether an interval of a claim's comparisons ends near zero in either view, so that seeds 7 and 8 follow."
-    rows = (row.ours for row in comparisons(claim, trained) if row.complete and max(row.seeds) < MORE_SEEDS)
+    rows = (row.ours for row in comparisons(claim, trained) if row.complete and min(row.seeds) < MORE_SEEDS)
     return any(ends_near_zero(view) for ours in rows for view in (ours.end, ours.quality) if view is not None)
 
 

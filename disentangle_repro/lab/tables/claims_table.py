@@ -18,7 +18,7 @@ from ...papers import PAPERS
 from ..plan.request import Request
 from disentangle_repro.lab.tables.claims import (
     Comparison, Trained, Verdict, Where, comparisons, compares, difference_text, how_far, judge, judge_primaries,
-    judge_reported, p_in_views, primary_of, read_claims, trained_models, value_and_half,
+    judge_reported, p_in_views, part_of, primary_of, read_claims, same_seeds, trained_models, value_and_half,
 )  # fmt: skip
 from .layout import page
 from .verdicts import NOT_RUN
@@ -46,12 +46,16 @@ def claim_row(
 ) -> dict[str, Any]:
     "A claim that compares trained models, with the fields `COLUMNS`; `primaries` is from `judge_primaries`."
     paper, row, how_far_both, runs = PAPERS[claim["paper"]], shown_comparison(claim, trained), [], []
-    verdict = primaries.get(claim["id"]) or judge(claim, comparisons(claim, trained))
+    verdict = judge(claim, comparisons(claim, trained))
+    if (primary := primaries.get(claim["id"])) and row and row.complete:  # its word is of that contrast alone
+        note = f"all that was run: {verdict}" if verdict.word != primary.word else primary.note
+        verdict = primary._replace(part=part_of(claim, [row]), note=note)
     ours = row.ours if row else None
-    for model in (row.left, row.right) if ours else ():
-        where = paper.run_as(model), row.dataset
-        how_far_both.append(f"{paper.models[model].title}: {how_far(paper.key, *where, trained[where])}")
-        runs += trained[where].runs
+    pair = [(paper.run_as(model), row.dataset) for model in (row.left, row.right)] if ours else []
+    compared = same_seeds(*(trained[where] for where in pair), row.measured or row.metric) if pair else ()
+    for where, model in zip(pair, compared, strict=True):
+        how_far_both.append(f"{paper.models[where[0]].title}: {how_far(paper.key, *where, model)}")
+        runs += model.runs
     return {
         "kind": TRAINED, "contrast": str(row or ""), "reported": difference_text(row and row.reported),
         "end": difference_text(ours and ours.end), "quality": difference_text(ours and ours.quality),
@@ -83,7 +87,7 @@ def claims_table(store: Store, request: Request | None = None, papers: Sequence[
 # %% ../../../nbs/lab/tables/05_claims_table.ipynb #4db400ab
 def contrast_row(claim: Mapping[str, Any], row: Comparison) -> dict[str, Any]:
     "A comparison for a file or a figure."
-    ours, about = row.ours, {"claim": claim["id"], "dataset": row.dataset, "metric": row.metric}
+    ours, about = row.ours, {"claim": claim["id"], "dataset": row.dataset, "metric": row.measured or row.metric}
     about |= {"left": row.left, "right": row.right, "contrast": str(row)}
     for name, view in (("reported", row.reported), ("end", ours and ours.end), ("quality", ours and ours.quality)):
         about[name], about[f"{name}_half"] = value_and_half(view)
@@ -162,16 +166,18 @@ def write_claims(table: pd.DataFrame, contrasts: pd.DataFrame, paper: str, folde
 
 # %% ../../../nbs/lab/tables/05_claims_table.ipynb #fce4ec20
 def main_claims(table: pd.DataFrame) -> str:  # Markdown
-    "The primary claim of each paper, in one row each."
+    "The primary comparison of each paper, in one row each."
     main = table[table.role == "primary"]
     at_quality = [f"{row.quality} at {row.level}" if row.level else row.quality for row in main.itertuples()]
+    notes = [f" ({row.note})" if row.word == NOT_RUN and row.note else "" for row in main.itertuples()]
     rows = {
         "paper": [claim.partition("-")[0] for claim in main.index],
-        "main claim": main.contrast,
+        "main comparison": main.contrast,
         "theirs": main.reported,
         "ours at the end": main.end,
         "ours at equal PSNR": at_quality,
-        "verdict": [verdict_text(row) + (f" ({row['note']})" if row["word"] == NOT_RUN and row["note"] else "")
-                    for row in main.to_dict("records")],
-    }  # fmt: skip
+        "verdict": [
+            f"{Verdict(row.word, size=row.size)}{note}" for row, note in zip(main.itertuples(), notes, strict=True)
+        ],
+    }
     return pd.DataFrame(rows).to_markdown(index=False)

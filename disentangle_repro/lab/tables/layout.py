@@ -24,7 +24,7 @@ from ...experiment.scale import SCALES
 from ...experiment.paper import AGGREGATED, Table
 from ...papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import rounds, table_specs
+from ..plan.specs import rounds, table_specs, with_further_seeds
 from ...experiment.run_spec import RunSpec
 from .references import Reference, reference_of, references
 from ...train.store import Store, is_diverged
@@ -84,6 +84,7 @@ def table_cells(
     paper, reported, known, rows = PAPERS[table.paper], reported_numbers(table.paper), references(), []
     specs = [] if records is not None else table_specs(table, request, store)
     if records is None:
+        specs = specs if request.seeds else with_further_seeds(specs, lambda spec: store.record(spec) is not None)
         records = [record for spec in specs if (record := store.record(spec)) is not None]
     planned = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
     asked = {"scale": request.scale.name, "source": request.source, "protocol": request.protocol}

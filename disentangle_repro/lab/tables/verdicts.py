@@ -171,8 +171,8 @@ def evidence(
 
 def verdicts(favour: Evidence, reverse: Evidence) -> Array:  # of the words
     "The word for each claim or contrast."
-    opposite = np.maximum(favour.end, reverse.quality), np.maximum(favour.quality, reverse.end)
-    cases = [np.minimum(*opposite) <= ONE_VIEW]
+    opposite = (favour.end, reverse.quality), (favour.quality, reverse.end)
+    cases = [np.any([(np.minimum(*p) <= ONE_VIEW) & (np.maximum(*p) <= LEVEL) for p in opposite], axis=0)]
     for p in (favour, reverse):
         cases += [np.asarray(p.both) <= LEVEL, np.asarray(p.end) <= ONE_VIEW, np.asarray(p.quality) <= ONE_VIEW]
     return np.select(cases, [DEPENDS, *DIRECTED], UNDECIDED)
