@@ -191,8 +191,8 @@ def largest_fall(
 @proof_check("psa", "Algorithm 2", "with identity projections no iteration lowers the likelihood of equation 2")
 def _():
     noise = torch.randn(400, 60, 3, generator=make_generator(0), dtype=torch.float64)
-    heaps = torch.randn(400, 4, 3, generator=make_generator(1), dtype=torch.float64).repeat(1, 15, 1)
-    z = torch.cat([noise[:200], 3 * heaps[200:] + noise[200:] / 2])
+    clusters = torch.randn(400, 4, 3, generator=make_generator(1), dtype=torch.float64).repeat(1, 15, 1)
+    z = torch.cat([noise[:200], 3 * clusters[200:] + noise[200:] / 2])
     fall = largest_fall(z, random_mixture(2, 400, 4, 3), iterations=30)
     assert fall <= 1e-9, f"an iteration lowered the likelihood by {fall:.3g} nats"
 
@@ -790,10 +790,10 @@ def _():
     edge, n, bits = 0.2, 200_000, torch.arange(6)
     above = draw_slots(means, variances, n, make_generator(0)).flatten(1) > edge
     counts = (above << bits).sum(1).bincount(minlength=64)
-    law = concatenated_slots(means, variances)
-    chance = torch.special.ndtr((law.means - edge) / law.variances.sqrt())[:, None]
+    distribution = concatenated_slots(means, variances)
+    chance = torch.special.ndtr((distribution.means - edge) / distribution.variances.sqrt())[:, None]
     cells = (torch.arange(64)[:, None] >> bits) % 2
-    expected = n * law.weights @ torch.where(cells == 1, chance, 1 - chance).prod(2)
+    expected = n * distribution.weights @ torch.where(cells == 1, chance, 1 - chance).prod(2)
     assert expected.min() > 5
     statistic = ((counts - expected).square() / expected).sum()
     assert statistic < 63 + 5 * math.sqrt(126), f"Pearson's statistic is {statistic:.0f}"
@@ -802,8 +802,8 @@ def _():
 @proof_check("psa", "Theorem 1", "every position has the mean of the K slots' distributions, whatever their weights")
 def _():
     local, grid = random_mixture(0, 1, 3, 1), torch.arange(-8, 8, 0.2, dtype=torch.float64)
-    law = concatenated_slots(local.mean[0], local.variance[0])
-    joint = law.log_prob(torch.cartesian_prod(grid, grid, grid)).exp().unflatten(0, (80, 80, 80))
+    distribution = concatenated_slots(local.mean[0], local.variance[0])
+    joint = distribution.log_prob(torch.cartesian_prod(grid, grid, grid)).exp().unflatten(0, (80, 80, 80))
     slots = torch.distributions.Normal(local.mean[0], local.variance[0].sqrt()).log_prob(grid).exp()
     for others in ((1, 2), (0, 2), (0, 1)):
         torch.testing.assert_close(joint.sum(others) * 0.2**2, slots.mean(0), rtol=0, atol=1e-9)
@@ -811,8 +811,8 @@ def _():
 # %% ../../nbs/psa/04_identifiability.ipynb #963139a4
 @proof_check("psa", "Theorem 1", "from exchangeable starts, slots come out in each order equally often")
 def _():
-    heaps = torch.tensor([-2.0, 0.3, 1.8], dtype=torch.float64).repeat(10)
-    z = heaps + 0.3 * torch.randn(30, generator=make_generator(0), dtype=torch.float64)
+    clusters = torch.tensor([-2.0, 0.3, 1.8], dtype=torch.float64).repeat(10)
+    z = clusters + 0.3 * torch.randn(30, generator=make_generator(0), dtype=torch.float64)
     start = standard_start(torch.randn(12_000, 3, 1, generator=make_generator(1), dtype=torch.float64))
     mean = fit_mixture(z[None, :, None].expand(12_000, -1, -1), start, 10).mean[:, :, 0]
     _, counts = (mean.argsort(1) @ torch.tensor([9, 3, 1])).unique(return_counts=True)
@@ -999,8 +999,8 @@ def _():
     half, variances = torch.full((2,), 0.5, dtype=torch.float64), torch.full((2, 1), 0.6, dtype=torch.float64)
     x = torch.linspace(0.01, 8, 300, dtype=torch.float64)
     mixtures = [DiagonalMixture(half, torch.tensor([[1.0], [other]]).double(), variances) for other in (4, -4)]
-    laws = [folded_log_prob(mixture, x) for mixture in mixtures]
-    torch.testing.assert_close(*laws, rtol=0, atol=1e-10)
+    distributions = [folded_log_prob(mixture, x) for mixture in mixtures]
+    torch.testing.assert_close(*distributions, rtol=0, atol=1e-10)
     ratios = [m.means.diff(dim=0).square().item() / m.variances[0].item() for m in mixtures]
     assert abs(ratios[0] - ratios[1]) > 1
 
@@ -1167,8 +1167,8 @@ def _():
     means, s = means - means.mean(0), 2 * torch.randn(400, 6, generator=generator, dtype=torch.float64)
     equal = torch.tensor([[0.4, 0.9]]).double().expand(3, 2)
     matrix, network = mixing_reflection(3, 2), leaky_network((6, 8, 12), generator)
-    law, other = concatenated_slots(means, equal), absorb(network, matrix, torch.zeros(6).double())
-    torch.testing.assert_close(law.log_prob(s @ matrix.T), law.log_prob(s), rtol=0, atol=1e-9)
+    distribution, other = concatenated_slots(means, equal), absorb(network, matrix, torch.zeros(6).double())
+    torch.testing.assert_close(distribution.log_prob(s @ matrix.T), distribution.log_prob(s), rtol=0, atol=1e-9)
     torch.testing.assert_close(other(s @ matrix.T), network(s), rtol=0, atol=1e-9)
     assert least_stretch(network) > 0 and least_stretch(other) > 0
     blocks = matrix.unflatten(0, (3, 2)).unflatten(2, (3, 2)).abs().amax((1, 3))
@@ -1177,11 +1177,13 @@ def _():
     assert (unequal.log_prob(s @ matrix.T) - unequal.log_prob(s)).abs().median() > 0.1
 
 # %% ../../nbs/psa/04_identifiability.ipynb #73c1157a
-def slot_at(law: torch.distributions.MixtureSameFamily, place: int, dim: int) -> torch.distributions.MixtureSameFamily:
+def slot_at(
+    distribution: torch.distributions.MixtureSameFamily, place: int, dim: int
+) -> torch.distributions.MixtureSameFamily:
     "The marginal distribution of one slot of a mixture of concatenated slots."
-    orders, own = law.component_distribution, slice(dim * place, dim * (place + 1))
+    orders, own = distribution.component_distribution, slice(dim * place, dim * (place + 1))
     alone = torch.distributions.MultivariateNormal(orders.loc[:, own], orders.covariance_matrix[:, own, own])
-    return torch.distributions.MixtureSameFamily(law.mixture_distribution, alone)
+    return torch.distributions.MixtureSameFamily(distribution.mixture_distribution, alone)
 
 
 @proof_check("psa", "Corollary 3", "slots known up to (9): the distribution of each is known up to the affine map")

@@ -218,8 +218,8 @@ def normal_batches(
     correlations: Float[Tensor, "latents latents"], n_samples: int, n_batches: int
 ) -> Float[Tensor, "batches samples latents"]:
     "Batches of normal latents; the same samples for every matrix."
-    dice = torch.randn(n_batches, n_samples, len(correlations), generator=make_generator(0))
-    return dice @ torch.linalg.cholesky(correlations).T
+    noise = torch.randn(n_batches, n_samples, len(correlations), generator=make_generator(0))
+    return noise @ torch.linalg.cholesky(correlations).T
 
 
 def mean_penalty(batches: Float[Tensor, "batches samples latents"]) -> Float[Tensor, ""]:

@@ -1,4 +1,4 @@
-"The regularised Transformer-VAE: shapes, sizes from the facts, gradients, dice, warm-up in the loop, what is refused."
+"The regularised Transformer-VAE: shapes, sizes from the facts, gradients, noise, warm-up in the loop, what is refused."
 
 from itertools import pairwise
 

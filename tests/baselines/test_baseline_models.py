@@ -1,4 +1,4 @@
-"The models that qlae compares with: losses are finite, every part learns, dice come from the stream that is given."
+"The models that qlae compares with: losses are finite, every part learns, noise comes from the stream that is given."
 
 import pytest
 import torch

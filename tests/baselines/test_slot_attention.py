@@ -1,4 +1,4 @@
-"Slot attention and its autoencoder: dice, gradients, odd inputs, and the training loop around them."
+"Slot attention and its autoencoder: noise, gradients, odd inputs, and the training loop around them."
 
 import pytest
 import torch
