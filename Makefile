@@ -16,7 +16,7 @@
 # make test-all every cell and every test, also those that `make test` leaves out: `slow` and `whole`, and those of the book
 # make faults   kill, fill, alter and starve it, and count what is lost
 # make lab      read and edit the chapters in JupyterLab
-# make docs     the book as web pages with search and an API reference, under _docs (BOOK=quarto: nbdev's site, where Quarto is)
+# make docs     the book as web pages with search and an API reference, under _docs
 # make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
 # make export   write the package and README.md from the notebooks
 # make dist     a wheel and a source distribution under dist/, tried in an empty environment
@@ -40,7 +40,6 @@ MINUTES ?=
 CHECKPOINTS ?=
 DEVICE ?=
 N ?=
-BOOK ?= sphinx
 EXTENSIONS ?= $(DISENTANGLE_EXTENSIONS)
 COMMA := ,
 export DISENTANGLE_EXTENSIONS := $(EXTENSIONS)$(if $(filter common,$(PAPERS)),$(COMMA)paper_tables/common/common_comparison.py)
@@ -53,7 +52,6 @@ READ_report := EXTENSIONS
 READ_verify := PAPERS EXTENSIONS
 READ_data := DATASETS N ENGINE EXTENSIONS
 READ_proofs := PAPERS EXTENSIONS
-READ_docs := BOOK
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 refused = $(filter-out PYTHON MAKE% $(READ_$(1)),$(GIVEN))
 $(foreach goal,$(or $(MAKECMDGOALS),tables),$(if $(call refused,$(goal)),$(error \
@@ -87,7 +85,7 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES))
 
-.PHONY: tables plan minutes report verify data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs docs-sphinx docs-quarto bench export clean
+.PHONY: tables plan minutes report verify data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; \
@@ -143,17 +141,12 @@ faults: $(DEV)
 lab: $(DEV)
 	$(BIN)/jupyter lab --notebook-dir nbs
 
-docs: docs-$(BOOK)
-
-docs-sphinx: .venv/docs
+docs: .venv/docs
 	rm -rf build/book
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -j auto -c nbs/_book -d build/book/doctrees nbs build/book/html
 	$(BIN)/python nbs/_book/links.py build/book/html
 	rm -rf _docs && mv build/book/html _docs
 	@echo "The book: file://$(CURDIR)/_docs/index.html"
-
-docs-quarto: $(DEV)
-	$(BIN)/nbdev_docs
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/bench_metrics.py

@@ -20,8 +20,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Files that take longest, first: handed out last (xdist gives whole files), they would leave a core idle at the end.
-LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel", "test_precommit",
-           "test_cost", "test_protocols", "test_study_pages", "test_command", "test_every_step", "test_precision",
+LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel",
+           "test_models_learn", "test_cost", "test_protocols", "test_command", "test_every_step", "test_precision",
            "test_deadline", "test_setup_tables", "test_hdf5", "test_recorded_steps", "test_scores", "test_study",
            "test_together", "test_readme", "test_models", "test_image_size", "test_engine")  # fmt: skip
 

@@ -128,8 +128,6 @@ class Paper:
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for
     layout: str = "lab/tables/any_paper.ipynb"  # the notebook of its tables: a path in nbs/, or a file's anywhere
     folder: Path | None = None  # of `reported.csv` and `claims.yaml`; left out: `paper_tables/`
-    elsewhere: Mapping[str, str] = field(default_factory=dict)  # a score's name in other papers -> in this one
-    beside: str = ""  # HTML: why its numbers of a model are not those of another paper
     setup: Mapping[str, str] = field(default_factory=dict)  # titles of its tables of data and settings, by number
     our_setup: Callable[[Any], Setup] | None = None  # our entries of these, asked for by `tables.setup_tables`
     like: Mapping[str, str] = field(default_factory=dict)  # a data set that was added -> the paper's that it is like

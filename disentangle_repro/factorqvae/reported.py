@@ -47,7 +47,6 @@ TABLES = (
           note="The reported numbers of QVAE and VQVAE, but for 64×1, are lost in our copy of the text."),
 )  # fmt: skip
 FORESTS = {score: f"{score}_forest" for score in "dic"}  # what others call D is D by forests here
-BOOSTED = {f"{score}_boosting": score for score in "dic"}
 
 # %% ../../nbs/factorqvae/09_reported.ipynb #9f0a6968
 PRINTED_DATASETS = dict(zip(DATASETS, ("Shapes3D", "Isaac3D", "MPI3D"), strict=True))
@@ -104,22 +103,6 @@ def our_setup(read: Any) -> Setup:
 
 SETUP = {"3": "The loss weights of the best models", "4": "The layers of all models"}
 
-# %% ../../nbs/factorqvae/09_reported.ipynb #b18b2b72
-BESIDE = """
-<p>The model, the data set and the metric of a row have the same names in all papers. Its numbers differ all the
-same, because of training and of scoring:</p>
-<ul>
-<li><strong>Training.</strong> Weight decay, updates, batch size and networks are each paper’s own (the tables further
-below). QLAE owes much of its modularity to a strong weight decay: without it qlae itself reports an InfoM of
-{without:.2f} on shapes3d in place of {first:.2f}, near the {last:.2f} of factorqvae, which names none.</li>
-<li><strong>What is scored.</strong> tripod scores the most modular checkpoint of a training that reconstructs
-well enough; the others do not state which checkpoint. Loss weights are tuned on different grids. qlae trains five
-seeds, tripod three, and factorqvae prints one number without an interval.</li>
-<li><strong>Trees.</strong> D, I and C are those of random forests in qlae and tripod and of boosted trees in
-factorqvae. On the same latents boosted trees give the higher numbers, so the two have rows of their own.</li>
-</ul>
-"""
-
 # %% ../../nbs/factorqvae/09_reported.ipynb #cb81d3ed
 SCORES = {
     **{forest: Score(f"{score.upper()} (forest)") for score, forest in FORESTS.items()},
@@ -149,7 +132,5 @@ PAPER = Paper(
     setup=SETUP,
     our_setup=our_setup,
     metrics=SCORES,
-    elsewhere=FORESTS | BOOSTED,
-    beside=BESIDE,
     figures=FIGURES,
 )

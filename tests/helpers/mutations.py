@@ -59,19 +59,11 @@ def named(part):
     return part[:50] if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
 
 
-def takes_long(*mutation):
-    "A mutation for `make test-all`: its check takes long to go red, and another mutation turns it red in `make test`."
-    return pytest.param(*mutation, marks=pytest.mark.whole)
-
-
 def proof_tests(chapter, mutations):
     """Two tests of a `Chapter`, to be bound to names that pytest collects.
 
     `mutations`: (proposition, words of its statement, name in the chapter, what is put there instead).
     """
-
-    def always(mutation):
-        return not getattr(mutation, "marks", ())
 
     def check_of(proposition, words):
         (check,) = [c for c in chapter.checks if c.proposition == proposition and words in c.statement]
@@ -85,7 +77,7 @@ def proof_tests(chapter, mutations):
             check()
 
     def no_check_is_left_unbroken():
-        broken = [check_of(proposition, words) for proposition, words, _, _ in filter(always, mutations)]
+        broken = [check_of(proposition, words) for proposition, words, _, _ in mutations]
         assert [check.statement for check in chapter.checks if check not in broken] == []
 
     return a_broken_formula_is_seen, no_check_is_left_unbroken

@@ -153,14 +153,13 @@ def ceiling_and_chance(
     *,
     n_values: int | None = None,  # of each latent of a discrete model; continuous latents when left out
     categorical: bool = False,  # are they indices?
-    idle: Literal["constant", "noise"] = "constant",  # latents of the ceiling beyond one per source
     seed: int = 0,
     **choices: Any,  # the procedure, as `infomec_and_dci` takes it
 ) -> dict[str, dict[str, float]]:  # "ceiling" and "chance": each metric's score
     "What perfect and what unrelated latents score by the procedure of a model; `ValueError` for too few latents."
     generator, sources = make_generator(seed), sources.cpu()
     made = {
-        "ceiling": perfect_latents(sources, n_latents, n_values, idle, generator),
+        "ceiling": perfect_latents(sources, n_latents, n_values, generator=generator),
         "chance": unrelated_latents(len(sources), n_latents, n_values, generator),
     }
     model = made_up(n_values is not None, categorical)

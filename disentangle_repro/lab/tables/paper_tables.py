@@ -19,7 +19,7 @@ from ...experiment.scale import pick_scale
 from ...papers import PAPERS
 from ..plan.request import Request
 from ..plan.specs import measurement_specs
-from .cells import in_full, measured_by, numbers, trainings_of
+from .cells import measured_by, numbers, trainings_of
 from .layout import as_html, footnote, lay_out, write_table
 from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
 from .figures import drawn_figures
@@ -42,7 +42,6 @@ class LaidOut(NamedTuple):
     table: Table
     cells: pd.DataFrame
     note: str
-    in_full: bool  # whether its numbers are valid at every scale
 
 
 def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
@@ -54,7 +53,7 @@ def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
         cells = numbers(table, request, store)
         if not table.on_request or cells.ours.notna().any():
             note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
-            tables.append(LaidOut(table, cells, f"{note} {table.note}".strip(), in_full(table)))
+            tables.append(LaidOut(table, cells, f"{note} {table.note}".strip()))
     return tables
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #93d1ea6f
@@ -67,7 +66,7 @@ def requested_tables(paper: str, scale: str | None, *how: Any) -> tuple[Request,
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #c6fcd597
 def show(tables: Sequence[LaidOut]) -> None:
     "Display some tables in a notebook."
-    for table, cells, note, _ in tables:
+    for table, cells, note in tables:
         display(Markdown(f"### {'Table ' * table.number.isdigit()}{table.number.replace('_', ' ')}: {table.title}"))
         display(HTML(as_html(lay_out(cells))), Markdown(note))
 
@@ -94,7 +93,7 @@ def write_paper(
     tables: Sequence[LaidOut], claims: pd.DataFrame, request: Request, store: Store, folder: Path, note: str = ""
 ) -> None:
     "Write a paper's tables, its claims and its tables of settings into a folder; `note` goes below the claims."
-    for table, cells, below, _ in tables:
+    for table, cells, below in tables:
         write_table(table, cells, folder, below)
     write_claims(claims, contrasts_table(store, request, [table.paper]), table.paper, folder, note)
     write_setup(table.paper, folder)
