@@ -340,7 +340,7 @@ def parser() -> argparse.ArgumentParser:
     add("--categorical", action="store_true", help="latents are unordered indices (and so discrete)")
     add("--protocol", choices=("field", "paper", "code"), default="field", help=(
         "field: a split of DCI's trees may choose from all latents, and perfect ones score 1; paper: DCI of qlae's"
-        " text, where they score about a half; code: its released code (%(default)s)"
+        " text, where perfect latents score about a half; code: as released, of DCI Tripod's (%(default)s)"
     ))
     add("--metrics", nargs="+", default=[], metavar="METRIC", help="only these, by names as in `list metrics`")
     add("--dci-samples", type=int, default=2_000, metavar="N", help=(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .baselines.autoencoder import Autoencoder
 from .core.device import make_generator
-from .core.errors import extra
+from .core.errors import check_bytes, extra
 from .models import create_model
 from .train.fit_images import announce, paper_settings
 from .train.loop import check_length
@@ -49,7 +49,8 @@ class LightningAutoencoder(LightningModule):
     Batches are of (batch, height, width, channels) bytes, or begin with them. `ModuleNotFoundError` without Lightning;
     `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and
     for half precision other than "bf16-mixed". The optimiser is that of the model's paper, or of `settings`, as in
-    `fit_images`; batch size, clipping and schedule are the loader's and the trainer's.
+    `fit_images`. The batch size is the loader's; the learning rate is constant and nothing is clipped, also where the
+    paper has a schedule or clips.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class LightningAutoencoder(LightningModule):
         whose, self.rates, _ = paper_settings(model, settings)
         own = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
         self.rates |= {name: value for name, value in own.items() if value is not None}
-        announce(whose, self.rates)
+        announce(whose, self.rates, model.weights)
         self.save_hyperparameters({"model": model.config, **self.rates})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -113,6 +114,7 @@ class LightningAutoencoder(LightningModule):
 
     def on_train_start(self) -> None:
         "Warn where a checkpoint is of a training of another length, and something is scheduled."
+        self.model.train()
         scheduled = self.model, SCHEDULES["constant"], self.rates["weight_decay"]
         check_length("The checkpoint", self.length, self.trainer.estimated_stepping_batches, *scheduled)
 
@@ -123,6 +125,8 @@ class LightningAutoencoder(LightningModule):
         for group in optimizer.param_groups[:1]:  # the parameters that decay
             group["weight_decay"] = self.rates["weight_decay"] * self.model.decay_share(done)
         images = images_of(batch)
+        if batch_index == 0:
+            check_bytes("images", images)
         noise = make_generator(int(torch.randint(2**62, ())), images.device)
         with self.only_networks_lowered():
             loss, terms = step.loss(images, noise)

@@ -162,7 +162,7 @@ ROWS = ("permutation", "labels", "order", "repetition")
 LINEAR = ("shift", "scale", "units", "sign")
 for metric in (
     Metric("InfoMEC", infomec, {
-        "infom": Score("InfoM", meaning="modularity", chance="above 0: 0.5 with three sources"),
+        "infom": Score("InfoM", meaning="modularity", chance="above 0: 0.5 with six sources, 0.6 with three"),
         "infoe": Score("InfoE", meaning="explicitness", chance="0.02 for 12 latents, 0.28 for 128"),
         "infoc": Score("InfoC", meaning="compactness", chance="above 0"),
     }, "qlae, section 4", protocols=PROTOCOLS,
@@ -180,16 +180,16 @@ for metric in (
     Metric("modularity", modularity_score, {
         "modularity": Score("modularity", meaning="one source per latent", chance="above 0: 0.65 with six sources"),
     }, "Ridgeway & Mozer 2018, section 3", unchanged_by=LINEAR + ROWS),
-    Metric("DCIMIG", dcimig, {"dcimig": Score("DCIMIG", meaning="a latent of its own", chance="about 0")},
+    Metric("DCIMIG", dcimig, {"dcimig": Score("DCIMIG", meaning="one latent, of that source only", chance="about 0")},
            "Sepliarskaia et al. 2019", unchanged_by=LINEAR + ROWS),
     Metric("JEMMIG", jemmig, {
-        "jemmig": Score("JEMMIG", meaning="and nothing else", chance="above 0: 0.1 for noise, 0.7 for constants"),
+        "jemmig": Score("JEMMIG", meaning="one latent and no more", chance="above 0: 0.1 for noise, 0.7 for constants"),
     }, "Do & Tran 2020, section 4.3", unchanged_by=LINEAR + ROWS),
     Metric("SAP", sap, {"sap": Score("SAP", meaning="predicted by one latent", chance="about 0")},
            "Kumar et al. 2018, section 3", kinds=ORDERED, subsampled=True,
            unchanged_by=("sign", "permutation", "labels", "repetition")),
     Metric("explicitness", explicitness_score, {
-        "explicitness": Score("explicitness", meaning="predicted by lines", range=(0.5, 1), chance="0.5"),
+        "explicitness": Score("explicitness", meaning="predicted by linear classifiers", range=(0.5, 1), chance="0.5"),
     }, "Ridgeway & Mozer 2018, section 3", kinds=ORDERED, protocols=PROTOCOLS, subsampled=True,
        unchanged_by=(*LINEAR, "permutation", "labels", "repetition")),
     Metric("DCI-ES", dci_es, {
@@ -201,10 +201,10 @@ for metric in (
            "Suter et al. 2019, section 4", kinds=ORDERED,
            unchanged_by=("shift", "scale", "sign", "permutation", "order")),
     Metric("beta-VAE", beta_vae_score, {
-        "beta_vae_score": Score("beta-VAE", meaning="held source is classified", chance="at least 1 / sources"),
+        "beta_vae_score": Score("beta-VAE", meaning="fixed source is classified", chance="at least 1 / sources"),
     }, "Higgins et al. 2017, section 3", GENERATOR, ORDERED, unchanged_by=("shift", "sign", "permutation", "order")),
     Metric("FactorVAE", factor_vae_score, {
-        "factor_vae_score": Score("FactorVAE", meaning="held source stills a latent", chance="at least 1 / sources"),
+        "factor_vae_score": Score("FactorVAE", meaning="fixed source: a latent stays", chance="at least 1 / sources"),
     }, "Kim & Mnih 2018, section 4", GENERATOR, ORDERED, unchanged_by=("shift", "sign", "permutation", "order")),
     Metric("UDR", udr, {"udr": Score("UDR", meaning="like the other models", chance="above 0")},
            "Duan et al. 2020, section 4", MODELS, ORDERED, PROTOCOLS,
@@ -232,17 +232,17 @@ for metric in (
     Metric("MSE", mse, {"mse": Score("MSE", 4, True, "reconstruction")},
            "factorqvae, table 1", ("images", "reconstructions"), unchanged_by=IMAGES),
     Metric("FG-ARI", fg_ari, {
-        "fg_ari": Score("FG-ARI", meaning="objects found", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
+        "fg_ari": Score("FG-ARI", meaning="objects found", range=(-1, 1), chance="0; 0.3 to 0.65 for one division"),
     }, "Hubert & Arabie 1985", MASKS, unchanged_by=PARTITION),
     Metric("ARI", ari, {"ari": Score("ARI", meaning="segments found", range=(-1, 1), chance="0")},
            "Hubert & Arabie 1985", MASKS, unchanged_by=PARTITION),
     Metric("mBO", mbo, {"mbo": Score("mBO", meaning="overlap of objects", chance="above 0")},
            "psa, table 3", MASKS, unchanged_by=PARTITION),
     Metric("J-ARI", j_ari, {
-        "j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0; 0.3 to 0.65 for fixed regions"),
+        "j_ari": Score("J-ARI", meaning="a slot per object", range=(-1, 1), chance="0; 0.3 to 0.65 for one division"),
     }, "asymmetry, section 6", ("jacobian", "masks"), protocols=PROTOCOLS,
            unchanged_by=("scale", "permutation", *IMAGES)),
-    Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0; 1 for fixed regions")},
+    Metric("JIS", jis, {"jis": Score("JIS", meaning="a slot per pixel", chance="above 0; 1 for one division")},
            "asymmetry, section 6", ("jacobian", "foreground"), protocols=PROTOCOLS,
            unchanged_by=("scale", "permutation", *IMAGES)),
 ):  # fmt: skip

@@ -14,7 +14,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from .asymmetry.transformer_vae import TABLE_1
 from .baselines.ada_vae import ada_gvae, ada_ml_vae
@@ -144,6 +146,11 @@ def noting_hyperparameters(name: str, make: Callable[..., Autoencoder]) -> Itera
         raise
 
 # %% ../nbs/models.ipynb #d53d42c0
+def plain(value: Any) -> Any:
+    "A number of numpy or torch as one of Python, which a card can hold."
+    return value.item() if isinstance(value, (np.generic, Tensor)) and value.ndim == 0 else value
+
+
 def check_integers(**numbers: int | None) -> None:
     "`ValueError` for the first number that is given and no integer."
     for name, number in numbers.items():
@@ -163,8 +170,8 @@ def sizes(name: str, dataset: str | None, several: bool, n: int | None, image_si
         uncounted = "" if default else f"; {dataset} has no sources to count"
     elif n is None or image_size is None:
         raise ValueError(f"dataset is left out: then {name} needs {counted} and image_size.")
-    if n < 1 and not several:
-        raise ValueError(f"n_latents is {n} but must be at least 1{uncounted}.")
+    if n < 1:
+        raise ValueError(f"{counted} is {n} but must be at least 1{uncounted}.")
     return n, image_size
 
 # %% ../nbs/models.ipynb #bdacd967
@@ -182,12 +189,15 @@ def create_model(
     """A newly initialised model; its `config` has these arguments, with `n_latents` or `n_slots` and `image_size`.
 
     Without a data set, sizes have to be given. Networks of models of one object are for images of 16, 32 or 64 pixels
-    per side, and refuse others.
+    per side, those of factorqvae for multiples of 4, and refuse others.
     `ValueError` for an unknown name, data set or protocol, a model that is not for it, missing sizes, a `width` that is
-    not above 0, `n_latents` below 1, numbers of latents or values that are no integers, or a negative weight of the
-    loss; `TypeError` for an unknown hyperparameter, with a note of the model's own.
+    not above 0, `n_latents` or `n_slots` below 1, numbers of latents or values that are no integers, or a negative
+    weight of the loss; `TypeError` for an unknown hyperparameter, with a note of the model's own.
     """
-    check_integers(**{key: value for key, value in hyperparameters.items() if key.startswith("n_") or key == "dim"})
+    hyperparameters = {key: plain(value) for key, value in hyperparameters.items()}
+    width, seed, image_size, n_latents = map(plain, (width, seed, image_size, n_latents))
+    counts = {key: value for key, value in hyperparameters.items() if key.startswith("n_") or key == "dim"}
+    check_integers(**counts, seed=seed)
     if not isinstance(width, Real):
         raise ValueError(f"width is {width!r} but must be a number above 0.")
     slots = "n_slots" in hyperparameters

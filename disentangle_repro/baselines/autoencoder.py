@@ -64,7 +64,7 @@ class PlainLatent(nn.Module):
         return continuous
 
     def sampled(self, continuous: Encoded, generator: Generator | None = None) -> Latents:
-        "A sample from the posterior of the scored latents; `code` where there is no posterior."
+        "A sample from the posterior of the scored latents; `code` where there is none, or one over a codebook."
         return self.code(continuous)
 
     def bounded(self, continuous: Encoded) -> Encoded:
@@ -208,7 +208,7 @@ class Autoencoder(ConfiguredModule):
         return self.latent.code(self.encoder(self.checked(images)))
 
     def sample(self, images: Images, generator: Generator | None = None) -> Latents:
-        "Samples from the posteriors of images' latents; the latents themselves where there is no posterior."
+        "Samples from continuous posteriors of images' latents; the latents themselves where there is none."
         return self.latent.sampled(self.encoder(self.checked(images)), generator)
 
     def decode(self, latents: Latents) -> Float[Tensor, "batch height width channels"]:

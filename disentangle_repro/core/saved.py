@@ -126,10 +126,11 @@ def save_files(
 ) -> None:
     "Write a module's weights and card; `ValueError` for a hyperparameter that JSON does not restore exactly."
     check_hyperparameters(card["hyperparameters"])
+    text = json.dumps(card, indent=2) + "\n"
     with written_whole(folder / WEIGHTS) as part:
         part.write_bytes(as_safetensors(module.state_dict()))  # `save_file` would let only the owner read it
     with written_whole(folder / CARD) as part:
-        part.write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
 
 # %% ../../nbs/core/07_saved.ipynb #5638f486
 def read_card(path: Path) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from ..baselines.autoencoder import Autoencoder
 from ..baselines.proofs import parts_with_gradients
 from ..baselines.factorvae import discriminator_loss, permute, reorder, total_correlation
 from ..baselines.proofs import trained_discriminator
-from ..baselines.vqvae import nearest_vector
 from ..core.device import make_generator, seeded
 from ..core.proofs import proof_check
 from .density_ratio import exact_total_correlation, factorial
@@ -121,7 +120,8 @@ def _():
             layers = [ScalarQuantizer(64, dim, protocol).double() for protocol in ("paper", "code")]
             encoded = 2 * torch.randn(200, 3 * dim, dtype=torch.float64)
         layers[1].load_state_dict(layers[0].state_dict())
-        nearest = nearest_vector(encoded.unflatten(1, (3, dim)), layers[0].codebooks)
+        apart = encoded.unflatten(1, (3, dim))[:, :, None] - layers[0].codebooks
+        nearest = apart.square().sum(3).argmin(2)
         plain, square = (layer.logits(encoded) for layer in layers)
         assert plain.argmax(2).equal(nearest) and square.argmax(2).equal(nearest)
         odds, sums = plain[..., :1] - plain[..., 1:], -(plain[..., :1] + plain[..., 1:])

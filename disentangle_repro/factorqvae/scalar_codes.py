@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..baselines.autoencoder import LatentOutput, PlainLatent
-from ..baselines.vqvae import nearest_vector
 from ..core.errors import PROTOCOLS, check_choice
 
 # %% auto #0
@@ -117,7 +116,7 @@ class CategoricalLatent(PlainLatent):
         "The indices of such codes in the codebook, as float32."
         if self.decoder_dims > 1:
             return latents
-        return nearest_vector(latents[:, :, None], self.codebooks).float()
+        return (latents[:, :, None] - self.codebooks[:, 0]).abs().argmin(2).float()
 
     def embed(self, latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch decoder_input"]:
         "The decoder input: scalar values unchanged, and the vectors of indices, rounded and clamped."

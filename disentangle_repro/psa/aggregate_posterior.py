@@ -55,9 +55,10 @@ class DiagonalMixture:
         "Logarithm of the density; `ValueError` for points of another dimension."
         if z.ndim != 2 or z.shape[1] != self.means.shape[1]:
             raise ValueError(f"z has shape {tuple(z.shape)} but must be (points, {self.means.shape[1]}).")
-        whole = LocalMixture(self.means[None], self.variances[None], self.weights.log()[None])
-        blocks = z.split(max(1, BLOCK // len(self.weights)))
-        return torch.cat([log_joint(statistics(part[None]), whole).logsumexp(1)[0] for part in blocks])
+        parts = self.means, self.variances, self.weights.log()
+        whole = LocalMixture(*(part[None].double() for part in parts))  # squares of narrow components far apart cancel
+        blocks = z.double().split(max(1, BLOCK // len(self.weights)))
+        return torch.cat([log_joint(statistics(part[None]), whole).logsumexp(1)[0] for part in blocks]).to(z.dtype)
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Float[Tensor, "n dim"]:
         "Independent samples; the generator is on the device of the parameters."

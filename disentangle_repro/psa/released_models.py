@@ -290,9 +290,9 @@ class GaussianSlots(nn.Module):
         mean, log_scale = self.mean(pooled)[:, None], self.log_scale(pooled)[:, None] - self.PRIOR_LOG_SCALE
         unit = math.exp(self.PRIOR_LOG_SCALE)
         kl = gaussian_kl(mean / unit, log_scale.exp()).sum((1, 2)).mean()
-        generator = generator or make_generator(0, features.device)
-        size = (-1, self.n_slots, -1)
-        return SlotsOutput(draw(mean.expand(size), unit * log_scale.exp().expand(size), generator), None, {"kl": kl})
+        size = (len(mean) if generator else 1, self.n_slots, mean.shape[2])  # without a generator one for all images
+        noise = draw(mean.new_zeros(size), mean.new_ones(size), generator or make_generator(0, features.device))
+        return SlotsOutput(mean + unit * log_scale.exp() * noise, None, {"kl": kl})
 
 # %% ../../nbs/psa/09_released_models.ipynb #4be134bb
 class PixelMeans(nn.Module):

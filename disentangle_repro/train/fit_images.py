@@ -22,6 +22,7 @@ from tqdm import tqdm
 from ..baselines.autoencoder import Autoencoder
 from ..core.errors import check_bytes, check_choice
 from ..experiment.hyperparameters import with_defaults
+from ..experiment.paper import Paper
 from ..data.hdf5 import OnDisk
 from ..data.pairs import ImagePairs
 from ..scores.inputs import check_numbers
@@ -115,11 +116,15 @@ def paper_settings(
     from disentangle_repro.papers import PAPERS, trained
 
     config = model.config
-    papers = {row: paper for paper in reversed(PAPERS.values()) for row in trained(paper)}
-    name = config.get("name") if settings is None else check_choice("settings", settings, papers)
-    if name not in papers:
+    every = {row for paper in PAPERS.values() for row in trained(paper)}
+    name = config.get("name") if settings is None else check_choice("settings", settings, every)
+    if name not in every:
         return "", dict(RATES), {"batch_size": 128}
-    paper = papers[name]
+
+    def fits(paper: Paper) -> tuple[bool, bool]:
+        return ("n_slots" in config) == (paper.scoring != "latents"), config.get("dataset") in paper.datasets
+
+    paper = max((paper for paper in PAPERS.values() if name in trained(paper)), key=fits)  # the first of equals
     dataset = config["dataset"] if config.get("dataset") in paper.datasets else paper.datasets[0]
     protocol = config["protocol"] if config.get("protocol") in paper.protocols else "paper"
     whole = with_defaults(paper.hyperparameters(paper.run_as(name), dataset, protocol))
@@ -128,10 +133,12 @@ def paper_settings(
     return f"{name} in {paper.key}, for {dataset}", whole["optimizer"], training
 
 
-def announce(whose: str, values: Mapping[str, Any]) -> None:
-    "One line on the standard error: whose settings a training has, and their values."
+def announce(whose: str, values: Mapping[str, Any], weights: Mapping[str, float]) -> None:
+    "One line on the standard error: whose settings a training has, their values, and the model's own loss weights."
     numbers = ", ".join(f"{name} {values[name]:g}" for name in (*RATES, "batch_size") if name in values)
-    tqdm.write(f"Settings of {whose or 'no paper'}: {numbers}.", file=sys.stderr)
+    own = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+    ending = f"; loss weights are the model's: {own}." if own else "."
+    tqdm.write(f"Settings of {whose or 'no paper'}: {numbers}{ending}", file=sys.stderr)
 
 
 def fit_images(
@@ -153,6 +160,9 @@ def fit_images(
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train a model on images, in place, as its paper does; one line on the standard error has the settings.
 
+    The optimiser, its schedule and the batch size are the paper's for the model's data set. Loss weights are those that
+    the model was created with, whatever the paper tuned for the data set.
+
     `ValueError` for other images, settings or numbers and for a checkpoint of other settings, another model or images,
     `TypeError` for an unknown argument, and the errors of `fit`.
     """
@@ -166,8 +176,13 @@ def fit_images(
     images = as_images(images, device)
     given = images_for(model, images, None if sources is None else torch.as_tensor(sources))
     if more.get("progress", True):
-        announce(whose, rates | {"batch_size": how["batch_size"]})
+        announce(whose, rates | {"batch_size": how["batch_size"]}, model.weights)
     training = Training(model, make_optimizer(model, **rates), given, **how)
     plain = {name: value for name, value in how.items() if not callable(value)}
     training.made_with = settings_of(model, images, whose=whose, **rates, **plain)
-    return fit(training, updates, checkpoint=None if checkpoint is None else Path(checkpoint), **more)
+    was_training = model.training
+    try:
+        model.train()  # `from_pretrained` gives models in evaluation mode
+        return fit(training, updates, checkpoint=None if checkpoint is None else Path(checkpoint), **more)
+    finally:
+        model.train(was_training)

@@ -39,7 +39,10 @@ def test_stages_come_in_the_stated_order_and_every_counted_cell_has_its_seeds(tm
 def test_no_seed_of_tuning_counts_and_tuning_takes_half_of_the_updates(tmp_path):
     for block in BLOCKS:
         tuning, counted = trainings(block, store_in(tmp_path))
-        assert {spec.seed for spec in counted} == {*range(11, 17)} and {spec.seed for spec in tuning} <= {0}
+        assert {spec.seed for spec in tuning} <= {0}
+        for model in block.models:
+            first = 12 if (model, block.dataset) == ("psa_proj", "clevr6") else 11  # whose seed 11 chose a setting
+            assert [spec.seed for spec in counted if spec.model == model] == [*range(first, first + SEEDS)]
         steps = {spec.model: spec.part("training")["steps"] for spec in counted}
         assert all(spec.part("training")["steps"] == steps[spec.model] // 2 for spec in tuning)
 

@@ -11,9 +11,8 @@ from disentangle_repro.baselines.autoencoder import decode_all, encode_all
 from disentangle_repro.data.load import GRIDS, load_dataset
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.plan.specs import counted_specs, run_spec
 from disentangle_repro.lab.runs.evaluate import MOVE_SHEETS, move_sheet
-from disentangle_repro.lab.tables.cells import trainings_of
 from disentangle_repro.lab.tables.figures import decoded_again, drawn_figures
 from disentangle_repro.models import create_model
 from disentangle_repro.train.store import store_in
@@ -48,7 +47,7 @@ def test_all_are_drawn_where_all_runs_are_there_and_none_where_none_is(tmp_path,
     assert ", ".join(drawn.figure.number for drawn in empty) == SHOWS_RUNS[paper]
     assert {drawn.state for drawn in empty} == {"needs runs"} and not any([*drawn.draw()] for drawn in empty)
     assert all(f"make tables PAPERS={paper}" in drawn.missing for drawn in empty)
-    for spec in trainings_of(paper, REQUEST, store):
+    for spec in counted_specs(paper, REQUEST, store):
         finished(store, spec)
     full = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert {drawn.state for drawn in full} == {"drawn"}

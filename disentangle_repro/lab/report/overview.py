@@ -18,7 +18,7 @@ from ..plan.request import Request
 from ..plan.specs import is_older
 from .page import write_page
 from .table_pages import INK, inline_svg, table_path
-from ..tables.cells import Survey, orphans, progress, table_name
+from ..tables.cells import Survey, basis_of, orphans, progress, table_name
 from ..tables.claims import read_claims
 from ..tables.claims_table import claims_table, contrasts_table, verdict_text
 from ..tables.figures import colour_of, plot_forest
@@ -33,8 +33,10 @@ LARGEST_FIRST = ("paper", "short", "study")
 
 
 def claims_request(found: Survey) -> Request:
-    "The request whose runs claims are judged on: the largest scale with a finished run; the study's without any."
-    scales = {basis.scale for basis in found.bases}
+    "The request whose runs claims are judged on: the largest scale with a whole run; the study's without any."
+    done = (run.spec for run in found.seen.found.values() if run.state == "done" and run.spec)
+    whole = (basis for spec in done if (basis := basis_of(spec)) and basis.updates is None)
+    scales = {basis.scale for basis in whole if (basis.source, basis.protocol) == ("rendered", "paper")}
     return Request(SCALES[next((scale for scale in LARGEST_FIRST if scale in scales), "study")])
 
 

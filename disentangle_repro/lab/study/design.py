@@ -27,7 +27,7 @@ from ..plan.request import Request, add_limit, known_engine, name_and_value, pos
 from ..plan.specs import after_tuning, is_alone, measurement_specs, once, run_spec, wanted
 from ..runs.runner import do_runs, execute_run, limit_of, set_damaged_aside, what_is_left
 from ..tables.claims import compared, compares, fed_with_reported, judge
-from ..tables.claims import CHOSE, needs_more_seeds, read_claims, trained_models
+from ..tables.claims import needs_more_seeds, read_claims, trained_models
 from ..tables.verdicts import MORE_SEEDS, SEEDS
 from ...train.store import Store, project_store
 
@@ -107,8 +107,7 @@ REQUEST = Request(SCALES["study"])
 def trainings(block: Block, store: Store) -> tuple[list[RunSpec], list[RunSpec]]:
     "A block's tuning runs, and its counted runs with the values chosen so far."
     todo = wanted([block.paper], REQUEST, store, block.models, [block.dataset])
-    anew = [replace(spec, seed=spec.seed + SEEDS) for spec in todo.trainings if spec.id in CHOSE]
-    return todo.tuning, in_order(block, todo.trainings + anew)
+    return todo.tuning, in_order(block, todo.trainings)
 
 
 def in_order(block: Block, specs: Iterable[RunSpec]) -> list[RunSpec]:
@@ -123,8 +122,8 @@ def further_seeds(block: Block, store: Store) -> list[RunSpec]:
         if needs_more_seeds(claim | {"metrics": [metric], "left": left, "right": [right]}, trained):
             models |= {PAPERS[block.paper].run_as(model) for model in (left, right)}
     counted = wanted([block.paper], REQUEST, store, [*{*models, *block.models}], [block.dataset]).trainings
-    last = max((spec.seed for spec in counted), default=0)
-    later = [replace(s, seed=s.seed + n + 1) for s in counted if s.seed == last for n in range(MORE_SEEDS - SEEDS)]
+    last = {spec.model: spec for spec in sorted(counted, key=lambda spec: spec.seed)}
+    later = [replace(spec, seed=spec.seed + n + 1) for spec in last.values() for n in range(MORE_SEEDS - SEEDS)]
     return in_order(block, (s for s in later if s.model in models or (s.model in block.models and store.record(s))))
 
 # %% ../../../nbs/lab/study/01_design.ipynb #891c64b2
@@ -134,8 +133,7 @@ def stages(store: Store) -> Iterator[tuple[str, list[RunSpec]]]:  # name and run
         yield f"{block.name}; tuning", trainings(block, store)[0]
         yield block.name, (counted := trainings(block, store)[1])
         yield f"{block.name}; seeds {SEEDS + 1} and {MORE_SEEDS}", (more := further_seeds(block, store))
-        can_count = [spec for spec in counted + more if spec.id not in CHOSE]
-        measured = measurement_specs(block.paper, REQUEST.scale, can_count)
+        measured = measurement_specs(block.paper, REQUEST.scale, counted + more)
         mine = [spec for spec in measured if spec.dataset == block.dataset and not is_alone(spec)]
         yield f"{block.name}; measurements", mine
 
@@ -200,6 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.plan:
         tqdm.write(planned_words())
         return 0
+    if not given.pilot and (given.updates or given.set or given.seed != PILOT_SEED):
+        options.error("--updates, --set and --seed are of a pilot: needed is --pilot PAPER MODEL DATASET")
     if given.seed < PILOT_SEED:
         options.error(f"--seed is {given.seed} but must be at least {PILOT_SEED}: smaller seeds count")
     limit = limit_of(given.minutes, 20.0)  # seconds before the deadline for stopping

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS, measurement_of
 from ..plan.request import Request
-from ..plan.specs import measurement_specs, once, rounds, run_spec
+from ..plan.specs import measured_specs, once, rounds, run_spec
 from ..plan.specs import table_specs, wanted, with_further_seeds
 from .layout import reported_numbers, table_cells
 from ...train.store import OtherVersion, Store, is_diverged, read_record
@@ -171,7 +171,7 @@ def table_name(table: Table) -> str:
 # %% ../../../nbs/lab/tables/10_cells.ipynb #8ba503c0
 def trainings(table: Table, basis: Basis, seen: Snapshot) -> list[RunSpec]:
     "The trainings of a table on a basis: those of the plan, and those found with the seeds that follow without a gap."
-    return with_further_seeds(table_specs(table, basis.request, seen), lambda spec: spec.id in seen.found)
+    return with_further_seeds(table_specs(table, basis.request, seen), basis.request, seen)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #4eef2deb
 def needs(table: Table, basis: Basis, seen: Snapshot) -> dict[tuple[str, str], list[RunSpec]]:
@@ -179,8 +179,8 @@ def needs(table: Table, basis: Basis, seen: Snapshot) -> dict[tuple[str, str], l
     paper, by, whole = PAPERS[table.paper], measured_by(table), in_full(table)
     specs = [] if whole else trainings(table, basis, seen)
     if by:
-        every = () if whole else once(spec for other in paper.tables for spec in trainings(other, basis, seen))
-        specs = by.specs(SCALES[basis.scale], every) + specs
+        measured = by.specs(SCALES[basis.scale], ()) if whole else measured_specs(table.paper, basis.request, seen)
+        specs = [spec for spec in measured if spec.model == by.name] + specs
     cells: dict[tuple[str, str], list[RunSpec]] = {}
     for dataset, model in product(table.run_on, table.models):
         names = {paper.run_as(model), by and by.name}
@@ -197,11 +197,6 @@ def worst(states: Iterable[str]) -> str:
     return min(states, key=STATES.index, default=STATES[-1])
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #128f4c33
-def trainings_of(paper: str, request: Request, store: Store) -> list[RunSpec]:
-    "The runs that fill the tables of a paper, each once."
-    return once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-
-
 def own_cells(table: Table, request: Request, specs: Iterable[RunSpec], store: Store) -> pd.DataFrame:
     "The separate cells of a measurement for a table, with the columns of `table_cells`."
     printed = reported_numbers(table.paper).query("table in @table.reported_in").set_index("model").value
@@ -218,7 +213,7 @@ def numbers(table: Table, request: Request, store: Store, specs: list[RunSpec] |
     if specs is None and by is None:
         return table_cells(table, request, store)
     if specs is None:
-        specs = measurement_specs(table.paper, request.scale, trainings_of(table.paper, request, store))
+        specs = measured_specs(table.paper, request, store)
     if by:
         specs = [spec for spec in specs if spec.model == by.name]
     if by and by.cells:

@@ -24,7 +24,7 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import measurement_specs, once, rounds, run_spec, table_specs, with_further_seeds
+from ..plan.specs import counted_specs, measured_specs, rounds, run_spec
 from ...train.store import Store, is_diverged
 from .layout import reported_numbers
 from disentangle_repro.lab.tables.verdicts import (
@@ -133,35 +133,28 @@ def images_of_paper(paper: str, model: str, dataset: str) -> int:
 
 
 FEWEST_SEEDS, FEWEST_UPDATES = 3, 2_000  # with fewer no request is judged
-CHOSE = ("psa-psa_proj-clevr6-rendered-study-paper-seed11-3b1bfd32",)  # a setting, so in no verdict
-
-
-def planned_runs(paper: str, request: Request, store: Store) -> list[RunSpec]:
-    "The trainings of a paper's tables that can count."
-    every = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-    return [spec for spec in every if rounds(spec) >= FEWEST_UPDATES and spec.id not in CHOSE]
 
 
 def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Trained]:
     "What was trained for a paper's tables."
     own, trained = PAPERS[paper], {}
     seeds = max(FEWEST_SEEDS, request.seeds or request.scale.seeds or own.seeds)
-    planned = planned_runs(paper, request, store)
-    specs = with_further_seeds(planned, lambda spec: store.record(spec) is not None)
+    specs = [spec for spec in counted_specs(paper, request, store) if rounds(spec) >= FEWEST_UPDATES]
+    seed_of = {spec.id: spec.seed for spec in specs}
     for spec in specs:
         where = spec.model, own.printed_as.get(spec.dataset, spec.dataset)
         runs = trained.setdefault(where, Trained(seeds))
         if (record := store.record(spec)) is not None:
             add_run(runs, spec, record)
     for name in {table.compares for table in own.tables} - {""}:
-        measured = (spec for some in (planned, specs) for spec in measurement_specs(paper, request.scale, some))
-        compared = [spec for spec in measured if spec.model == name]  # those of all seeds last
+        compared = [spec for spec in measured_specs(paper, request, store) if spec.model == name]
         records = [record for spec in compared if (record := store.record(spec))]
         for record in own.measurement(name).as_runs(records):
-            model, dataset = record["spec"]["model"], record["spec"]["dataset"]
-            runs = trained.get((model, own.printed_as.get(dataset, dataset)))
-            if runs and runs.scores:
-                runs.scores[sorted(runs.scores)[record["spec"]["seed"]]] |= record["scores"]
+            dataset, runs = record["spec"]["dataset"], record["spec"]["hyperparameters"]["measurement"]["runs"]
+            model = trained.get((record["spec"]["model"], own.printed_as.get(dataset, dataset)))
+            seed = seed_of.get(runs[record["spec"]["seed"]]) if len(runs) == record["trainings"] else None
+            if model and seed in model.scores:
+                model.scores[seed] |= record["scores"]
     return {where: runs for where, runs in trained.items() if runs.runs}
 
 
@@ -188,7 +181,7 @@ class Views(NamedTuple):
 def same_seeds(left: Trained, right: Trained, metric: str) -> tuple[Trained, Trained]:
     "The runs that a difference is over: of eight seeds where both models have the score of so many, else the planned."
     enough = min(sum(metric in scores for scores in side.scores.values()) for side in (left, right)) >= MORE_SEEDS
-    n = MORE_SEEDS if enough else max(left.planned, right.planned)
+    n = max(left.planned, right.planned, MORE_SEEDS if enough else 0)
     return left.first(n), right.first(n)
 
 

@@ -32,7 +32,7 @@ from ...papers import MODEL_NAMES, PAPERS, measurement_of
 from ..plan.request import Request
 from ..plan.specs import rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
-from .cells import trainings_of
+from ..plan.specs import counted_specs
 from .claims import signed
 from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
 from ...train.store import Store
@@ -84,7 +84,7 @@ Runs = dict[tuple[str, str], dict[str, list[Record]]]  # by model and data set, 
 
 def runs_of(paper: str, request: Request, store: Store) -> Runs:
     "The finished trainings of a paper at the scale of a request."
-    counted = {spec.id for spec in trainings_of(paper, request, store)}
+    counted = {spec.id for spec in counted_specs(paper, request, store)}
     alike = (paper, request.scale.name, request.source, request.protocol)
     runs: Runs = {}
     for record in sorted(store.everything()[0], key=lambda r: (r["id"] not in counted, r["spec"]["seed"] or math.inf)):

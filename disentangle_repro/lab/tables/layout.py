@@ -84,7 +84,7 @@ def table_cells(
     paper, reported, known, rows = PAPERS[table.paper], reported_numbers(table.paper), references(), []
     specs = [] if records is not None else table_specs(table, request, store)
     if records is None:
-        specs = specs if request.seeds else with_further_seeds(specs, lambda spec: store.record(spec) is not None)
+        specs = with_further_seeds(specs, request, store)
         records = [record for spec in specs if (record := store.record(spec)) is not None]
     planned = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
     asked = {"scale": request.scale.name, "source": request.source, "protocol": request.protocol}

@@ -37,7 +37,11 @@ def tables_folder(request: Request) -> Path:
     of_protocol = "" if request.protocol == "paper" else f"_{request.protocol}"
     of_set = "".join(f"_{name}={value}" for name, value in request.set.items())  # never in the scale's own folder
     of_tuned = "" if request.tuned == "grid" else f"_{request.tuned}"
-    return project_root() / "paper_tables" / "tables" / f"{request.scale.name}{of_protocol}{of_tuned}{of_set}"
+    of_source = "" if request.source == "rendered" else f"_{request.source}"
+    shorter = {"updates": request.updates, "seeds": request.seeds} if request.scale.name != "smoke" else {}
+    of_size = "".join(f"_{name}={value}" for name, value in shorter.items() if value)
+    name = f"{request.scale.name}{of_source}{of_protocol}{of_tuned}{of_size}{of_set}"
+    return project_root() / "paper_tables" / "tables" / name
 
 
 def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
@@ -134,7 +138,7 @@ def without_data(
         return {}, False
     names = dict.fromkeys(s.dataset for s in wanted(papers, request, project_store(), *which).trainings)
     missing = not_available(names)
-    return missing, missing.keys() == names.keys()
+    return missing, bool(names) and missing.keys() == names.keys()
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #04a20fc9
 def main(arguments: Sequence[str]) -> int:

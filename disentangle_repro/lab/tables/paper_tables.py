@@ -18,8 +18,8 @@ from ...experiment.paper import Record, Table
 from ...experiment.scale import pick_scale
 from ...papers import PAPERS
 from ..plan.request import Request
-from ..plan.specs import measurement_specs
-from .cells import measured_by, numbers, trainings_of
+from ..plan.specs import measured_specs
+from .cells import measured_by, numbers
 from .layout import as_html, footnote, lay_out, write_table
 from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
 from .figures import drawn_figures
@@ -32,8 +32,7 @@ __all__ = []
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #d152897f
 def measured(paper: str, request: Request, store: Store) -> list[Record]:
     "The records of a paper's finished measurements."
-    specs = measurement_specs(paper, request.scale, trainings_of(paper, request, store))
-    return [record for spec in specs if (record := store.record(spec))]
+    return [record for spec in measured_specs(paper, request, store) if (record := store.record(spec))]
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #5bc8d86a
 class LaidOut(NamedTuple):

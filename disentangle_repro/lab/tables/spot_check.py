@@ -77,4 +77,5 @@ def spot_check(store: Store) -> str:
     record = store.record(spec)
     if record is None:
         store.finish(spec, {"scores": {"loss": ours[-1]}, "losses": ours, "environment": environment(device)})
-    return spot_text(ours if record is None else record["losses"], ours)
+        return f"Spot check: losses of {len(ours)} updates of QLAE are stored from now on; none were before."
+    return spot_text(record["losses"], ours)

@@ -20,7 +20,7 @@ from ...experiment.scale import SCALES
 from ...experiment.run_spec import RunSpec
 from ...papers import PAPERS
 from ..plan.request import Request, with_protocol
-from ..plan.specs import is_older, once, wanted
+from ..plan.specs import counted_specs, is_older, measured_specs, once
 from ..runs.rescore import LATENTS, Compared, rescore, runs_with
 from .make import lay_out_paper, tables_folder
 from ...train.store import OtherVersion, Store, project_store
@@ -75,8 +75,8 @@ def in_tables(store: Store, papers: Sequence[str] = ()) -> list[RunSpec]:
     "The finished runs whose numbers are in published tables, of some papers or of all."
     requests = published(project_root() / "paper_tables" / "tables")
     asked = ((paper, request) for request in requests for paper in with_protocol(papers or PAPERS, request.protocol))
-    runs = (wanted([paper], request, store) for paper, request in asked)
-    specs = once(spec for todo in runs for spec in (*todo.trainings, *todo.measurements))
+    both = (each(paper, request, store) for paper, request in asked for each in (counted_specs, measured_specs))
+    specs = once(spec for specs in both for spec in specs)
     return [spec for spec in specs if store.record(spec) is not None]
 
 
