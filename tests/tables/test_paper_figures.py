@@ -11,9 +11,10 @@ from disentangle_repro.baselines.autoencoder import decode_all, encode_all
 from disentangle_repro.data.load import GRIDS, load_dataset
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
-from disentangle_repro.lab.plan.specs import counted_specs, run_spec
+from disentangle_repro.lab.plan.specs import run_spec
 from disentangle_repro.lab.runs.evaluate import MOVE_SHEETS, move_sheet
 from disentangle_repro.lab.tables.figures import decoded_again, drawn_figures
+from disentangle_repro.lab.tables.layout import counted_specs
 from disentangle_repro.models import create_model
 from disentangle_repro.train.store import store_in
 

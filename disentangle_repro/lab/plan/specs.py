@@ -5,9 +5,9 @@
 # %% ../../../nbs/lab/plan/02_specs.ipynb #ea38b322
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, product, takewhile
+from itertools import product
 from typing import Any, NamedTuple
 
 from ...core.errors import check_choice
@@ -150,37 +150,16 @@ def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
     models = dict.fromkeys(map(paper.run_as, table.models))
     n = request.seeds or max(scale.seeds or paper.seeds, table.fewest_seeds)
     tuned_as = {model: paper.setting(model).tuned_as or model for model in models}
-
-    def seeds(model: str, dataset: str) -> list[int]:
-        chose = CHOSE.get((scale.name, table.paper, model, dataset))
-        return [seed for seed in range(first, first + n + 1) if seed != chose][:n]
-
+    began = {where: first + (where in CHOSE and scale.name == "study") for where in product(models, table.run_on)}
     return [
         run_spec(table.paper, model, dataset, request, seed, best.get((tuned_as[model], dataset)))
         for dataset in table.run_on
         for model in models
-        for seed in seeds(model, dataset)
+        for seed in range(began[model, dataset], began[model, dataset] + n)
     ]
 
 
-CHOSE = {("study", "psa", "psa_proj", "clevr6"): 11}  # seeds of runs that chose a setting, so they are in no table
-
-
-def with_further_seeds(planned: Sequence[RunSpec], request: Request, store: Store) -> list[RunSpec]:
-    "Planned runs and, unless a request names how many, those tried with the seeds that follow without a gap."
-
-    def following(spec: RunSpec) -> Iterator[RunSpec]:
-        later = (replace(spec, seed=seed) for seed in count(spec.seed + 1))
-        return takewhile(lambda more: (store.record(more) or store.failure(more)) is not None, later)
-
-    last = {} if request.seeds else {(spec.model, spec.dataset): spec for spec in planned}
-    return [*planned, *(more for spec in last.values() for more in following(spec))]
-
-
-def counted_specs(paper: str, request: Request, store: Store, further: bool = True) -> list[RunSpec]:
-    "The trainings in a paper's tables, each once."
-    planned = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
-    return with_further_seeds(planned, request, store) if further else planned
+CHOSE = {("psa_proj", "clevr6")}  # whose first seed in the study chose a setting, so its run is in no table
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #b8f35f06
 def once(specs: Iterable[RunSpec]) -> list[RunSpec]:
@@ -203,17 +182,6 @@ def is_older(spec: RunSpec) -> bool:
 def measurement_specs(paper: str, scale: Scale, trainings: Sequence[RunSpec]) -> list[RunSpec]:
     "The measurements of a paper, in full at every scale, and the comparisons of its trainings."
     return [spec for of in PAPERS[paper].measurements for spec in of.specs(scale, trainings)]
-
-
-def measured_specs(paper: str, request: Request, store: Store) -> list[RunSpec]:
-    "The measurements in a paper's tables; comparisons are of the planned trainings until those of all are recorded."
-    found: dict[tuple[str, str, str], RunSpec] = {}
-    for further in (False, True):
-        for spec in measurement_specs(paper, request.scale, counted_specs(paper, request, store, further)):
-            about = spec.model, spec.dataset, spec.part("measurement").get("of", "")
-            if about not in found or store.record(spec) is not None:
-                found[about] = spec
-    return list(found.values())
 
 
 def is_alone(spec: RunSpec) -> bool:

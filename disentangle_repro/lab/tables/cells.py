@@ -21,9 +21,9 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS, measurement_of
 from ..plan.request import Request
-from ..plan.specs import measured_specs, once, rounds, run_spec
-from ..plan.specs import table_specs, wanted, with_further_seeds
-from .layout import reported_numbers, table_cells
+from ..plan.specs import once, rounds, run_spec
+from ..plan.specs import table_specs, wanted
+from .layout import measured_specs, reported_numbers, table_cells, with_further_seeds
 from ...train.store import OtherVersion, Store, is_diverged, read_record
 
 # %% auto #0

@@ -24,9 +24,9 @@ from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import counted_specs, measured_specs, rounds, run_spec
+from ..plan.specs import rounds, run_spec
 from ...train.store import Store, is_diverged
-from .layout import reported_numbers
+from .layout import counted_specs, measured_specs, reported_numbers
 from disentangle_repro.lab.tables.verdicts import (
     DIVERGED, MORE_SEEDS, NOT_RUN, Curve, Difference, Evidence, Level, ends_near_zero, evidence, interval, p_values,
     quality_level, reported_error, score_at, seed_difference, size_word, together, verdicts, welch_difference,

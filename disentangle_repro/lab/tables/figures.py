@@ -32,7 +32,7 @@ from ...papers import MODEL_NAMES, PAPERS, measurement_of
 from ..plan.request import Request
 from ..plan.specs import rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
-from ..plan.specs import counted_specs
+from .layout import counted_specs
 from .claims import signed
 from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
 from ...train.store import Store

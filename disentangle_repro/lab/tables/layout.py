@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count, product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ...experiment.scale import SCALES
 from ...experiment.paper import AGGREGATED, Table
 from ...papers import DECIMALS, LOWER_IS_BETTER, METRIC_NAMES, MODEL_NAMES, PAPERS
 from ..plan.request import Request
-from ..plan.specs import rounds, table_specs, with_further_seeds
+from ..plan.specs import measurement_specs, once, rounds, table_specs
 from ...experiment.run_spec import RunSpec
 from .references import Reference, reference_of, references
 from ...train.store import Store, is_diverged
@@ -72,6 +73,34 @@ def scores_by_seed(runs: Sequence[dict[str, Any]], datasets: Sequence[str], metr
     seeds = sorted({seed for seed, _ in scores})
     complete = [seed for seed in seeds if all((seed, dataset) in scores for dataset in datasets)]
     return {seed: float(np.mean([scores[seed, dataset] for dataset in datasets])) for seed in complete}
+
+# %% ../../../nbs/lab/tables/01_layout.ipynb #bf412a13
+def with_further_seeds(planned: Sequence[RunSpec], request: Request, store: Store) -> list[RunSpec]:
+    "Planned runs and, unless a request names how many, those tried with the seeds that follow without a gap."
+
+    def following(spec: RunSpec) -> Iterator[RunSpec]:
+        later = (replace(spec, seed=seed) for seed in count(spec.seed + 1))
+        return takewhile(lambda more: (store.record(more) or store.failure(more)) is not None, later)
+
+    last = {} if request.seeds else {(spec.model, spec.dataset): spec for spec in planned}
+    return [*planned, *(more for spec in last.values() for more in following(spec))]
+
+
+def counted_specs(paper: str, request: Request, store: Store, further: bool = True) -> list[RunSpec]:
+    "The trainings in a paper's tables, each once."
+    planned = once(spec for table in PAPERS[paper].tables for spec in table_specs(table, request, store))
+    return with_further_seeds(planned, request, store) if further else planned
+
+
+def measured_specs(paper: str, request: Request, store: Store) -> list[RunSpec]:
+    "The measurements in a paper's tables; comparisons are of the planned trainings until those of all are recorded."
+    found: dict[tuple[str, str, str], RunSpec] = {}
+    for further in (False, True):
+        for spec in measurement_specs(paper, request.scale, counted_specs(paper, request, store, further)):
+            about = spec.model, spec.dataset, spec.part("measurement").get("of", "")
+            if about not in found or store.record(spec) is not None:
+                found[about] = spec
+    return list(found.values())
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #9ece5f2c
 def table_cells(

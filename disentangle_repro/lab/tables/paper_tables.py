@@ -18,9 +18,8 @@ from ...experiment.paper import Record, Table
 from ...experiment.scale import pick_scale
 from ...papers import PAPERS
 from ..plan.request import Request
-from ..plan.specs import measured_specs
 from .cells import measured_by, numbers
-from .layout import as_html, footnote, lay_out, write_table
+from .layout import as_html, footnote, lay_out, measured_specs, write_table
 from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
 from .figures import drawn_figures
 from .setup_tables import write_setup

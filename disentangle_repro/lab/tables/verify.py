@@ -20,8 +20,9 @@ from ...experiment.scale import SCALES
 from ...experiment.run_spec import RunSpec
 from ...papers import PAPERS
 from ..plan.request import Request, with_protocol
-from ..plan.specs import counted_specs, is_older, measured_specs, once
+from ..plan.specs import is_older, once
 from ..runs.rescore import LATENTS, Compared, rescore, runs_with
+from .layout import counted_specs, measured_specs
 from .make import lay_out_paper, tables_folder
 from ...train.store import OtherVersion, Store, project_store
 
