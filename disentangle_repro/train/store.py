@@ -30,7 +30,8 @@ from PIL import Image
 from ..core.device import device_name, float32_products
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
-from ..core.files import held, project_root, read_json, remove_unfinished, write_text, written_whole
+from ..core.files import held, project_root, read_json, remove_unfinished, set_aside
+from ..core.files import write_text, written_whole
 from ..experiment.run_spec import RunSpec, fingerprint
 from ..core.saved import as_safetensors, read_weights
 
@@ -107,13 +108,15 @@ FORM: dict[str, type | tuple[type, ...]] = {
 
 
 class OtherVersion(DataError):
-    "A whole record that this version of the project does not understand; it is left where it is."
+    "A record that this version of the project does not understand, or this user cannot read; it is left where it is."
 
 
 def read_record(path: Path, run: str) -> dict[str, Any]:
     "The record of the run of that id; `DataError` for a file not whole, of another run, or altered; `OtherVersion`."
     try:
         record = read_json(path)
+    except PermissionError as error:
+        raise OtherVersion(path, f"cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise DataError(path, f"is not a whole record ({error}).") from error
     whose = record.get("id") if isinstance(record, dict) else None
@@ -290,8 +293,11 @@ class Store:
         Those are what is kept of them, and their weights, latents and slots, unchanged.
         """
         believed, faults = other.everything()
-        ours = {record["id"]: record for record in self.everything()[0]}
+        mine, damaged = self.everything()
+        ours = {record["id"]: record for record in mine}
         theirs = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and ours.get(r["id"], r) == r}
+        differing = (r["id"] for r in believed if ours.get(r["id"], r) != r)
+        faults += [DataError(other.kept(run), "differs from the record here, and is not copied.") for run in differing]
         for path in (path for path in other.results.glob("*/*") if path.stem in theirs):
             place = self.results / path.relative_to(other.results)
             try:
@@ -303,8 +309,11 @@ class Store:
             if source.exists() and not (place := self.runs / source.relative_to(other.runs)).exists():
                 with written_whole(place) as part:
                     shutil.copyfile(source, part)
-        new = [run for run in theirs if not self.kept(run).exists()]
+        left = {fault.path for fault in damaged if isinstance(fault, OtherVersion)}
+        new = [run for run in theirs if run not in ours and self.kept(run) not in left]
         for run in new:
+            if self.kept(run).exists():  # damaged
+                set_aside(self.kept(run))
             write_record(self.kept(run), theirs[run])
         return new, faults
 

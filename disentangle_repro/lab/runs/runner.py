@@ -113,7 +113,8 @@ def set_damaged_aside(store: Store) -> None:
         if not isinstance(fault, OtherVersion):
             tqdm.write(f"{fault} It is kept as {set_aside(fault.path).name}, and its run counts as not done.")
     if others := [fault for fault in faults if isinstance(fault, OtherVersion)]:
-        tqdm.write(f"{len(others)} records are of another version of the project and are not used, such as {others[0]}")
+        why = "of another version of the project, or not readable"
+        tqdm.write(f"{len(others)} records are {why}, and are not used, such as {others[0]}")
 
 # %% ../../../nbs/lab/runs/05_runner.ipynb #38107f6d
 BEGIN_SECONDS = 300.0  # that must remain for a run to begin
