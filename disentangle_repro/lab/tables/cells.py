@@ -69,9 +69,8 @@ def spec_in(path: Path, id: str) -> RunSpec:
 
 def find_run(store: Store, id: str) -> Run:
     "The state of the run with this id."
-    files = (store.runs / id / "run.json", store.kept(id))
     try:
-        record = next((read_record(path, id) for path in files if path.exists()), None)
+        record = next((read_record(path, id) for path in store.records(id)), None)
         spec = RunSpec(**record["spec"]) if record else spec_in(store.runs / id / "failure.json", id)
     except OtherVersion:
         return Run(id)
