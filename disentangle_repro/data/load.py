@@ -70,10 +70,9 @@ def contents(name: str) -> tuple[str, int, int | str]:
     scene, published = SCENES.get(name) or GRIDS.get(name), PUBLISHED.get(name)
     if name == "gmm2d":
         return "3 of 5 components", SETS, "384 points"
-    if isinstance(scene, OwnImages):
-        return " x ".join(map(str, scene.sources.value_counts)) or "none", len(scene.files), scene.image_size
     if isinstance(scene, Scene):
-        return " x ".join(map(str, scene.sources.value_counts)), scene.size, scene.image_size
+        size = len(scene.files) if isinstance(scene, OwnImages) else scene.size
+        return " x ".join(map(str, scene.sources.value_counts)) or "none", size, scene.image_size
     if scene is not None:
         fewest, most = scene.objects
         n = most if fewest == most else f"{fewest} to {most}"
