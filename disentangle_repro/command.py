@@ -127,13 +127,9 @@ def as_numbers(path: Path, part: np.ndarray | pd.DataFrame, words: bool) -> Num[
 
 # %% ../nbs/command.ipynb #694017ca
 READERS: dict[str, Callable[[Path], Mapping[str, Any] | pd.DataFrame]] = {
-    ".npz": read_numpy,
-    ".npy": read_numpy,
-    ".h5": read_hdf5,
-    ".csv": read_table,
-    ".tsv": read_table,
-    ".parquet": read_table,
-}
+    ".npz": read_numpy, ".npy": read_numpy, ".h5": read_hdf5,
+    ".csv": read_table, ".tsv": read_table, ".parquet": read_table,
+}  # fmt: skip
 
 
 def read_arrays(path: Path) -> Mapping[str, Any] | pd.DataFrame:

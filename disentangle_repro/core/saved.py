@@ -93,13 +93,9 @@ def other_values(expected: Outline, given: Outline) -> list[str]:
 
 # %% ../../nbs/core/07_saved.ipynb #0f8887a6
 FIELDS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "dataset": (str, type(None)),
-    "protocol": str,
-    "width": (int, float),
-    "seed": int,
+    "name": str, "dataset": (str, type(None)), "protocol": str, "width": (int, float), "seed": int,
     "hyperparameters": dict,
-}
+}  # fmt: skip
 OPTIONAL: dict[str, type | tuple[type, ...]] = {"image_size": int}  # where it is absent, the data set's
 
 # %% ../../nbs/core/07_saved.ipynb #7846e1e6

@@ -132,18 +132,12 @@ class Training:
 # %% ../../nbs/train/02_loop.ipynb #ad50e489
 def state_of(training: Training) -> dict[str, Any]:
     "All that changes from update to update."
-    return {
+    plain = ("updates", "total", "seconds", "curve", "point", "made_with", "environments")
+    return {name: getattr(training, name) for name in plain} | {
         "model": training.model.state_dict(),
         "optimizer": training.optimizer.state_dict(),
         "generator": training.generator.get_state(),
-        "updates": training.updates,
-        "total": training.total,
-        "seconds": training.seconds,
         "processor_seconds": training.processor_before + time.process_time(),
-        "curve": training.curve,
-        "point": training.point,
-        "made_with": training.made_with,
-        "environments": training.environments,
     }
 
 

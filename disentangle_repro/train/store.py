@@ -96,14 +96,9 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 # %% ../../nbs/train/03_store.ipynb #5117513a
 SCHEMA = 1  # of records; those without a number have this one
 FORM: dict[str, type | tuple[type, ...]] = {
-    "scores": dict,
-    "seconds": (int, float),
-    "environment": dict,
-    "environments": list,
-    "diverged": dict,
-    "probes": list,
-    "nmi": list,
-}
+    "scores": dict, "seconds": (int, float), "environment": dict, "environments": list, "diverged": dict,
+    "probes": list, "nmi": list,
+}  # fmt: skip
 
 
 class OtherVersion(DataError):
