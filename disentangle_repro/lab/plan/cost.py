@@ -5,7 +5,6 @@
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b8d33ab6
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -270,28 +269,23 @@ def plan_text(
     lines += run_lines(frame, request) + time_lines(frame, rates, workers, minutes)
     return "\n".join(lines + space_lines(frame, store, max(workers)))
 
-# %% ../../../nbs/lab/plan/03_cost.ipynb #5b5e86e0
-def plan_parser() -> argparse.ArgumentParser:
-    "The options of `disentangle-repro plan`."
+# %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
+def main(arguments: Sequence[str] | None = None) -> int:
+    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
     options = parser()
     options.prog = "disentangle-repro plan"
     options.description = "Say what tables would take, before anything is spent."
     estimate = f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
     options.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=estimate)
-    return options
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
-def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
-    options = plan_parser().parse_args(arguments)
-    papers, request, store = asked_papers(options), asked_request(options), project_store()
-    runs = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
+    given = options.parse_args(arguments)
+    papers, request, store = asked_papers(given), asked_request(given), project_store()
+    runs = asked_runs(papers, request, store, given.models or (), given.datasets or (), given.table)
     works, problems = count_kinds(runs)
-    rates = DEVICES[options.device] if options.device else measured_rates(works)
+    rates = DEVICES[given.device] if given.device else measured_rates(works)
     frame = with_costs(runs, works, rates)
-    if options.keep_checkpoints:
+    if given.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
-    workers = [1, n_workers(), options.workers or n_workers()]
-    text = plan_text(frame, request, store, rates, workers, options.minutes or math.inf)
+    workers = [1, n_workers(), given.workers or n_workers()]
+    text = plan_text(frame, request, store, rates, workers, given.minutes or math.inf)
     tqdm.write("\n".join([text, *(f"NOT in the hours: {problem}" for problem in problems)]))
     return 0
