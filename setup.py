@@ -64,7 +64,6 @@ setup(
         **(extras := {name: about[f"{name}_requirements"].split() for name in EXTRAS}),
         "docs": about["docs_requirements"].split(),
         "lightning": about["lightning_requirements"].split(),
-        "tensorboard": about["tensorboard_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

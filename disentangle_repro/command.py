@@ -25,7 +25,7 @@ from tabulate import tabulate
 from . import __version__
 from .core.errors import DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
-from .core.files import need_checkout, written_whole
+from .core.files import need_checkout, write_text
 from .core.interruption import ends_in_one_line
 
 if TYPE_CHECKING:
@@ -127,13 +127,9 @@ def as_numbers(path: Path, part: np.ndarray | pd.DataFrame, words: bool) -> Num[
 
 # %% ../nbs/command.ipynb #694017ca
 READERS: dict[str, Callable[[Path], Mapping[str, Any] | pd.DataFrame]] = {
-    ".npz": read_numpy,
-    ".npy": read_numpy,
-    ".h5": read_hdf5,
-    ".csv": read_table,
-    ".tsv": read_table,
-    ".parquet": read_table,
-}
+    ".npz": read_numpy, ".npy": read_numpy, ".h5": read_hdf5,
+    ".csv": read_table, ".tsv": read_table, ".parquet": read_table,
+}  # fmt: skip
 
 
 def read_arrays(path: Path) -> Mapping[str, Any] | pd.DataFrame:
@@ -436,8 +432,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
     summary = "\n".join([f"{counts}; {given.protocol} protocol{OFFERED[given.protocol]}", *left_out(scored)])
     remarks = list(dict.fromkeys(remarks))
     if given.html:
-        with written_whole(given.html) as part:
-            part.write_text(page(scored, given.files[0].name, summary), encoding="utf-8")
+        write_text(given.html, page(scored, given.files[0].name, summary))
     if given.json:
         more = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1], "protocol": given.protocol}
         return as_json(scored, **more, remarks=remarks)

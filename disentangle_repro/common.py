@@ -58,14 +58,6 @@ SCORES = (*OF_LATENTS, "psnr", "mse_e4")
 MODELS = rows()
 TABLE = Table("common", "1", "All models on one network", tuple(MODELS), DATASETS, SCORES, ())
 PAPER = Paper(
-    key="common",
-    title="All models on one network",
-    arxiv="",
-    models=MODELS,
-    datasets=DATASETS,
-    seeds=5,
-    tables=(TABLE,),
-    protocols=("paper",),
-    layout=str(FOLDER / "tables.ipynb"),
-    folder=FOLDER,
-)
+    key="common", title=TABLE.title, arxiv="", models=MODELS, datasets=DATASETS, seeds=5, tables=(TABLE,),
+    protocols=("paper",), layout=str(FOLDER / "tables.ipynb"), folder=FOLDER,
+)  # fmt: skip

@@ -44,11 +44,6 @@ def import_file(path: Path) -> ModuleType:
         raise ValueError(f"there is another module {path.stem!r} ({found or 'of Python itself'}): rename the file.")
     return module
 
-
-def import_extension(name: str) -> ModuleType:
-    "Import a module, or a file whose name ends in `.py`."
-    return import_file(project_root() / name) if name.endswith(".py") else importlib.import_module(name)
-
 # %% ../../nbs/core/05_extensions.ipynb #9cda2983
 LOADED: dict[str, str] = {}  # extensions of this process, each with the first digits of its file's SHA-256
 
@@ -58,7 +53,7 @@ def load_extensions() -> dict[str, str]:
     for name in extension_names():
         if name not in LOADED:
             try:
-                module = import_extension(name)
+                module = import_file(project_root() / name) if name.endswith(".py") else importlib.import_module(name)
                 content = Path(module.__file__).read_bytes()
             except Exception as error:  # whatever a module may raise
                 raise ValueError(f"{VARIABLE} names {name!r}: {type(error).__name__}: {error}") from error

@@ -72,12 +72,6 @@ def need_checkout(command: str) -> None:
         sys.stderr.write(f"{command}: {needs}: {Path.cwd()}\n")
         raise SystemExit(2)
 
-# %% ../../nbs/core/03_files.ipynb #c27ae747
-def write_through(path: Path) -> None:
-    "Flush the content of `path` to the disk; `OSError` where that fails, as on a full or distant one."
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
 # %% ../../nbs/core/03_files.ipynb #a086ffc1
 @contextmanager
 def written_whole(
@@ -91,7 +85,8 @@ def written_whole(
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
-        write_through(part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())  # an error of a full or distant disk comes now
         os.replace(part, path)
     except OSError as error:
         if error.filename not in (None, str(part)):

@@ -124,10 +124,6 @@ def stop_kernels(
         everywhere(end_kernels, True, folder)
 
 # %% ../../nbs/core/08_interruption.ipynb #1a0e000a
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 Main = Callable[..., int]  # of arguments: the exit status
 
 
@@ -141,7 +137,7 @@ def ends_in_one_line(command: str) -> Callable[[Main], Main]:
         @wraps(main)
         def run(*arguments: Any) -> int:
             try:
-                with handled(ENDINGS, _interrupt):
+                with handled(ENDINGS, signal.default_int_handler):
                     return main(*arguments)
             except BrokenPipeError:  # the reader stopped reading, as `head` does
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

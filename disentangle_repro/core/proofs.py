@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from .errors import DataError, check_choice
-from .files import written_whole
+from .files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,11 +137,6 @@ class CheckRecord:
     seconds: float
     commit: str | None  # of the checkout
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        "The check's key in `PROOF_CHECKS`."
-        return self.paper, self.proposition, self.statement
-
 # %% ../../nbs/core/04_proofs.ipynb #0c1c743d
 def run_check(check: ProofCheck, commit: str | None = None) -> CheckRecord:
     "Run a check and record its result; nothing is raised."
@@ -151,8 +146,7 @@ def run_check(check: ProofCheck, commit: str | None = None) -> CheckRecord:
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
     seconds = round(time.perf_counter() - start, 3)
-    notebook = notebook_of(check.check)
-    names = check.paper, check.proposition, check.statement, notebook
+    names = check.paper, check.proposition, check.statement, notebook_of(check.check)
     return CheckRecord(*names, not message, message, when, seconds, commit)
 
 # %% ../../nbs/core/04_proofs.ipynb #563167fd
@@ -184,6 +178,4 @@ def write_checks(path: Path, records: Iterable[CheckRecord]) -> None:
     papers = {record.paper for record in records}
     records += [record for record in read_checks(path) if record.paper not in papers]
     records.sort(key=lambda record: (record.paper, record.notebook, record.proposition, record.statement))
-    with written_whole(path) as part:
-        text = json.dumps([asdict(record) for record in records], indent=1, ensure_ascii=False)
-        part.write_text(text + "\n", encoding="utf-8")
+    write_text(path, json.dumps([asdict(record) for record in records], indent=1, ensure_ascii=False) + "\n")

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from .errors import DataError
-from .files import read_json, written_whole
+from .files import read_json, write_text, written_whole
 
 # %% auto #0
 __all__ = []
@@ -93,13 +93,9 @@ def other_values(expected: Outline, given: Outline) -> list[str]:
 
 # %% ../../nbs/core/07_saved.ipynb #0f8887a6
 FIELDS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "dataset": (str, type(None)),
-    "protocol": str,
-    "width": (int, float),
-    "seed": int,
+    "name": str, "dataset": (str, type(None)), "protocol": str, "width": (int, float), "seed": int,
     "hyperparameters": dict,
-}
+}  # fmt: skip
 OPTIONAL: dict[str, type | tuple[type, ...]] = {"image_size": int}  # where it is absent, the data set's
 
 # %% ../../nbs/core/07_saved.ipynb #7846e1e6
@@ -129,8 +125,7 @@ def save_files(
     text = json.dumps(card, indent=2) + "\n"
     with written_whole(folder / WEIGHTS) as part:
         part.write_bytes(as_safetensors(module.state_dict()))  # `save_file` would let only the owner read it
-    with written_whole(folder / CARD) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(folder / CARD, text)
 
 # %% ../../nbs/core/07_saved.ipynb #5638f486
 def read_card(path: Path) -> dict[str, Any]:

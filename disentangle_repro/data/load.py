@@ -70,10 +70,9 @@ def contents(name: str) -> tuple[str, int, int | str]:
     scene, published = SCENES.get(name) or GRIDS.get(name), PUBLISHED.get(name)
     if name == "gmm2d":
         return "3 of 5 components", SETS, "384 points"
-    if isinstance(scene, OwnImages):
-        return " x ".join(map(str, scene.sources.value_counts)) or "none", len(scene.files), scene.image_size
     if isinstance(scene, Scene):
-        return " x ".join(map(str, scene.sources.value_counts)), scene.size, scene.image_size
+        size = len(scene.files) if isinstance(scene, OwnImages) else scene.size
+        return " x ".join(map(str, scene.sources.value_counts)) or "none", size, scene.image_size
     if scene is not None:
         fewest, most = scene.objects
         n = most if fewest == most else f"{fewest} to {most}"
@@ -262,17 +261,12 @@ def placed(images: list[OnDisk], device: torch.device | str, image_size: int | N
     return images
 
 # %% ../../nbs/data/19_load.ipynb #5ae5b1d8
-def rendered_path(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0) -> Path:
-    "Where rendered images lie, or would."
+def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0, workers: int | None = None) -> Path:
+    "The file of rendered images, drawn first where there is none of the scene's present version."
     part = "" if n is None else f"-n{n}"
     part += "" if scene.joint is None else f"-{scene.joint.key}"
     part += f"-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
-    return data_folder() / "rendered" / f"{scene.name}{part}.h5"
-
-
-def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 0, workers: int | None = None) -> Path:
-    "The file of rendered images, drawn first where there is none of the scene's present version."
-    path = rendered_path(scene, n, seed)
+    path = data_folder() / "rendered" / f"{scene.name}{part}.h5"
     write_images(path, scene, n, seed, workers=workers)
     return path
 

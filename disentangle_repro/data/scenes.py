@@ -149,9 +149,7 @@ class ObjectScene:
     def scenes(self, n: int | None, seed: int) -> Float[Tensor, "n sources"]:
         "Sources of `n` scenes, or of all, under the joint distribution if there is one."
         n = n or self.size
-        if self.joint is None:
-            return self.sample(n, seed)
-        return sample_accepted(self, n, seed)
+        return self.sample(n, seed) if self.joint is None else sample_accepted(self, n, seed)
 
     def of_objects(self, sources: Float[Tensor, "n sources"]) -> Float[Tensor, "n objects features"]:
         "The sources object by object, without the backdrop's."

@@ -102,6 +102,7 @@ class PaperFigure:
 
 # %% ../../nbs/experiment/04_paper.ipynb #0f1a8a80
 Scoring = Literal["latents", "slots", "jacobians"]
+Judge = Callable[[Record, Record], tuple[str, str, str, str]]
 Entry = float | int | str | tuple[float, ...]
 Setup = dict[tuple[str, str], Entry]  # entries of tables of data and settings, by table and row
 
@@ -120,9 +121,7 @@ class Paper:
     scoring: Scoring = "latents"
     protocols: tuple[str, ...] = PROTOCOLS  # its readings; one where the released code is not implemented
     measurements: tuple[Measurement, ...] = ()
-    verdicts: Mapping[str, tuple[str, Callable[[Record, Record], tuple[str, str, str, str]]]] = field(
-        default_factory=dict
-    )
+    verdicts: Mapping[str, tuple[str, Judge]] = field(default_factory=dict)
     # of claims that a measurement decides: its name, and the verdict from its record and from stored numbers
     metrics: Mapping[str, Score] = field(default_factory=dict)  # scores that no other paper has, by name
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for

@@ -86,13 +86,9 @@ def measure_limits(given: argparse.Namespace) -> int:  # the exit status
 # %% ../../nbs/lab/command.ipynb #c33072fb
 CHAPTERS = {"tables": "tables.make", "plan": "plan.cost", "report": "report.site", "study": "study.design"}
 CHECKS = {
-    "rescore": rescore_runs,
-    "verify": verify_tables,
-    "proofs": run_proofs,
-    "take": take_runs,
-    "without-training": measure_claims,
-    "references": measure_limits,
-}
+    "rescore": rescore_runs, "verify": verify_tables, "proofs": run_proofs, "take": take_runs,
+    "without-training": measure_claims, "references": measure_limits,
+}  # fmt: skip
 
 # %% ../../nbs/lab/command.ipynb #0160c7e5
 def parser() -> argparse.ArgumentParser:

@@ -124,15 +124,10 @@ class PreactivationEncoder(nn.Module):
         self.image_size, self.channels = image_size, channels
         self.first = THREE(channels, n)
         self.stages = nn.Sequential(
-            EncoderBlock(n, n, variant),
-            EncoderBlock(n, n, variant),
-            nn.MaxPool2d(2),
-            EncoderBlock(n, n2, variant),
-            EncoderBlock(n2, n2, variant),
-            nn.MaxPool2d(2),
-            EncoderBlock(n2, n4, variant),
-            EncoderBlock(n4, n4, variant),
-        )
+            EncoderBlock(n, n, variant), EncoderBlock(n, n, variant), nn.MaxPool2d(2),
+            EncoderBlock(n, n2, variant), EncoderBlock(n2, n2, variant), nn.MaxPool2d(2),
+            EncoderBlock(n2, n4, variant), EncoderBlock(n4, n4, variant),
+        )  # fmt: skip
         hidden = scaled(DENSE, width)
         layers = dense(n4 * start_map(image_size) ** 2, hidden, hidden, encoder_dims, rectifier=nn.ReLU)
         self.head = nn.Sequential(nn.Flatten(), nn.ReLU(), layers)
@@ -155,13 +150,10 @@ class PreactivationDecoder(nn.Module):
         start = (scaled(variant.start, width), *2 * [start_map(image_size)])
         self.start = nn.Sequential(nn.Linear(decoder_dims, prod(start)), nn.Unflatten(1, start))
         self.stages = nn.Sequential(
-            DecoderBlock(start[0], n4, variant),
-            DecoderBlock(n4, n4, variant),
-            DoublingBlock(n4, n2, variant),
-            DecoderBlock(n2, n2, variant),
-            DoublingBlock(n2, n, variant),
-            DecoderBlock(n, n, variant),
-        )
+            DecoderBlock(start[0], n4, variant), DecoderBlock(n4, n4, variant),
+            DoublingBlock(n4, n2, variant), DecoderBlock(n2, n2, variant),
+            DoublingBlock(n2, n, variant), DecoderBlock(n, n, variant),
+        )  # fmt: skip
         self.last = nn.Sequential(nn.ReLU(), ONE(n, channels))
         prepare(self, variant)
 

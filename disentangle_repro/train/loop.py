@@ -132,18 +132,12 @@ class Training:
 # %% ../../nbs/train/02_loop.ipynb #ad50e489
 def state_of(training: Training) -> dict[str, Any]:
     "All that changes from update to update."
-    return {
+    plain = ("updates", "total", "seconds", "curve", "point", "made_with", "environments")
+    return {name: getattr(training, name) for name in plain} | {
         "model": training.model.state_dict(),
         "optimizer": training.optimizer.state_dict(),
         "generator": training.generator.get_state(),
-        "updates": training.updates,
-        "total": training.total,
-        "seconds": training.seconds,
         "processor_seconds": training.processor_before + time.process_time(),
-        "curve": training.curve,
-        "point": training.point,
-        "made_with": training.made_with,
-        "environments": training.environments,
     }
 
 
@@ -381,12 +375,6 @@ def check_kept(training: Training, kept: Path, needed: int) -> None:
     if (updates := read_own_state(training, kept)["updates"]) < needed:
         raise DataError(kept, f"holds the state after {updates:,} updates, but that after {needed:,} should be there.")
 
-
-def latest(training: Training, *paths: Path | None) -> dict[str, Any] | None:  # nothing where there is no file
-    "Of the states of this training in some files the one after most updates; `DataError` as `read_own_state`."
-    states = [read_own_state(training, path) for path in paths if path is not None and path.exists()]
-    return max(states, key=lambda state: state["updates"], default=None)
-
 # %% ../../nbs/train/02_loop.ipynb #bf409df1
 def is_scheduled(model: Autoencoder, schedule: Callable[[float], float], weight_decay: float) -> bool:
     "Whether an update depends on the fraction of training that is done, and so on the length of the training."
@@ -425,8 +413,10 @@ def resume(
     updates.
     """
     try:
-        if (state := latest(training, checkpoint, kept)) is None:
+        states = [read_own_state(training, path) for path in (checkpoint, kept) if path is not None and path.exists()]
+        if not states:
             return
+        state = max(states, key=lambda state: state["updates"])
         if state["updates"] > updates:
             asked = f"more than the {updates:,} that are asked for"
             raise ValueError(f"checkpoint {checkpoint} holds {state['updates']:,} updates, {asked}.")

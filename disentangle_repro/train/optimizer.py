@@ -52,13 +52,8 @@ def make_optimizer(
         if beta1 or weight_decay:
             raise ValueError(f"beta1 is {beta1} and weight_decay {weight_decay}: rmsprop needs 0 for both.")
         return RMSprop(model.parameters(), lr=rate, alpha=beta2, capturable=capturable)
-    return AdamW(
-        [{"params": groups[True], "weight_decay": weight_decay}, {"params": groups[False], "weight_decay": 0.0}],
-        lr=rate,
-        betas=(beta1, beta2),
-        fused=True,
-        capturable=capturable,
-    )
+    parts = [{"params": groups[decay], "weight_decay": weight_decay if decay else 0.0} for decay in (True, False)]
+    return AdamW(parts, lr=rate, betas=(beta1, beta2), fused=True, capturable=capturable)
 
 # %% ../../nbs/train/01_optimizer.ipynb #7fa6e529
 FLOOR = 1.25e-6 / 1e-3

@@ -97,14 +97,9 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 # %% ../../nbs/train/03_store.ipynb #5117513a
 SCHEMA = 1  # of records; those without a number have this one
 FORM: dict[str, type | tuple[type, ...]] = {
-    "scores": dict,
-    "seconds": (int, float),
-    "environment": dict,
-    "environments": list,
-    "diverged": dict,
-    "probes": list,
-    "nmi": list,
-}
+    "scores": dict, "seconds": (int, float), "environment": dict, "environments": list, "diverged": dict,
+    "probes": list, "nmi": list,
+}  # fmt: skip
 
 
 class OtherVersion(DataError):
@@ -152,12 +147,6 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
     return output | {"data": {"image/jpeg": base64.b64encode(jpeg.getvalue()).decode(), **others}}
 
 # %% ../../nbs/train/03_store.ipynb #3e60833a
-def in_half_precision(path: Path) -> bytes:
-    "A safetensors file with its numbers in half precision; `DataError` where it is no such file."
-    tensors = read_weights(path).items()
-    return as_safetensors({name: t.half() if t.is_floating_point() else t for name, t in tensors})
-
-
 def copy_kept(
     source: Path,
     target: Path,
@@ -165,11 +154,12 @@ def copy_kept(
 ) -> None:
     """Copy a file of a run to where files are kept: weights in half precision, notebooks with relative paths.
 
-    `DataError` for a notebook that cannot be read.
+    `DataError` for weights or a notebook that cannot be read.
     """
     with written_whole(target) as part:
         if source.suffix == ".safetensors":
-            part.write_bytes(in_half_precision(source))
+            tensors = read_weights(source).items()
+            part.write_bytes(as_safetensors({name: t.half() if t.is_floating_point() else t for name, t in tensors}))
             return
         if source.suffix != ".ipynb":
             shutil.copyfile(source, part)
@@ -215,14 +205,13 @@ class Store:
         "The files of all kept records; other files and folders are no records."
         return sorted(path for path in self.results.glob("*.json") if ENDING.search(path.stem) and path.is_file())
 
-    def records(self, spec: RunSpec) -> list[Path]:
-        "The files that hold the run's record."
-        places = (self.runs / spec.id / "run.json", self.kept(spec.id))
-        return [path for path in places if path.exists()]
+    def records(self, run: str) -> list[Path]:
+        "The files that hold the record of the run of that id."
+        return [path for path in (self.runs / run / "run.json", self.kept(run)) if path.exists()]
 
     def record(self, spec: RunSpec) -> dict[str, Any] | None:
         "The record of a finished run, or nothing; `DataError`, which names file and fault, for a damaged one."
-        return next((read_record(path, spec.id) for path in self.records(spec)), None)
+        return next((read_record(path, spec.id) for path in self.records(spec.id)), None)
 
     def everything(self) -> tuple[list[dict[str, Any]], list[DataError]]:
         "The records of all finished runs, each once, and what is wrong with the files that cannot be believed."

@@ -72,7 +72,7 @@ def test_what_is_done_is_not_done_again(store):
     specs = wanted(["psa"], SMOKE, store).trainings
     for spec in specs[:5]:
         store.finish(spec, {"scores": {}})
-    interrupted = assemble(specs[5], noise(specs[5], 20).images)
+    interrupted = assemble(specs[5], noise(specs[5], 20)[0])
     interrupted.updates = 2
     save(interrupted, store.folder(specs[5]) / "checkpoint.pt")
     (store.folder(specs[6]) / "checkpoint.pt").write_bytes(b"half a file")
@@ -134,7 +134,7 @@ def test_a_damaged_record_of_tuning_is_named(store):
     spec = wanted(["qlae"], PAPER, store, ["qlae"], ["mpi3d"]).tuning[0]
     path = store.finish(spec, {"scores": {"infom": 0.5}})
     record = json.loads(path.read_text())
-    for place in store.records(spec):
+    for place in store.records(spec.id):
         place.write_text(json.dumps({**record, "scores": {"infom": 0.9}}))
     arguments = "--papers qlae --models qlae --datasets mpi3d --scale paper".split()
     with pytest.raises(ValueError, match=f"{path}: has been altered"):
@@ -191,7 +191,7 @@ def test_every_model_of_every_paper_can_be_counted(store):
         for spec in {spec.model: spec for spec in wanted([paper], SMOKE, store).trainings}.values():
             assert 0 < cost.count_work(spec).operations < math.inf
     spec = run_spec("qlae", "qlae", "mpi3d", SMOKE)
-    training = assemble(spec, noise(spec, 20).images)
+    training = assemble(spec, noise(spec, 20)[0])
     with Counted() as counted:
         training.update()
     assert cost.count_work(spec).operations == pytest.approx(counted.operations, rel=1e-3)

@@ -70,7 +70,7 @@ def changed_record(store, spec, **scores):
     record = store.record(spec)
     record["scores"] = record["scores"] | scores
     record["digest"] = digest(record)
-    for path in store.records(spec):
+    for path in store.records(spec.id):
         write_record(path, record)
 
 

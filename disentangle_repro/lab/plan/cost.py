@@ -5,7 +5,6 @@
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b8d33ab6
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -19,11 +18,12 @@ import numpy as np
 import pandas as pd
 import psutil
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from ...core.device import device_name, make_generator, pick_device, set_float32_products
 from ...core.errors import option_of
-from ...data.load import GRIDS, SCENES, Dataset, describe
+from ...data.load import GRIDS, describe
 from ...experiment.run_spec import RunSpec
 from ...papers import measurement_of
 from .request import Request, asked_papers, asked_request, parser
@@ -51,16 +51,12 @@ def step_key(spec: RunSpec) -> str:
     return json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #8ec317d6
-def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> Dataset:
-    "Noise images of the same shape as a run's data, with random sources and masks."
-    generator, size, name = make_generator(0), image_size(spec), spec.dataset
+def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor | None]:
+    "Noise images of the same shape as a run's data, and random sources if these are a grid's."
+    generator, size, grid = make_generator(0), image_size(spec), GRIDS.get(spec.dataset)
     images = torch.randint(256, (n, size, size, 3), dtype=torch.uint8, generator=generator).to(device)
-    if name in GRIDS:
-        grid = GRIDS[name].sources
-        sources = grid.factors(torch.randint(grid.size, (n,), generator=generator)).to(device)
-        return Dataset(name, spec.source, images, sources, grid.names, grid.value_counts, scene=GRIDS[name])
-    masks = torch.randint(8, (n, size, size), dtype=torch.uint8, generator=generator).to(device)
-    return Dataset(name, spec.source, images, torch.zeros(n, 0), (), masks=masks, scene=SCENES.get(name))
+    rows = torch.randint(grid.sources.size, (n,), generator=generator) if grid else None
+    return images, None if rows is None else grid.sources.factors(rows).to(device)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3c4851cf
 class Work(NamedTuple):
@@ -74,7 +70,7 @@ def count_work(spec: RunSpec) -> Work:
     "What an update of a run does, counted without values; `ValueError` for a model that reads them."
     size, batch = image_size(spec), spec.part("training")["batch_size"]
     images = torch.empty(batch, size, size, 3, dtype=torch.uint8, device="meta")
-    training = assemble(spec, images, noise(spec, batch).sources)
+    training = assemble(spec, images, noise(spec, batch)[1])
     try:
         with warnings.catch_warnings(), Counted() as counted:
             warnings.simplefilter("ignore")
@@ -113,8 +109,7 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
     if not on_gpu:
         torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
     spec, work = min(works.values(), key=lambda pair: pair[1].operations)
-    data = noise(spec, 256, device)
-    training = assemble(spec, data.images, data.sources)
+    training = assemble(spec, *noise(spec, 256, device))
     training.total, batch = max(1_000, spec.part("training")["steps"]), training.batch_size
     training.batch_size = batch if on_gpu else min(batch, 16)
     step, n = CudaGraphStep(training), len(training.steps)
@@ -130,9 +125,8 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
     updates = spec.part("training")["steps"] if trains else 0
     left = 0 if done else updates - updates_made(spec, store)
     size, key = (image_size(spec), step_key(spec)) if trains else (0, "")
-    row = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")}
-    row |= {"stage": stage, "spec": spec, "image_size": size, "key": key}
-    return row | {"done": done, "updates": updates, "left": left}
+    row = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")} | {"stage": stage}
+    return row | {"spec": spec, "image_size": size, "key": key, "done": done, "updates": updates, "left": left}
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #bec91004
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
@@ -216,10 +210,6 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).fillna("")
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #17512320
-CONTENTS = """\
-ESTIMATED, by a factor of three or so: updates left x operations of an update at {rates}
-other: starting, loading 190 MB/s, metrics, and a forward pass of every scored image
-not counted: drawing data, measurements, the slowdown of runs that share a machine"""
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
 
 
@@ -231,7 +221,9 @@ def time_lines(frame: pd.DataFrame, rates: Rates, workers: Sequence[int], minute
     late = "; MORE than --minutes" if 60 * hours_with(frame, max(workers)) > minutes else ""
     return [
         f"hours, {rates.name}: training {training} h and other {other} h; workers: {', '.join(with_workers)}{late}",
-        *CONTENTS.format(rates=source).split("\n"),
+        f"ESTIMATED, by a factor of three or so: updates left x operations of an update at {source}",
+        "other: starting, loading 190 MB/s, metrics, and a forward pass of every scored image",
+        "not counted: drawing data, measurements, the slowdown of runs that share a machine",
         *([] if frame.done[frame.stage == "tuning"].all() else [UNTUNED]),
     ]
 
@@ -277,28 +269,23 @@ def plan_text(
     lines += run_lines(frame, request) + time_lines(frame, rates, workers, minutes)
     return "\n".join(lines + space_lines(frame, store, max(workers)))
 
-# %% ../../../nbs/lab/plan/03_cost.ipynb #5b5e86e0
-def plan_parser() -> argparse.ArgumentParser:
-    "The options of `disentangle-repro plan`."
+# %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
+def main(arguments: Sequence[str] | None = None) -> int:
+    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
     options = parser()
     options.prog = "disentangle-repro plan"
     options.description = "Say what tables would take, before anything is spent."
     estimate = f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
     options.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=estimate)
-    return options
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
-def main(arguments: Sequence[str] | None = None) -> int:
-    "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
-    options = plan_parser().parse_args(arguments)
-    papers, request, store = asked_papers(options), asked_request(options), project_store()
-    runs = asked_runs(papers, request, store, options.models or (), options.datasets or (), options.table)
+    given = options.parse_args(arguments)
+    papers, request, store = asked_papers(given), asked_request(given), project_store()
+    runs = asked_runs(papers, request, store, given.models or (), given.datasets or (), given.table)
     works, problems = count_kinds(runs)
-    rates = DEVICES[options.device] if options.device else measured_rates(works)
+    rates = DEVICES[given.device] if given.device else measured_rates(works)
     frame = with_costs(runs, works, rates)
-    if options.keep_checkpoints:
+    if given.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
-    workers = [1, n_workers(), options.workers or n_workers()]
-    text = plan_text(frame, request, store, rates, workers, options.minutes or math.inf)
+    workers = [1, n_workers(), given.workers or n_workers()]
+    text = plan_text(frame, request, store, rates, workers, given.minutes or math.inf)
     tqdm.write("\n".join([text, *(f"NOT in the hours: {problem}" for problem in problems)]))
     return 0

@@ -40,7 +40,7 @@ def proof_rows(records: Iterable[CheckRecord], checks: pd.DataFrame | None = Non
     Columns are paper, proposition, statement, notebook, state, when, seconds, message and commit.
     """
     checks = proof_checks() if checks is None else checks
-    known = {record.key: record for record in records}
+    known = {(record.paper, record.proposition, record.statement): record for record in records}
     keyed = (((c["paper"], c["proposition"], c["statement"]), c) for c in checks.to_dict("records"))
     return pd.DataFrame([check | outcome(known.get(key)) for key, check in keyed], dtype=object)
 

@@ -243,7 +243,7 @@ def write_run_page(run: Run, seen: Snapshot, site: Path, links: Mapping[str, Seq
     "Write a run's page, its record, its notebook, also as a page, and its figures into one folder of the site."
     folder, drawn, files = site / "runs" / run.id, drawn_figures(run, seen), {}
     if run.record:
-        files["run.json"] = seen.records(run.spec)[0].read_bytes()
+        files["run.json"] = seen.records(run.id)[0].read_bytes()
     with suppress(DataError):
         notebook = seen.find(run.id, "run.ipynb")
         files["run.ipynb"] = notebook.read_bytes()

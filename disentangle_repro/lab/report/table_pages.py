@@ -62,12 +62,6 @@ def order(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def limits_of(cell: Any) -> str:
-    "Chance and ceiling by the same procedure; empty if unknown."
-    chance, ceiling = (getattr(cell, name, math.nan) for name in ("chance", "ceiling"))
-    return "" if math.isnan(ceiling) else f"{chance:.2f} to {ceiling:.2f}"
-
-
 def halves(cell: Any, state: str) -> dict[str, Any]:
     "Both halves of a cell, a row of the frame of cells, for the template; `state` is shown if there is no number."
     places = DECIMALS.get(cell.metric, 2)
@@ -79,7 +73,9 @@ def halves(cell: Any, state: str) -> dict[str, Any]:
         return both | {"text": text, "tint": tint, "run": cell.run if tint == "bad" else ""}
     comparable = not cell.smoke and cell.metric != "s"  # seconds depend on the device
     sign = agreement(cell.reported, cell.reported_ci95, cell.ours, cell.ours_ci95) if comparable else ""
-    both |= {"text": number(cell.ours, cell.ours_ci95, places, ""), "limits": limits_of(cell)}
+    known = not math.isnan(getattr(cell, "ceiling", math.nan))  # chance and ceiling, by the same procedure
+    both |= {"limits": f"{cell.chance:.2f} to {cell.ceiling:.2f}" if known else ""}
+    both |= {"text": number(cell.ours, cell.ours_ci95, places, "")}
     return both | {"tint": sign and SIGNS[sign]["tint"], "sign": sign, "run": cell.run}
 
 # %% ../../../nbs/lab/report/03_table_pages.ipynb #5412f6e9

@@ -197,18 +197,13 @@ def score_latents(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluatio
     return replace(found, scores=found.scores | column_scores(spec, model, data.sources[found.rows], found))
 
 
-def metrics_asked(spec: RunSpec) -> set[str]:
-    "The metrics in tables of the run's paper that have its model and data set."
-    tables = [t for t in PAPERS[spec.paper].every_table() if spec.model in t.models and spec.dataset in t.run_on]
-    return {name for table in tables for name in table.metrics}
-
-
 def score_slots(spec: RunSpec, model: Autoencoder, data: Dataset) -> SlotEvaluation:
     """The scores of slots; at scale smoke the contrast, the slowest of them, uses few images.
 
     Fréchet distances of images are those by Inception's features, or left out where its weights are missing.
     """
-    asked, few = metrics_asked(spec), spec.scale == "smoke"
+    tables = [t for t in PAPERS[spec.paper].every_table() if spec.model in t.models and spec.dataset in t.run_on]
+    asked, few = {name for table in tables for name in table.metrics}, spec.scale == "smoke"
     how = {"n_contrast": 2 if few else 64, "n_evaluations": 10 if "sis_spread" in asked else 1}
     return evaluate_slots(model, data, spec.seed, features=inception_weights() if "rfid" in asked else None, **how)
 

@@ -164,10 +164,9 @@ def rescore(
 
 def record_of(run: str, store: Store) -> dict[str, Any]:
     "The record of the run of that id; `DataError` where it is missing or damaged."
-    path = next((path for path in (store.runs / run / "run.json", store.kept(run)) if path.exists()), None)
-    if path is None:
+    if not (files := store.records(run)):
         raise DataError(store.kept(run), "is missing, though files of the run are kept.")
-    return read_record(path, run)
+    return read_record(files[0], run)
 
 
 def as_table(found: Mapping[str, Iterable[Compared]]) -> str:

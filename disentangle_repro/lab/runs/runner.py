@@ -22,8 +22,8 @@ from tqdm import tqdm
 from .engine import bar_line, executor, kernel_manager, stop_work
 from ...core.errors import DataError, Diverged, OutOfTime, extra
 from ...core.interruption import Interrupted, stoppable
-from ...core.files import project_root, set_aside, written_whole
-from ...papers import PAPERS
+from ...core.files import project_root, set_aside, write_text
+from ...papers import PAPERS, measurement_of
 from ...experiment.run_spec import RunSpec
 from ...train.loop import read_state
 from ...train.store import CHECKPOINTS, OtherVersion, Store
@@ -39,8 +39,7 @@ class WholeFiles:
     "How papermill writes a path that begins with `WHOLE`."
 
     def write(self, text: str, path: str) -> None:
-        with written_whole(Path(path.removeprefix(WHOLE))) as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(Path(path.removeprefix(WHOLE)), text)
 
     def pretty_path(self, path: str) -> str:
         return path.removeprefix(WHOLE)
@@ -84,13 +83,6 @@ def execute(
 TRAININGS = {"latents": "lab/runs/run.ipynb", "slots": "lab/runs/slots.ipynb", "jacobians": "lab/runs/slots.ipynb"}
 
 
-def notebook_of_run(spec: RunSpec) -> str:  # as `execute` takes it
-    "The notebook that does a run."
-    paper = PAPERS[spec.paper]
-    measurement = paper.measurement(spec.model)
-    return measurement.notebook if measurement else TRAININGS[paper.scoring]
-
-
 def execute_run(
     spec: RunSpec,
     store: Store,
@@ -100,7 +92,8 @@ def execute_run(
     "Do one run: execute its notebook with its specification."
     folders = {"runs": str(store.runs), "results": str(store.results)}
     output = store.folder(spec) / "run.ipynb"
-    notebook = notebook_of_run(spec)
+    measurement = measurement_of(spec)
+    notebook = measurement.notebook if measurement else TRAININGS[PAPERS[spec.paper].scoring]
     given = {"deadline": deadline} if notebook in TRAININGS.values() else {}
     source = str((checkout or project_root()) / "nbs" / notebook)
     execute(source, output, spec=asdict(spec), folders=folders, bar_line=bar_line(), **given)

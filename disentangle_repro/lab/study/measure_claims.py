@@ -135,10 +135,9 @@ ROUNDS, BATCH = 5, 16
 
 def timed_rounds(n: int = ROUNDS, **options: Any) -> dict[str, list[float]]:  # by model, one per round
     "Seconds of an update of each model of tripod's table 6, in turns; a round before them does not count."
+    options |= {"rounds": n, "clock": time.process_time}
     with fixed_threads(1):
-        return iteration_seconds(
-            PAPERS["tripod"], TIMED, torch.device("cpu"), rounds=n, clock=time.process_time, **options
-        )
+        return iteration_seconds(PAPERS["tripod"], TIMED, torch.device("cpu"), **options)
 
 
 def measure_times(_: Store) -> dict[str, Any]:

@@ -69,9 +69,8 @@ def spec_in(path: Path, id: str) -> RunSpec:
 
 def find_run(store: Store, id: str) -> Run:
     "The state of the run with this id."
-    files = (store.runs / id / "run.json", store.kept(id))
     try:
-        record = next((read_record(path, id) for path in files if path.exists()), None)
+        record = next((read_record(path, id) for path in store.records(id)), None)
         spec = RunSpec(**record["spec"]) if record else spec_in(store.runs / id / "failure.json", id)
     except OtherVersion:
         return Run(id)
@@ -210,15 +209,12 @@ def own_cells(table: Table, request: Request, specs: Iterable[RunSpec], store: S
 def numbers(table: Table, request: Request, store: Store, specs: list[RunSpec] | None = None) -> pd.DataFrame:
     "Every cell of a table, with the columns of `table_cells`, from the records of `specs`, by default of the plan."
     by = measured_by(table)
-    if specs is None and by is None:
-        return table_cells(table, request, store)
-    if specs is None:
-        specs = measured_specs(table.paper, request, store)
     if by:
-        specs = [spec for spec in specs if spec.model == by.name]
+        known = measured_specs(table.paper, request, store) if specs is None else specs
+        specs = [spec for spec in known if spec.model == by.name]
     if by and by.cells:
         return own_cells(table, request, specs, store)
-    records = [record for spec in specs if (record := store.record(spec))]
+    records = None if specs is None else [record for spec in specs if (record := store.record(spec))]
     return table_cells(table, request, store, by.as_runs(records) if by else records)
 
 # %% ../../../nbs/lab/tables/10_cells.ipynb #bb947614

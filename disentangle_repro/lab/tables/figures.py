@@ -24,14 +24,14 @@ from torch import Tensor
 from ...core.errors import FAULTS, DataError
 from ...experiment.paper import PaperFigure, Record
 from ...experiment.run_spec import RunSpec, fingerprint
-from ...data.load import GRIDS, load_dataset
+from ...data.load import GRIDS
 from ...data.scenes import mosaic
 from ...metrics import METRIC_NAMES, plot_nmi
-from ...models import load_files
 from ...papers import MODEL_NAMES, PAPERS, measurement_of
 from ..plan.request import Request
 from ..plan.specs import rounds
 from ..runs.evaluate import MOVE_SHEETS, move_sheet
+from ..runs.rescore import kept_latents, scored_images, trained_model
 from .layout import counted_specs
 from .claims import signed
 from .verdicts import DEPENDS, REVERSED, SUPPORTED, UNDECIDED
@@ -43,13 +43,9 @@ __all__ = []
 # %% ../../../nbs/lab/tables/02_figures.ipynb #3498b927
 def decoded_again(record: Record, file: str, store: Store) -> UInt8[np.ndarray, "rows columns channels"]:
     "A sheet of interventions, one of `MOVE_SHEETS`, from a run's kept weights; `DataError` where they are not kept."
-    model = load_files(*(store.find(record["id"], f"model/{name}") for name in ("model.safetensors", "card.json")))
-    with np.load(store.find(record["id"], "latents.npz")) as kept:
-        latents, rows = torch.from_numpy(kept["latents"]).float(), kept["rows"]
     spec = RunSpec(**record["spec"])
-    wanted = spec.part("data")
-    data = load_dataset(spec.dataset, spec.source, wanted["images"], image_size=wanted["image_size"])
-    return move_sheet(model, data.images[rows[: MOVE_SHEETS[file].images]], latents, file).numpy()
+    model, (latents, rows) = trained_model(spec, store), kept_latents(spec.id, store)
+    return move_sheet(model, scored_images(spec).images[rows[: MOVE_SHEETS[file].images]], latents, file).numpy()
 
 
 def part_of(record: Record, name: str, store: Store) -> Any:  # None where it is not kept

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count, product, takewhile
 from pathlib import Path
@@ -111,9 +111,8 @@ def table_cells(
 ) -> pd.DataFrame:
     "Every cell of a table: the reported number and ours with intervals, and the conditions of ours."
     paper, reported, known, rows = PAPERS[table.paper], reported_numbers(table.paper), references(), []
-    specs = [] if records is not None else table_specs(table, request, store)
+    specs = [] if records is not None else with_further_seeds(table_specs(table, request, store), request, store)
     if records is None:
-        specs = with_further_seeds(specs, request, store)
         records = [record for spec in specs if (record := store.record(spec)) is not None]
     planned = max(map(rounds, [*specs, *(RunSpec(**record["spec"]) for record in records)]), default=0)
     asked = {"scale": request.scale.name, "source": request.source, "protocol": request.protocol}
@@ -124,9 +123,11 @@ def table_cells(
         tried = [r for r in records if r["spec"]["model"] == run_as and r["spec"]["dataset"] in datasets]
         runs = [run for run in tried if not is_diverged(run)]
         diverged = len({run["spec"]["seed"] for run in tried if is_diverged(run)})
-        conditions = {"updates": updates_behind(tried, planned), **asked}
+        updates = filter(None, (rounds(RunSpec(**run["spec"])) for run in tried))
+        conditions = {"updates": min(updates, default=planned), **asked}
         conditions["device"] = ", ".join(sorted({run.get("environment", {}).get("device", "") for run in tried}))
-        between = reference_behind(runs, known) if len(datasets) == 1 else None
+        behind = (reference_of(RunSpec(**run["spec"]), known) for run in runs if len(datasets) == 1)
+        between = next(filter(None, behind), None)
         for metric in table.metrics:
             by_seed = scores_by_seed(runs, datasets, metric)
             scores = list(by_seed.values())
@@ -144,12 +145,6 @@ def table_cells(
     return pd.DataFrame(rows)
 
 
-def reference_behind(runs: Sequence[dict[str, Any]], known: Mapping[str, Reference]) -> Reference | None:
-    "Chance and ceiling for runs under the same conditions; None where they were not measured."
-    specs = (RunSpec(**run["spec"]) for run in runs if "hyperparameters" in run.get("spec", {}))
-    return next((reference for spec in specs if (reference := reference_of(spec, known))), None)
-
-
 def limits(metric: str, between: Reference | None) -> dict[str, Any]:
     "Chance and ceiling of a metric, with kind of latents and spread; empty where they are unknown."
     if between is None or metric not in between.chance:
@@ -158,12 +153,6 @@ def limits(metric: str, between: Reference | None) -> dict[str, Any]:
     return both | {"latents": between.kind, "limit_seeds": between.seeds, "limit_spread": between.spread}
 
 # %% ../../../nbs/lab/tables/01_layout.ipynb #9afe25dd
-def updates_behind(runs: Sequence[dict[str, Any]], planned: int) -> int:
-    "The smallest number of updates among some runs; the planned number without any run."
-    updates = [rounds(RunSpec(**run["spec"])) for run in runs if "hyperparameters" in run.get("spec", {})]
-    return min(filter(None, updates), default=planned)
-
-
 def trainings_behind(runs: Sequence[dict[str, Any]], scores: Sequence[float]) -> int:
     "The number of trainings of a cell: one per score, or the number that records of comparisons state."
     return max([len(scores), *(run.get("trainings", 0) for run in runs if scores)])

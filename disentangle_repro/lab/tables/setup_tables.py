@@ -87,14 +87,10 @@ def latents_a_source(paper: str, models: Iterable[str]) -> Entry:
     return one(multiple(model, dataset) for model, dataset in product(models, PAPERS[paper].datasets))
 
 # %% ../../../nbs/lab/tables/06_setup_tables.ipynb #3da50f03
-PRINTED_SOURCES = {
-    "floor hue": "floor color",
-    "wall hue": "wall color",
-    "object hue": "object color",
-    "scale": "object scale",
-    "shape": "object shape",
-    "orientation": "camera orientation",
-}  # of Shapes3D; those of the others are printed as they are
+PRINTED_SOURCES = {  # of Shapes3D; those of the others are printed as they are
+    "floor hue": "floor color", "wall hue": "wall color", "object hue": "object color",
+    "scale": "object scale", "shape": "object shape", "orientation": "camera orientation",
+}  # fmt: skip
 
 
 def numbered_sources(dataset: str) -> dict[str, int]:
