@@ -41,7 +41,7 @@ def our_training(paper, precision):
     spec = run_spec(paper, model, dataset, Request(SCALES["paper"], protocol="code"))
     asked = {"training": {"precision": precision, "batch_size": batch}}
     spec = replace(spec, hyperparameters=merged(spec.hyperparameters, asked))
-    training = assemble(spec, noise(spec, 4 * batch).images)
+    training = assemble(spec, noise(spec, 4 * batch)[0])
     training.total = 1000
     return training
 

@@ -47,7 +47,7 @@ def family_training(name, precision):
     spec = run_spec(paper, model, dataset, Request(replace(SCALES["study"], width=width, batch_size=batch)))
     asked = {"data": {"image_size": 32}, "training": {"precision": precision, "batch_size": batch}}
     spec = replace(spec, hyperparameters=merged(spec.hyperparameters, asked))
-    training = assemble(spec, noise(spec, 256).images)
+    training = assemble(spec, noise(spec, 256)[0])
     training.total = 1000
     return training
 

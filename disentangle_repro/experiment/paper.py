@@ -131,6 +131,7 @@ class Paper:
     our_setup: Callable[[Any], Setup] | None = None  # our entries of these, asked for by `tables.setup_tables`
     like: Mapping[str, str] = field(default_factory=dict)  # a data set that was added -> the paper's that it is like
     figures: tuple[PaperFigure, ...] = ()
+    chose: tuple[tuple[str, str], ...] = ()  # models and data sets whose first seed in the study chose a setting
 
     def run_as(self, model: str) -> str:
         "The model whose runs fill the row of a model: itself, but for some."

@@ -164,6 +164,7 @@ PAPER = Paper(
     printed_as=PRINTED_AS,
     layout="psa/tables.ipynb",
     setup={"section_6_data": "The mixture in two dimensions"},
+    chose=(("psa_proj", "clevr6"),),
     our_setup=our_setup,
     figures=FIGURES,
 )

@@ -29,8 +29,9 @@ def by_hand(end, quality):
         for way in ("greater", "less")
     ]
     (favour_end, favour_quality), (reverse_end, reverse_quality) = p
-    if min(max(favour_end, reverse_quality), max(reverse_end, favour_quality)) <= 0.008:
-        return "depends on the training"
+    for opposite in ((favour_end, reverse_quality), (reverse_end, favour_quality)):
+        if min(opposite) <= 0.008 and max(opposite) <= 0.025:
+            return "depends on the training"
     for word, (at_end, at_quality) in (("supported", p[0]), ("reversed", p[1])):
         if max(at_end, at_quality) <= 0.025:
             return word

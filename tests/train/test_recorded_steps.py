@@ -60,8 +60,7 @@ def new_training(paper: str, model: str, protocol: str, device: str = "cpu", pre
     if of.scoring != "latents":
         small["data"] = {"image_size": 16}
     spec = replace(spec, model=model, hyperparameters=merged(spec.hyperparameters, small))
-    data = noise(spec, 16, device)
-    training = assemble(spec, data.images, data.sources)
+    training = assemble(spec, *noise(spec, 16, device))
     training.schedule = SCHEDULES["tenfold"]
     return training
 

@@ -80,11 +80,11 @@ def test_all_share_everything_but_loss_and_optimiser(added, tmp_path):
 @pytest.mark.parametrize("name", PAPER.models)
 def test_every_row_makes_a_round_on_the_same_networks(added, name):
     spec, plain = spec_of(name), spec_of("ae")
-    data = noise(spec, 16)
-    training = assemble(spec, data.images, data.sources)
+    images, sources = noise(spec, 16)
+    training = assemble(spec, images, sources)
     for _ in training.steps:
         assert all(term.isfinite() for term in training.update().values())
-    like = assemble(plain, data.images).model
+    like = assemble(plain, images).model
     for part in ("encoder", "decoder"):
         ours, theirs = (getattr(model, part) for model in (training.model, like))
         shapes = [[tuple(p.shape) for p in network.parameters() if p.ndim == 4] for network in (ours, theirs)]

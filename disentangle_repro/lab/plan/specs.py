@@ -150,16 +150,14 @@ def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
     models = dict.fromkeys(map(paper.run_as, table.models))
     n = request.seeds or max(scale.seeds or paper.seeds, table.fewest_seeds)
     tuned_as = {model: paper.setting(model).tuned_as or model for model in models}
-    began = {where: first + (where in CHOSE and scale.name == "study") for where in product(models, table.run_on)}
+    chose = paper.chose if scale.name == "study" else ()
+    began = {where: first + (where in chose) for where in product(models, table.run_on)}
     return [
         run_spec(table.paper, model, dataset, request, seed, best.get((tuned_as[model], dataset)))
         for dataset in table.run_on
         for model in models
         for seed in range(began[model, dataset], began[model, dataset] + n)
     ]
-
-
-CHOSE = {("psa_proj", "clevr6")}  # whose first seed in the study chose a setting, so its run is in no table
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #b8f35f06
 def once(specs: Iterable[RunSpec]) -> list[RunSpec]:

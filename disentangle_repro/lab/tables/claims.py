@@ -141,12 +141,13 @@ def trained_models(paper: str, request: Request, store: Store) -> dict[Where, Tr
     seeds = max(FEWEST_SEEDS, request.seeds or request.scale.seeds or own.seeds)
     specs = [spec for spec in counted_specs(paper, request, store) if rounds(spec) >= FEWEST_UPDATES]
     seed_of = {spec.id: spec.seed for spec in specs}
+    compares = {table.compares for table in own.tables} - {""} if specs else ()
     for spec in specs:
         where = spec.model, own.printed_as.get(spec.dataset, spec.dataset)
         runs = trained.setdefault(where, Trained(seeds))
         if (record := store.record(spec)) is not None:
             add_run(runs, spec, record)
-    for name in {table.compares for table in own.tables} - {""}:
+    for name in compares:
         compared = [spec for spec in measured_specs(paper, request, store) if spec.model == name]
         records = [record for spec in compared if (record := store.record(spec))]
         for record in own.measurement(name).as_runs(records):
