@@ -94,10 +94,10 @@ def counted_specs(paper: str, request: Request, store: Store, further: bool = Tr
 
 def measured_specs(paper: str, request: Request, store: Store) -> list[RunSpec]:
     "The measurements in a paper's tables; comparisons are of the planned trainings until those of all are recorded."
-    found: dict[tuple[str, str, str], RunSpec] = {}
+    found: dict[tuple[str, ...], RunSpec] = {}
     for further in (False, True):
         for spec in measurement_specs(paper, request.scale, counted_specs(paper, request, store, further)):
-            about = spec.model, spec.dataset, spec.part("measurement").get("of", "")
+            about = spec.model, spec.dataset, spec.protocol, spec.part("measurement").get("of", "")
             if about not in found or store.record(spec) is not None:
                 found[about] = spec
     return list(found.values())
