@@ -1,4 +1,4 @@
-# make tables   do the runs that the papers' tables need, write the tables and the report
+# make tables   write the tables from stored runs, and the report; with SCALE= do the runs that they need first
 #               (PAPERS= TABLE= SCALE= SOURCE= PROTOCOL= SEEDS= UPDATES= MODELS= DATASETS= ENGINE= EXTENSIONS=
 #               SET="training.batch_size=32": any hyperparameter, several separated by blanks, TUNED=reported: tune nothing,
 #               MINUTES= to end in time and go on from there,
@@ -15,6 +15,7 @@
 # make chapters run every cell of every chapter, those marked `slow` too, which `make test` leaves out
 # make test-all every cell and every test, also those that `make test` leaves out: `slow` and `whole`, and those of the book
 # make faults   kill, fill, alter and starve it, and count what is lost
+# make check-gpu  test and time all of this on the machine's GPU, in five minutes
 # make lab      read and edit the chapters in JupyterLab
 # make docs     the book as web pages with search and an API reference, under _docs
 # make bench    speed: of the metrics beside scikit-learn's, of drawing images, of a training step, of slots
@@ -60,6 +61,9 @@ $(foreach goal,$(or $(MAKECMDGOALS),tables),$(if $(call refused,$(goal)),$(error
 # Runs and tests start many processes, and one that has to compile all its modules anew takes three times as long to import them.
 unexport PYTHONDONTWRITEBYTECODE
 
+# It leaves out assertions, by which chapters and proof checks fail.
+unexport PYTHONOPTIMIZE
+
 BIN := .venv/bin
 READY := .venv/ready
 DEV := .venv/dev
@@ -85,11 +89,11 @@ REQUEST = $(if $(PAPERS),--papers $(PAPERS)) $(if $(SCALE),--scale $(SCALE)) --s
 # Until when
 LIMIT = $(if $(MINUTES),--minutes $(MINUTES))
 
-.PHONY: tables plan minutes report verify data proofs test test-types test-chapters test-code chapters test-all faults dist sound lab docs bench export clean
+.PHONY: tables plan minutes report verify data proofs test test-types test-chapters test-code chapters test-all faults check-gpu dist sound lab docs bench export clean
 
 tables: $(READY)
 	@$(BIN)/disentangle-repro tables $(REQUEST) --engine $(ENGINE) $(LIMIT); status=$$?; \
-	    case $$status in (2|130) ;; (*) $(BIN)/disentangle-repro report;; esac && exit $$status  # 2: refused, 130: Ctrl-C
+	    case $$status in (2|130) ;; (*) $(BIN)/disentangle-repro report;; esac && exit $$status  # 2: refused, or no Dask; 130: Ctrl-C
 
 plan: $(READY)
 	@$(BIN)/disentangle-repro plan $(REQUEST) $(LIMIT) $(if $(DEVICE),--device $(DEVICE))
@@ -117,6 +121,7 @@ proofs: $(DEV)
 test: $(DEV)
 	tests/in_step
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-cache --no-logo
 	@$(MAKE) --no-print-directory --jobs=3 test-types test-chapters test-code
 
 # Side by side: each of them alone leaves a core idle a sixth of the time.
@@ -137,6 +142,9 @@ test-all: chapters .venv/docs
 
 faults: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/faults --whole
+
+check-gpu: $(DEV)
+	@$(BIN)/disentangle-repro check-gpu
 
 lab: $(DEV)
 	$(BIN)/jupyter lab --notebook-dir nbs

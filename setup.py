@@ -13,14 +13,14 @@ about = settings["DEFAULT"]
 EXTRAS = ("tables", "torchmetrics", "dask", "report")
 
 # What of paper_tables/ the package reads outside a checkout: trained models.
-KEPT = ("results/card/*.json", "results/model/*.safetensors")
+KEPT = ("results/*/model/card.json", "results/*/model/model.safetensors")
 
 
 def kept():
     "These files, and the record of each trained model."
     tables = Path("paper_tables")
     files = sorted(path for pattern in KEPT for path in tables.glob(pattern))
-    return files + [tables / "results" / f"{path.stem}.json" for path in files if path.suffix == ".safetensors"]
+    return files + [path.parents[1] / "run.json" for path in files if path.suffix == ".safetensors"]
 
 
 class Build(build_py):
@@ -53,6 +53,7 @@ setup(
     long_description=Path("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author=about["author"],
+    url=about["git_url"],
     license="Apache-2.0",
     packages=find_packages(include=["disentangle_repro*"], exclude=["disentangle_repro.lab*"]),
     package_data={about["lib_name"]: ["py.typed", "templates/*.html", "static/style.css"]},
@@ -64,6 +65,7 @@ setup(
         **(extras := {name: about[f"{name}_requirements"].split() for name in EXTRAS}),
         "docs": about["docs_requirements"].split(),
         "lightning": about["lightning_requirements"].split(),
+        "hub": about["hub_requirements"].split(),
         "dev": sum(extras.values(), about["dev_requirements"].split()),
     },
 )

@@ -8,6 +8,8 @@ __all__ = ['compare', 'create_model', 'dci', 'fit_images', 'from_pretrained', 'i
            'list_models', 'list_pretrained', 'load_dataset', 'load_pretrained', 'plot_nmi', 'plot_traversals', 'score']
 
 # %% ../nbs/package.ipynb #d1a3c6ed
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +21,32 @@ if TYPE_CHECKING:
     from disentangle_repro.saved_models import list_pretrained, load_pretrained
     from disentangle_repro.train.fit_images import fit_images
 
-_all_ = ["compare", "create_model", "dci", "fit_images", "from_pretrained", "infomec", "list_datasets", "list_metrics",
-         "list_models", "list_pretrained", "load_dataset", "load_pretrained", "plot_nmi", "plot_traversals", "score"]
+_all_ = [
+    "compare",
+    "create_model",
+    "dci",
+    "fit_images",
+    "from_pretrained",
+    "infomec",
+    "list_datasets",
+    "list_metrics",
+    "list_models",
+    "list_pretrained",
+    "load_dataset",
+    "load_pretrained",
+    "plot_nmi",
+    "plot_traversals",
+    "score",
+]
 
 # %% ../nbs/package.ipynb #c92bf890
+for _name in (
+    "stdout",
+    "stderr",
+):  # closed, as in some daemons and windows without a terminal: bars and warnings need one
+    if getattr(sys, _name) is None:
+        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))
+
 _MODULES = {
     "metrics": ("dci", "infomec", "list_metrics", "plot_nmi", "score"),
     "data.load": ("list_datasets", "load_dataset"),

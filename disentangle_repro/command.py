@@ -10,16 +10,14 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Num
 from tabulate import tabulate
 
 from . import __version__
@@ -27,6 +25,7 @@ from .core.errors import DataError, check_choice, extra, option_of
 from .core.extensions import load_extensions
 from .core.files import need_checkout, write_text
 from .core.interruption import ends_in_one_line
+from .scores.files import READERS, pick
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,143 +35,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/command.ipynb #59f2246b
-@contextmanager
-def unreadable(path: Path) -> Iterator[None]:
-    "Whatever reading an unsuitable file may raise becomes a `DataError`."
-    try:
-        yield
-    except (DataError, ImportError):
-        raise
-    except Exception as error:
-        raise DataError(path, f"cannot be read as {path.suffix} of plain numbers: {error}") from error
-
-
-def read_numpy(path: Path) -> Mapping[str, np.ndarray]:
-    "Arrays of an `.npz` file, each read when it is asked for, or the array of an `.npy` file."
-    with path.open("rb") as file:
-        if file.read(2) not in (b"PK", b"\x93N"):
-            raise ValueError("it is no numpy file.")
-    content = np.load(path)
-    return content if isinstance(content, np.lib.npyio.NpzFile) else {"": content}
-
-# %% ../nbs/command.ipynb #f903a8c7
-def read_hdf5(path: Path) -> Mapping[str, Any]:
-    "Data sets of an hdf5 file, each read when an array is made of it; those of a group are named `group/name`."
-    import h5py
-
-    parts: dict[str, Any] = {}
-
-    def note(name: str, part: Any) -> None:
-        if isinstance(part, h5py.Dataset) and part.shape is not None:
-            parts[name] = part.asstr() if h5py.check_string_dtype(part.dtype) else part
-
-    h5py.File(path, locking=False).visititems(note)  # stays open while one of them is in use
-    return parts
-
-# %% ../nbs/command.ipynb #e6314b1e
-def read_table(path: Path) -> pd.DataFrame:
-    """A table without pandas' row numbers; the first row of text is data if it has only numbers.
-
-    `ValueError` for a first row 0, 1, 2, ... of more than two columns: pandas writes that for columns without names.
-    """
-    import pandas as pd
-
-    if path.suffix.lower() == ".parquet":
-        return pd.read_parquet(path)
-    with path.open(encoding="utf-8") as file:
-        separator = max(",;\t", key=file.readline().count)
-    first = pd.read_csv(path, sep=separator, header=None, nrows=1)
-    row = first.iloc[0].tolist()
-    indexed = pd.isna(row[0])
-    counted = row[indexed:] == list(range(len(row) - indexed))
-    if counted and not indexed and len(row) > 2:
-        raise ValueError("its first row is 0, 1, 2, ...: if these are names, write none (header=False) or others.")
-    named = (counted and indexed) or any(kind.kind not in "if" for kind in first.dtypes)
-    table = pd.read_csv(path, sep=separator, header=0 if named else None)
-    return table.iloc[:, 1:] if indexed and (table.iloc[:, 0] == table.index).all() else table
-
-# %% ../nbs/command.ipynb #7dd7f6f2
-def columns_named(table: pd.DataFrame, kind: str, alone: bool, name: str = "") -> pd.DataFrame | None:  # as in `pick`
-    "The column `name`, or those that begin so, or with latent or source; all of a table for one kind without such."
-    if name in table:
-        return table[[name]]
-    starts = [str(column).lower()[:6] for column in table]
-    chosen = [str(column).startswith(name) for column in table] if name else [start == kind[:-1] for start in starts]
-    if any(chosen):
-        return table.loc[:, chosen]
-    return table if alone and not name and {"latent", "source"}.isdisjoint(starts) else None
-
-
-def as_numbers(path: Path, part: np.ndarray | pd.DataFrame, words: bool) -> Num[np.ndarray, "*shape"]:
-    "A table's columns, or an array; strings, if `words`, are numbered from 0. `DataError` for others, and for a gap."
-    import pandas as pd
-
-    if isinstance(part, np.ndarray):
-        if part.dtype.kind in "biuf" or not words:
-            return part
-        part = pd.DataFrame(part.reshape(len(part), -1))
-    columns = []
-    for name, column in part.items():
-        values = column.to_numpy()
-        if values.dtype.kind not in "biuf":
-            if not words:
-                holds = f"holds {values[0]!r}" if len(values) else "is empty"
-                raise DataError(path, f"column {name!r} {holds}: needed are numbers. Words are taken for sources only.")
-            values = pd.factorize(values, sort=True)[0]
-            if len(missing := np.flatnonzero(values < 0)):
-                raise DataError(path, f"column {name!r} has no value in row {missing[0]}: every row needs one.")
-        columns.append(values)
-    return np.column_stack(columns)
-
-# %% ../nbs/command.ipynb #694017ca
-READERS: dict[str, Callable[[Path], Mapping[str, Any] | pd.DataFrame]] = {
-    ".npz": read_numpy, ".npy": read_numpy, ".h5": read_hdf5,
-    ".csv": read_table, ".tsv": read_table, ".parquet": read_table,
-}  # fmt: skip
-
-
-def read_arrays(path: Path) -> Mapping[str, Any] | pd.DataFrame:
-    "The arrays of a file by name, or its table; `DataError` for a missing, unknown or damaged file."
-    if path.is_dir():
-        raise DataError(path, f"is a folder: needed is a file that ends in {', '.join(READERS)}.")
-    if path.suffix.lower() not in READERS:
-        raise DataError(path, f"ends in {path.suffix!r} but must be one of {', '.join(READERS)}.")
-    if not path.is_file():
-        raise DataError(path, "there is no such file.")
-    try:
-        with unreadable(path):
-            return READERS[path.suffix.lower()](path)
-    except ImportError as error:
-        raise DataError(path, "pandas needs pyarrow to read this: pip install pyarrow.") from error
-
-# %% ../nbs/command.ipynb #7c1763ac
-def pick(
-    path: Path,
-    kind: str,  # "latents" or "sources"
-    alone: bool,  # may the file contain a single array without a name?
-    name: str = "",  # of an array, or the beginning of names of columns; by default from `kind`
-) -> Num[np.ndarray, "rows columns"]:
-    "Latents or sources of a file; `DataError` if it has none, or if they are not numeric."
-    arrays = read_arrays(path)
-    with unreadable(path):
-        if isinstance(arrays, Mapping):
-            part = arrays.get(name or kind, arrays.get("") if alone and not name else None)
-            if part is not None and not (part := np.asarray(part)).ndim:
-                raise ValueError(f"{name or kind!r} is no array with rows.")
-        else:
-            part = columns_named(arrays, kind, alone, name)
-    if part is not None:
-        return as_numbers(path, part, words=kind == "sources")
-    names = ["an array without a name" if key == "" else repr(key) for key in arrays]
-    holds = f"holds {shorten(', '.join(names), 300) or 'nothing'}"
-    if name:
-        raise DataError(path, f"{holds}: needed is {name!r}, which --{kind} names, or columns that begin so.")
-    in_tables = f"{kind} (in a table, columns whose names begin with {kind[:-1]!r})"
-    elsewhere = f", or --{kind} NAME" + ("" if alone else ", or latents alone and --sources FILE")
-    raise DataError(path, f"{holds}: needed are {in_tables}{elsewhere}.")
-
-
+# %% ../nbs/command.ipynb #7c1763b0
 def place(sources: str | None) -> tuple[Path | None, str]:  # the file, if another than the latents', and a name in it
     "What `--sources` says: FILE, NAME, or FILE:NAME."
     if sources is None:
@@ -295,14 +158,13 @@ def listing(what: str) -> pd.DataFrame:  # one of `LISTINGS`
 IN_A_CHECKOUT = {
     "tables": "make the runs for the papers' tables, and write the tables",
     "plan": "show the runs that tables would make, and their cost",
+    "run": "do one run, in one process",
+    "check-gpu": "test and time the project on this machine's GPU",
     "report": "make web pages of all runs",
     "study": "make the runs of the study",
-    "rescore": "recompute scores from kept weights, and compare with the records",
-    "verify": "recreate the published tables from records, and compare",
+    "verify": "make tables, scores and the start of a training again, and compare",
     "proofs": "run the proof checks, and record the results",
     "take": "copy the finished runs of another checkout, with weights and latents",
-    "without-training": "measure and store evidence for claims that need no training",
-    "references": "measure and store chance and ceiling of the scores in tables",
 }
 
 
@@ -311,7 +173,7 @@ def lab_main(name: str) -> Callable[[Sequence[str]], int]:
     need_checkout(f"disentangle-repro {name}")
     if find_spec("disentangle_repro.lab") is None:
         raise ValueError(f"{name} needs the checkout's own environment: make, then .venv/bin/disentangle-repro {name}.")
-    return import_module("disentangle_repro.lab.command").main
+    return partial(import_module("disentangle_repro.lab.command").main, about=IN_A_CHECKOUT)
 
 # %% ../nbs/command.ipynb #5ba983ee
 def parser() -> argparse.ArgumentParser:
@@ -371,18 +233,10 @@ def as_json(scored: Scored, **more: Any) -> str:
     return json.dumps({"scores": scores, **limits, **rest, **more}, indent=1)
 
 
-def as_latex(scored: Scored) -> str:
-    "A table of the scores for booktabs, after the settings as a comment."
-    rows = [(title, value.replace("±", "$\\pm$"), *rest) for title, _, value, *rest in score_rows(scored)]
-    table = tabulate(rows, ("", "score", *HEADERS[3:]), tablefmt="latex_raw", disable_numparse=True)
-    for rule in ("\\toprule", "\\midrule", "\\bottomrule"):
-        table = table.replace("\\hline", rule, 1)
-    return f"% {json.dumps(scored.settings)}\n{table}"
-
-
 def for_a_paper(scored: Scored) -> list[str]:
     "Paragraphs: sentences for the methods, a citation, and the settings of other papers."
-    from disentangle_repro.metrics import CITATION, PAPER_CALLS, methods
+    from disentangle_repro.metrics import PAPER_CALLS, methods
+    from disentangle_repro.scores.every_score import CITATION
 
     rows = [(whose, call, f"{n:,}") for whose, calls in PAPER_CALLS.items() for call, n in calls]
     others = tabulate(rows, ("settings of", "as a call", "samples"), disable_numparse=True)
@@ -392,8 +246,10 @@ def for_a_paper(scored: Scored) -> list[str]:
 
 def check_options(given: argparse.Namespace) -> None:
     "`ValueError` for an option of `score` that is out of range, or does not go with another."
-    from disentangle_repro.metrics import asked_metrics
+    from disentangle_repro.scores.every_score import asked_metrics
 
+    if with_comma := [name for name in given.metrics if "," in name]:
+        raise ValueError(f"--metrics is {with_comma[0]!r} but must be names, separated by spaces.")
     if given.dci_samples != 0 and given.dci_samples < 10:
         raise ValueError(f"--dci-samples is {given.dci_samples} but must be 0, for all, or at least 10.")
     if "infomec" not in asked_metrics(given.metrics) and given.html:
@@ -404,9 +260,10 @@ def check_options(given: argparse.Namespace) -> None:
 
 def score_file(given: argparse.Namespace) -> str:  # the text to print
     "Read, score, and write the page if requested; `DataError` for input that cannot be scored."
-    from disentangle_repro.metrics import HALVINGS, over_seeds, score
+    from disentangle_repro.metrics import over_seeds, score
     from disentangle_repro.scores.infomec import active_latents
     from disentangle_repro.scores.inputs import InputWarning, input_warnings
+    from disentangle_repro.scores.intervals import HALVINGS
 
     check_options(given)
     given.discrete = given.discrete or given.categorical
@@ -437,7 +294,7 @@ def score_file(given: argparse.Namespace) -> str:  # the text to print
         more = {"latents": kind, "active": active.tolist(), "sources": sources.shape[1], "protocol": given.protocol}
         return as_json(scored, **more, remarks=remarks)
     if given.latex:
-        return as_latex(scored)
+        return scored.to_latex()
     paragraphs = for_a_paper(scored) if given.methods else []
     table = tabulate(score_rows(scored), HEADERS, disable_numparse=True)
     return "\n".join([table, "", summary, *remarks, *paragraphs])
@@ -455,6 +312,8 @@ def main(arguments: Sequence[str] | None = None) -> int:  # the exit status
         if name in IN_A_CHECKOUT:
             return lab_main(name)(arguments)
         if name and not name.startswith("-"):
+            if name in LISTINGS:
+                raise ValueError(f"SUBCOMMAND is {name!r}: did you mean 'list {name}'?")
             check_choice("SUBCOMMAND", name, ["data", "score", "list", *IN_A_CHECKOUT])
         given = command.parse_args(arguments)
         left = {"headers": "keys", "showindex": False, "disable_numparse": True, "tablefmt": "plain"}

@@ -10,8 +10,9 @@ from dataclasses import replace
 from .core.files import project_root
 from .experiment.hyperparameters import Hyperparameters, Setting, merged
 from .experiment.paper import Model, Paper, Table
-from .metrics import LATENTS, METRICS
+from .metrics import METRICS
 from .papers import PAPERS
+from .scores.registry import LATENTS
 
 # %% auto #0
 __all__ = []

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from .baselines.autoencoder import Autoencoder
+from .baselines.autoencoder import Autoencoder, unfrozen
 from .core.device import make_generator
 from .core.errors import check_bytes, extra
 from .models import create_model
@@ -40,6 +40,20 @@ def images_of(batch: Batch) -> UInt8[Tensor, "batch height width channels"]:
     "The images of a batch, alone or followed by anything else."
     return batch if isinstance(batch, Tensor) else batch[0]
 
+# %% ../nbs/lightning.ipynb #e54554ce
+@contextmanager
+def frozen_but(parameters: Collection[nn.Parameter], model: nn.Module) -> Iterator[None]:
+    "Inside, only these parameters of a model require gradients."
+    trained = {id(parameter) for parameter in parameters}
+    others = [other for other in model.parameters() if other.requires_grad and id(other) not in trained]
+    for other in others:
+        other.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for other in others:
+            other.requires_grad_(True)
+
 # %% ../nbs/lightning.ipynb #53e7856b
 class LightningAutoencoder(LightningModule):
     """A model in training, for a Lightning `Trainer`; called, or in `predict`, it returns the latents of images.
@@ -50,7 +64,8 @@ class LightningAutoencoder(LightningModule):
     `ValueError` for a model that is trained on pairs, which a `DataLoader` does not draw, for an empty `config`, and
     for half precision other than "bf16-mixed". The optimiser is that of the model's paper, or of `settings`, as in
     `fit_images`. The batch size is the loader's; the learning rate is constant and nothing is clipped, also where the
-    paper has a schedule or clips.
+    paper has a schedule or clips. For a model of several steps, such as one with a discriminator, several processes
+    need the strategy "ddp_find_unused_parameters_true".
     """
 
     def __init__(
@@ -73,7 +88,7 @@ class LightningAutoencoder(LightningModule):
             raise ValueError("model is trained on pairs of images: use disentangle_repro.train.fit_images.")
         super().__init__()
         self.automatic_optimization = False
-        self.model, self.round, self.length = model, model.steps(), None
+        self.model, self.round, self.length = model, list(map(unfrozen, model.steps())), None
         whose, self.rates, _ = paper_settings(model, settings)
         own = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "weight_decay": weight_decay}
         self.rates |= {name: value for name, value in own.items() if value is not None}
@@ -128,7 +143,7 @@ class LightningAutoencoder(LightningModule):
         if batch_index == 0:
             check_bytes("images", images)
         noise = make_generator(int(torch.randint(2**62, ())), images.device)
-        with self.only_networks_lowered():
+        with self.only_networks_lowered(), frozen_but(step.parameters, self.model):
             loss, terms = step.loss(images, noise)
         optimizer.zero_grad()
         self.manual_backward(loss, inputs=step.parameters)

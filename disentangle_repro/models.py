@@ -5,6 +5,7 @@
 # %% ../nbs/models.ipynb #6f8c7056
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -32,14 +33,16 @@ from .baselines.vqvae import vqvae
 from .core.device import seeded
 from .core.errors import PROTOCOLS, DataError, Protocol, check_choice
 from .core.extensions import check_new
-from .core.saved import CARD, WEIGHTS, differences, read_card, read_weights
+from .core.saved import CARD, WEIGHTS, differences, downloaded, read_card, read_weights
 from .data.load import GRIDS, SCENES
 from .data.scenes import ObjectScene
 from .factorqvae.factorqvae import FactordVAE, FactorQVAE, dvae, qvae
 from .factorqvae.settings import ABLATIONS
+from .nets.slots import LEAKY
 from .nets.style import IMAGE_SIZE
-from .psa.probabilistic_slot_attention import Standardised, psa_autoencoder
+from .psa.probabilistic_slot_attention import psa_autoencoder
 from .psa.released_models import RELEASED
+from .psa.settings import model_values
 from .qlae.latent_quantization import QLAE
 from .qlae.negative_results import NEGATIVE_RESULTS
 from .qlae.quantized_infogan import ql_infogan
@@ -94,9 +97,9 @@ SLOT_MODELS: dict[str, Callable[..., Autoencoder]] = {
     "ae": additive_autoencoder,
     "monet": MONet,
     "sa": slot_autoencoder,
-    "sa_noa": partial(slot_autoencoder, decoder="convolutional"),
+    "sa_noa": partial(slot_autoencoder, decoder="convolutional", rectifier=LEAKY),
     "psa": psa_autoencoder,
-    "psa_noa": partial(psa_autoencoder, projected=True, decoder="convolutional", norm_layer=Standardised),
+    "psa_noa": partial(psa_autoencoder, projected=True, decoder="convolutional"),
     "psa_proj": partial(psa_autoencoder, projected=True),
     "slate_psa": partial(psa_autoencoder, decoder="transformer"),
     **TABLE_1,  # of asymmetry
@@ -179,7 +182,7 @@ def create_model(
     name: str,  # one of `list_models()`
     dataset: str | None = None,  # its sources or objects set the number of latents or slots, and its images their size
     *,
-    protocol: Protocol = "paper",  # networks and losses of the text, of its letter, or of the released code
+    protocol: Protocol = "paper",  # networks and losses of our reading, of the literal text, or of the released code
     width: float = 1.0,  # multiplies the networks' channels; 1 is the paper's width
     seed: int = 0,  # of the initial weights
     image_size: int | None = None,  # pixels per side; by default the data set's
@@ -213,7 +216,8 @@ def create_model(
     with seeded(seed), noting_hyperparameters(name, make):
         if several:
             reading = {"protocol": protocol} if "protocol" in signature(make).parameters else {}
-            model = make(n_slots=n, image_size=size, **reading, **hyperparameters, width=width)
+            reading |= model_values(name, protocol) if name in RELEASED else {}
+            model = make(n_slots=n, image_size=size, **reading | hyperparameters, width=width)
         else:
             sized = {} if image_size is None and size == IMAGE_SIZE else {"image_size": size}
             model = make(n, **sized, width=width, protocol=protocol, **hyperparameters)
@@ -251,8 +255,14 @@ def load_files(weights: Path, card: Path, device: torch.device | str = "cpu") ->
 
 
 def from_pretrained(path: Path | str, device: torch.device | str = "cpu") -> Autoencoder:
-    "The model of a folder that `save_pretrained` wrote, in evaluation mode; `DataError` as in `load_files`."
+    """The model of a folder that `save_pretrained` wrote, or of a repository on the Hugging Face Hub, to evaluate.
+
+    A string such as "user/qlae-shapes3d" that is no folder names a repository (the extra `hub`). `DataError` where it
+    cannot be downloaded, and as in `load_files`.
+    """
     if not Path(path).is_dir():
+        if isinstance(path, str) and re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", path):
+            return from_pretrained(downloaded(path), device)
         raise DataError(path, "is no folder that save_pretrained has written; load_pretrained takes a model's name.")
     return load_files(Path(path) / WEIGHTS, Path(path) / CARD, device)
 

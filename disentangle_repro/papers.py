@@ -21,10 +21,11 @@ from .experiment.paper import Measurement, Model, Paper, Table
 from .experiment.run_spec import RunSpec
 from .data.load import GRIDS, NAMES, PUBLISHED, RENDERED, SCENES
 from .factorqvae.reported import PAPER as FACTORQVAE
-from .metrics import DECIMALS, LATENTS, LOWER_IS_BETTER, METRIC_NAMES, METRICS, add_scores
+from .metrics import METRICS
 from .models import MODELS, SLOT_MODELS, list_models
 from .psa.reported import PAPER as PSA
 from .qlae.reported import PAPER as QLAE
+from .scores.registry import DECIMALS, LATENTS, LOWER_IS_BETTER, METRIC_NAMES, add_scores
 from .tripod.reported import PAPER as TRIPOD
 
 _all_ = ["PAPERS", "add_table"]

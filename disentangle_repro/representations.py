@@ -9,6 +9,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from .baselines.autoencoder import Autoencoder, encode_all
+from .core.device import make_generator
 from .core.errors import check_bytes, extra
 from .data.scenes import mosaic
-from .metrics import METRIC_NAMES, Scored, plot_nmi, score
-from .scores.inputs import InputWarning, check_matrix, to_numpy
+from .metrics import Scored, fg_ari, j_ari, jis, mbo, plot_nmi, score, slot_jacobian, smcc
+from .scores.inputs import InputWarning, check_matrix, far_remark, to_numpy, to_tensor
+from .scores.registry import METRIC_NAMES
+from .scores.segmentation import regions, to_mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,12 +42,12 @@ Arrays = Num[np.ndarray | Tensor, "n ..."]
 
 def as_tensor(images: Arrays) -> Shaped[Tensor, "n ..."]:
     "A tensor without gradients, of views in reverse order, too."
-    return (images if isinstance(images, Tensor) else torch.from_numpy(np.ascontiguousarray(images))).detach()
+    return to_tensor("images", images)
 
 
 def black_and_white(images: Float[Tensor, "n ..."]) -> tuple[float, float]:
     "Of [0, 1], [-1, 1] and [0, 255] the range that floats exceed by a tenth at most; `ValueError` for others."
-    least, most = images.min().item(), images.max().item()
+    least, most = (images.min().item(), images.max().item()) if len(images) else (0.0, 1.0)
     for black, white, darkest in ((0.0, 1.0, -0.1), (-1.0, 1.0, -1.1), (0.0, 255.0, -25.5)):
         known = most > 25.5 if white > 1 else black == 0 or max(-least, most) > 0.6
         if known and darkest <= least <= most <= 1.1 * white:
@@ -60,6 +64,8 @@ def as_bytes(
 ) -> UInt8[Tensor, "n height width channels"]:
     "Images as bytes with channels last, resized with antialiasing; `ValueError` for other shapes and values."
     images = as_tensor(images)
+    if images.dim() == 3 and images.shape[2] in (1, 3):
+        raise ValueError(f"images has shape {tuple(images.shape)}: of one image, give images[None], a batch of one.")
     images = images[..., None] if images.dim() == 3 else images
     if images.dim() == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         images = images.movedim(1, 3)
@@ -69,8 +75,10 @@ def as_bytes(
         black, white = between or black_and_white(images)
         images = ((images.float() - black) / (white - black)).clamp(0, 1).mul(255).round().to(torch.uint8)
     elif images.dtype != torch.uint8:
-        raise ValueError(f"images is {str(images.dtype)[6:]} but must be bytes (uint8) or floats.")
-    check_bytes("images", images)
+        needed = "bytes (uint8) or floats: convert them, to uint8 where white is 255, to float32 where it is 1"
+        raise ValueError(f"images is {str(images.dtype)[6:]} but must be {needed}.")
+    else:
+        check_bytes("images", images)
     if image_size is None or images.shape[1:3] == (image_size, image_size):
         return images
     first = images.movedim(3, 1).float()
@@ -94,7 +102,9 @@ def encoded(encode: Callable[[Any], Any], images: Arrays, batch_size: int = 250)
             z = encode(batch)
             if not hasattr(z, "shape") or len(z.shape) != 2 or len(z) != len(batch):
                 form = f"an array of shape {tuple(z.shape)}" if hasattr(z, "shape") else f"a {type(z).__name__}"
-                raise ValueError(f"encode returned {form} for {len(batch)} images: needed is (images, latents).")
+                slots = len(getattr(z, "shape", ())) == 3
+                more = " Slots are scored by smcc and slot_r2, their masks by fg_ari and mbo." if slots else ""
+                raise ValueError(f"encode returned {form} for {len(batch)} images: needed is (images, latents).{more}")
             parts.append(z)
     return torch.cat(parts) if isinstance(parts[0], Tensor) else np.concatenate(parts)
 
@@ -170,7 +180,11 @@ def plot_traversals(
     """
     if not 0 <= image < len(images):
         raise ValueError(f"image is {image} but images has {len(images)}: needed is the number of one, from 0.")
+    if isinstance(owner := getattr(encode, "__self__", encode), Autoencoder):
+        images = as_bytes(images).to(next(owner.parameters()).device)
     latents = encoded(encode, images)
+    if far := far_remark(to_numpy(latents)):
+        warnings.warn(f"{far} These latents' columns run up to them.", InputWarning, stacklevel=2)
     moved = torch.as_tensor(traversals(encode, decode, images[image : image + 1], latents, steps)).cpu()
     given = as_tensor(images)
     between = black_and_white(given) if given.is_floating_point() else (0.0, 1.0)
@@ -186,8 +200,36 @@ class Compared:
     scored: Mapping[str, Scored]  # by encoder
     names: Sequence[str]  # of the sources
 
+    @classmethod
+    def of(cls, scored: Mapping[str, Scored], names: Sequence[str]) -> Compared:
+        "With the table of some scores."
+        import pandas as pd
+
+        rows = {
+            name: {
+                (METRIC_NAMES[key], kind): values[key]
+                for key in each.scores
+                for kind, values in (("score", each.scores), ("±", each.half_widths), ("chance", each.chance))
+                if key in values
+            }
+            for name, each in scored.items()
+        }
+        table = pd.DataFrame.from_dict(rows, orient="index")
+        table.columns = pd.MultiIndex.from_tuples(table.columns)
+        return cls(table, scored, names)
+
+    def to_frame(self) -> pd.DataFrame:
+        "The table."
+        return self.table
+
+    def to_latex(self) -> str:
+        "The table for booktabs."
+        return self.table.to_latex(float_format="%.2f", na_rep="", multicolumn_format="c")
+
     def plot(self) -> Any:
-        "A figure with a heat map of NMI per encoder."
+        "A figure with a heat map of NMI per encoder; `ValueError` for models of slots, which have none."
+        if not all("infomec" in scored.results for scored in self.scored.values()):
+            raise ValueError("models are of slots, which have no NMI: plot draws that of latents.")
         with extra("tables"):
             import matplotlib.pyplot as plt
 
@@ -203,24 +245,105 @@ class Compared:
         return figure
 
 
+WRAPPERS = torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel
+
+
+def unwrapped(model: Autoencoder | Callable[[Any], Any]) -> Autoencoder | Callable[[Any], Any]:
+    "The module that `torch.compile` or data parallelism wraps; anything else as it is."
+    inner = model.module if isinstance(model, WRAPPERS) else getattr(model, "_orig_mod", None)
+    return model if inner is None else unwrapped(inner)
+
+
+def slot_scores(
+    model: Autoencoder,
+    images: UInt8[Tensor, "n height width channels"],
+    masks: Int[Tensor, "n height width"],
+    background: int | Collection[int],
+) -> tuple[dict[str, float], dict[str, float], Float[Tensor, "n slots dim"]]:  # scores, by chance, slots
+    "Scores of a model of slots, those of one division of all images into as many regions, and the slots."
+    was_training = model.training
+    model.eval()  # slots are means of their posteriors
+    try:
+        slots = encode_all(model, images, batch_size=50)
+        with torch.no_grad():
+            segments = torch.cat([model.segment(batch) for batch in images.split(50)])
+        jacobian = torch.cat([slot_jacobian(model.decoder, some) for some in slots.split(4)])
+    finally:
+        model.train(was_training)
+    n, left_out = slots.shape[1], [background] if isinstance(background, int) else list(background)
+    division = regions(*masks.shape[1:], n).to(masks.device).expand_as(masks)
+    objects = ~torch.isin(masks, masks.new_tensor(left_out))
+
+    def scores(segments: Tensor, jacobian: Tensor) -> dict[str, float]:
+        of_masks = {"fg_ari": fg_ari(masks, segments, left_out), "mbo": mbo(masks, segments, left_out)}
+        return of_masks | {"j_ari": j_ari(jacobian, masks, left_out), "jis": jis(jacobian, objects)}
+
+    by_chance = torch.nn.functional.one_hot(division, n).movedim(3, 1).float()
+    return scores(segments, jacobian), scores(division, by_chance), slots
+
+
+def compare_slots(
+    models: Mapping[str, Autoencoder],
+    images: UInt8[Tensor, "n height width channels"],
+    masks: Int[np.ndarray | Tensor, "n height width"],
+    background: int | Collection[int],
+) -> dict[str, Scored]:  # by model
+    "Scores of models of slots; SMCC is a mean over the other models with slots of this shape."
+    scored, slots = {}, {}
+    for name, model in models.items():
+        model = unwrapped(model)
+        if not hasattr(model, "segment"):
+            raise ValueError(f"models[{name!r}] is no model of slots: give sources in place of masks.")
+        device = next(model.parameters()).device
+        given = images.to(device), to_mask("masks", masks).to(device)
+        values, chance, slots[name] = slot_scores(model, *given, background)
+        settings = {"samples": len(images), "background": background, "smcc": {"matching": "alternating"}}
+        scored[name] = Scored(values, {}, {}, {}, settings, chance)
+    order = torch.randperm(len(images), generator=make_generator(0))
+    for name, own in slots.items():
+        others = [z.to(own.device) for other, z in slots.items() if other != name and z.shape == own.shape]
+        for values, rows in ((scored[name].scores, slice(None)), (scored[name].chance, order)):
+            if others:
+                values["smcc"] = fmean(smcc(own, z[rows], matching="alternating") for z in others)
+    return scored
+
+
 def compare(
     models: Mapping[str, Autoencoder | Callable[[Any], Any]],  # by name: models, or functions to (images, latents)
     images: Arrays,
-    sources: Int[np.ndarray | Tensor, "n sources"],
+    sources: Int[np.ndarray | Tensor, "n sources"] | None = None,  # of models of slots none
     *,
+    masks: Int[np.ndarray | Tensor, "n height width"] | None = None,  # of the objects, for models of slots
+    background: int | Collection[int] = 0,  # labels of the masks that are no object
     image_size: int | None = None,  # to which images are resized for models of this package
     discrete: Collection[str] = (),  # names of functions whose latents take few values; models know
     names: Sequence[str] = (),  # of the sources
     metrics: Sequence[str] = ("infomec", "dci", "mig"),
     **options: Any,  # as `score` takes them, such as `halvings` or `seed`
 ) -> Compared:
-    "Score several encoders on the same images; `ValueError` as in `score` and `as_bytes`, and for an unknown name."
+    """Score several encoders on the same images.
+
+    With `masks` models of slots, by FG-ARI and mBO of their masks, J-ARI and JIS of their decoders, and SMCC of their
+    slots with those of other models with slots of the same shape, if there are any; chance is one division of all
+    images into as many regions, and for SMCC slots of other images. `ValueError` as in `score` and `as_bytes`, and for
+    an unknown name.
+    """
     for argument, given in {"discrete": discrete, "metrics": metrics}.items():
         if isinstance(given, (str, bool)):
             raise ValueError(f"{argument} is {given!r} but must be a list of names.")
     for argument, array in {"models": models, "images": images}.items():
         if not len(array):
             raise ValueError(f"{argument} is empty: needed is one at least.")
+    of_slots = [name for name, model in models.items() if isinstance(model, Autoencoder) and hasattr(model, "segment")]
+    if masks is None and of_slots:
+        needed = "give masks=, of (images, height, width), in place of sources"
+        raise ValueError(f"models[{of_slots[0]!r}] is a model of slots: {needed}. Slots alone are scored by smcc.")
+    if masks is not None:
+        if options or sources is not None:
+            raise ValueError(f"masks go without {', '.join(options) or 'sources'}: slots have scores of their own.")
+        return Compared.of(compare_slots(models, as_bytes(images, image_size), masks, background), [])
+    if sources is None:
+        raise ValueError("sources is left out: needed are they, or masks for models of slots.")
     sources, names = to_numpy(sources), list(names)
     check_matrix("sources", sources)
     if unknown := [name for name in discrete if name not in models]:
@@ -232,24 +355,19 @@ def compare(
         raise ValueError(f"names has {len(names)} names but sources has {n_sources} columns.")
     scored = {}
     for name, model in models.items():
-        if isinstance(model, Autoencoder):
-            device = next(model.parameters()).device
-            latents = encode_all(model, as_bytes(images, image_size).to(device))
-            kind = {"discrete": model.discrete, "categorical": model.categorical}
+        if isinstance(own := unwrapped(model), Autoencoder):
+            device = next(own.parameters()).device
+            latents = encode_all(own, as_bytes(images, image_size).to(device))
+            kind = {"discrete": own.discrete, "categorical": own.categorical}
         else:
             latents, kind = encoded(model, images), {"discrete": name in discrete}
-        scored[name] = score(sources, latents, **kind, metrics=list(dict.fromkeys(["infomec", *metrics])), **options)
-    import pandas as pd
-
-    rows = {
-        name: {
-            (METRIC_NAMES[key], kind): values[key]
-            for key in each.scores
-            for kind, values in (("score", each.scores), ("±", each.half_widths), ("chance", each.chance))
-            if key in values
-        }
-        for name, each in scored.items()
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    table.columns = pd.MultiIndex.from_tuples(table.columns)
-    return Compared(table, scored, names or [f"$s_{{{i}}}$" for i in range(n_sources)])
+        wanted = list(dict.fromkeys(["infomec", *metrics]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", InputWarning)
+            scored[name] = score(sources, latents, **kind, metrics=wanted, **options)
+        for each in caught:
+            if issubclass(each.category, InputWarning):
+                warnings.warn(f"{name}: {each.message}", each.category, stacklevel=2)
+            else:
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    return Compared.of(scored, names or [f"$s_{{{i}}}$" for i in range(n_sources)])

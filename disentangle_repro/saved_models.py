@@ -36,13 +36,13 @@ def list_pretrained(results: Path | str | None = None) -> list[Pretrained]:
     "The trained models in a folder, by default `kept_results()`; `DataError` if a record cannot be read."
     results = Path(results or kept_results())
     saved = []
-    for weights in sorted((results / "model").glob("*.safetensors")):
+    for weights in sorted(results.glob("*/model/model.safetensors")):
         try:
-            spec = read_json(record := results / f"{weights.stem}.json")["spec"]
+            spec = read_json(record := weights.parents[1] / "run.json")["spec"]
             asked = (spec["paper"], spec["model"], spec["dataset"], spec.get("revision", 1))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(record, f"cannot be read as the record of {weights}: {error}") from error
-        saved.append(Pretrained(*asked, weights, results / "card" / f"{weights.stem}.json"))
+        saved.append(Pretrained(*asked, weights, weights.with_name("card.json")))
     return saved
 
 # %% ../nbs/saved_models.ipynb #31c67e30

@@ -20,6 +20,7 @@ from torch import Tensor
 from . import metrics
 from .core.errors import extra
 from .metrics import METRICS, jis, udr
+from .scores.inputs import to_tensor
 
 # %% auto #0
 __all__ = ['UDR', 'JIS']
@@ -53,22 +54,16 @@ def try_choices(metric: WholeSample) -> None:
             raise
 
 # %% ../nbs/torchmetrics.ipynb #a9584321
-def to_tensor(array: Any) -> Tensor:
-    "A copy as a tensor without gradients, from an array, a frame, a tensor or a list of these."
-    if isinstance(array, (list, tuple)) and array and isinstance(array[0], Tensor):
-        array = torch.stack(list(array))
-    return array.detach().clone() if isinstance(array, Tensor) else torch.as_tensor(np.array(array))
-
-
 def keep(
     metric: WholeSample,
-    *batch: Any,  # as for `to_tensor`, one row per sample, in the order of the metric's arguments
+    *batch: Any,  # arrays, frames or tensors, one row per sample, in the order of the metric's arguments
 ) -> None:
     """Add a batch to a metric's states, on its device.
 
     `ValueError` where arguments differ in their number of rows, or one in its other dimensions from batches before.
     """
-    tensors = [to_tensor(array).to(metric.device) for array in batch]
+    named = zip(metric.arguments, batch, strict=True)
+    tensors = [to_tensor(name, array).clone().to(metric.device) for name, array in named]
     first = metric.arguments[0]
     for name, tensor in zip(metric.arguments, tensors, strict=True):
         shape, kept = tuple(tensor.shape), getattr(metric, name)
@@ -197,7 +192,7 @@ class JIS(metric_class(METRICS["jis"])):  # type: ignore[misc]
         foreground: Bool[Tensor, "batch height width"] | None = None,  # pixels that count; by default all
     ) -> None:
         "Store a batch."
-        jacobian = to_tensor(jacobian)
+        jacobian = to_tensor("jacobian", jacobian)
         everywhere = torch.ones_like(jacobian[:, 0], dtype=torch.bool)
         keep(self, jacobian, everywhere if foreground is None else foreground)
 

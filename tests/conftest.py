@@ -5,6 +5,7 @@ import shutil
 import signal
 
 import pytest
+import torch
 from jaxtyping import config, install_import_hook
 
 SCORES = ("dci", "importance", "information_gaps", "interventions", "label_free", "mutual_information",
@@ -21,9 +22,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Files that take longest, first: handed out last (xdist gives whole files), they would leave a core idle at the end.
 LONGEST = ("test_killed", "test_report", "test_commands", "test_extensions", "test_wheel",
-           "test_models_learn", "test_cost", "test_protocols", "test_command", "test_every_step", "test_precision",
-           "test_deadline", "test_setup_tables", "test_hdf5", "test_recorded_steps", "test_scores", "test_study",
-           "test_together", "test_readme", "test_models", "test_image_size", "test_engine")  # fmt: skip
+           "test_minutes", "test_models_learn", "test_cost", "test_protocols", "test_command", "test_every_step",
+           "test_precision", "test_deadline", "test_setup_tables", "test_hdf5", "test_recorded_steps", "test_scores",
+           "test_study", "test_check_gpu", "test_together", "test_readme", "test_models", "test_image_size",
+           "test_engine")  # fmt: skip
 
 
 def pytest_addoption(parser):
@@ -32,6 +34,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "whole: takes long and others come close: only with --whole (`make test-all`)")
+    config.addinivalue_line("markers", "gpu: needs a GPU, where `make check-gpu` runs it; skipped without one")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -40,6 +43,10 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("whole"):
                 item.add_marker(pytest.mark.skip(reason="takes long: `make test-all` runs it"))
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a GPU"))
 
 
 @pytest.fixture

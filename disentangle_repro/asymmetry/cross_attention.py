@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
+from ..core.device import in_float32
 from ..core.errors import is_code
 
 # %% auto #0
@@ -21,13 +22,19 @@ def pair_products(weights: Float[Tensor, "*b slots"]) -> Float[Tensor, "*b"]:  #
     return (weights.sum(-1).square() - weights.square().sum(-1)) / 2
 
 # %% ../../nbs/asymmetry/05_cross_attention.ipynb #d1e906ce
+@in_float32
 def interaction_loss(
     attention: Sequence[Float[Tensor, "batch heads pixels slots"]],  # one per layer
     protocol: str = "paper",  # "paper": weights are summed over layers; "code": averaged (A2)
 ) -> Float[Tensor, ""]:  # from 0 to (heads * layers)^2 (1 - 1/slots) / 2; of "code" without the layers
     """The interaction loss, a mean over pixels and the batch (asymmetry, equation F.9 and appendix F.2).
 
-    `ValueError` for an unknown protocol, no layer at all, or a layer without an axis of heads.
+    Computed in float32 also under autocast or for half precision. `ValueError` for an unknown protocol, no layer at
+    all, or a layer without an axis of heads.
+
+    Shape:
+        - attention: one tensor (batch, heads, pixels, slots) per layer, which sums to one over slots
+        - Output: a scalar
     """
     if not attention:
         raise ValueError("attention has no layer but needs at least one.")

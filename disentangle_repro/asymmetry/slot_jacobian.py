@@ -21,6 +21,7 @@ from ..data.scenes import Draw, ObjectScene, block, mosaic, to_bytes
 from ..nets.attention import split_heads
 from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder
 from ..nets.slots import broadcast_derivatives, slot_derivatives
+from ..scores.inputs import to_tensor
 from ..scores.segmentation import Masks, fg_ari, to_mask
 
 # %% auto #0
@@ -32,19 +33,30 @@ Slots = Float[Tensor, "batch slots dims"]
 Jacobian = Float[Tensor, "batch slots height width"]  # not negative
 
 
-def image_of(decoder: Decoder, slots: Slots) -> Float[Tensor, "batch channels height width"]:
-    "The images of a decoder; `ValueError` for what is not a batch of images."
+def image_of(
+    decoder: Decoder, slots: Slots, channels_last: bool | None = None
+) -> Float[Tensor, "batch channels height width"]:
+    "The images of a decoder; `ValueError` for what is not a batch of images, or has its channels in either place."
     made = decoder(slots)
     image = getattr(made, "image", made)
     if image.ndim != 4 or len(image) != len(slots):
         shape = tuple(image.shape)
         raise ValueError(f"decoder made {shape} from {len(slots)} images: needed are batch, channels, height, width.")
-    return image
+    if image is not made:
+        return image
+    first, last = (size in (1, 3) for size in (image.shape[1], image.shape[3]))
+    if channels_last is None and first == last and image.shape[1] * image.shape[3] != 1:
+        where = "could be second or last" if first else "are neither 1 nor 3, second or last"
+        raise ValueError(f"decoder made {tuple(image.shape)}, whose channels {where}: give channels_last.")
+    if channels_last is None:
+        channels_last = last and not first
+    return image.movedim(3, 1) if channels_last else image
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #ea49a887
-def forward_jacobian(decoder: Decoder, slots: Slots, chunk: int) -> Jacobian:
+def forward_jacobian(decoder: Decoder, slots: Slots, chunk: int, channels_last: bool | None = None) -> Jacobian:
     "Slot Jacobians of any decoder, `chunk` directions at a time."
-    return slot_derivatives(partial(image_of, decoder), lambda slope: slope.abs().sum(1), slots, chunk)
+    images = partial(image_of, decoder, channels_last=channels_last)
+    return slot_derivatives(images, lambda slope: slope.abs().sum(1), slots, chunk)
 
 
 def broadcast_jacobian(decoder: SpatialBroadcastDecoder, slots: Slots, chunk: int) -> Jacobian:
@@ -108,12 +120,14 @@ def slot_jacobian(
     slots: Float[Tensor, "batch slots dims"],  # on the decoder's device, in its precision
     *,
     chunk: int = 16,  # how much at once: directions, or rows of pixels
+    channels_last: bool | None = None,  # of the decoder's images; left out: as 1 or 3 entries of an axis show
 ) -> Float[Tensor, "batch slots height width"]:  # not negative
     """Dependence of each pixel on each slot: the L1 norm over slot dims and colours (asymmetry, section 6 and A4).
 
-    `decoder` maps slots (batch, slots, dims) to images (batch, channels, height, width), or to an output with such
-    an `image`, each from its own slots. `ValueError` for slots that are no tensor (they are differentiated), slots or
-    images of another shape, and a `chunk` below 1.
+    `decoder` maps slots (batch, slots, dims) to images, each from its own slots: (batch, channels, height, width), as
+    networks do, (batch, height, width, channels), as `decode` of a model does, or an output with an `image` of the
+    first kind. `ValueError` for slots that are no tensor (they are differentiated), slots or images of another shape,
+    images whose channels could be in either place, and a `chunk` below 1.
     """
     if not isinstance(slots, Tensor):
         raise ValueError(f"slots is of type {type(slots).__name__}, but must be a tensor that the decoder takes.")
@@ -121,14 +135,14 @@ def slot_jacobian(
         raise ValueError(f"slots has shape {tuple(slots.shape)}: needed are images, slots and dims.")
     if chunk < 1:
         raise ValueError(f"chunk is {chunk} but must be at least 1.")
-    way, images = SHORTCUTS.get(type(decoder), forward_jacobian), max(1, chunk // slots.shape[2])
+    any_decoder = partial(forward_jacobian, channels_last=channels_last)
+    way, images = SHORTCUTS.get(type(decoder), any_decoder), max(1, chunk // slots.shape[2])
     return torch.cat([way(decoder, some, chunk) for some in slots.split(images)])
 
 # %% ../../nbs/asymmetry/07_slot_jacobian.ipynb #b93a841a
 def to_jacobian(jacobian: Float[np.ndarray | Tensor, "batch slots height width"]) -> Jacobian:  # float64
     "Slot Jacobians as a tensor; `ValueError` unless there are four dimensions, none empty, and numbers from 0 up."
-    jacobian = jacobian.detach() if isinstance(jacobian, Tensor) else torch.from_numpy(np.array(jacobian))
-    jacobian = jacobian.double()
+    jacobian = to_tensor("jacobian", jacobian).double()
     if jacobian.ndim != 4 or jacobian.numel() == 0:
         raise ValueError(f"jacobian has shape {tuple(jacobian.shape)}: needed are images, slots, rows and columns.")
     wrong = ~(jacobian.isfinite() & (jacobian >= 0))
@@ -148,7 +162,7 @@ def check_pixels(argument: str, pixels: Tensor, jacobian: Jacobian) -> None:
 def j_ari(
     jacobian: Float[np.ndarray | Tensor, "batch slots height width"],  # from `slot_jacobian`
     masks: Masks,  # (batch, height, width)
-    background: int | Collection[int] | None = None,  # labels of `masks`; left out: 0, by the text's letter none
+    background: int | Collection[int] | None = None,  # labels of `masks`; left out: 0, by the literal text none
     protocol: Protocol = "paper",
 ) -> float:  # at most 1
     """Adjusted Rand index of the slots that change each pixel most, a mean over images (asymmetry, section 6 and A5).
@@ -179,13 +193,13 @@ def shares(jacobian: Jacobian) -> Jacobian:
 def jis(
     jacobian: Float[np.ndarray | Tensor, "batch slots height width"],  # from `slot_jacobian`
     foreground: Bool[np.ndarray | Tensor, "batch height width"] | None = None,  # pixels that count; left out: all
-    rescale: bool | None = None,  # from [1/K, 1] to [0, 1]; left out: but by the text's letter
+    rescale: bool | None = None,  # from [1/K, 1] to [0, 1]; left out: except by the literal text
     protocol: Protocol = "paper",  # "text": all pixels count, whatever `foreground` is
 ) -> float:  # 1 if every pixel changes with one slot only
     """Jacobian interaction score: the largest share that a slot has in a pixel's change, a mean over pixels.
 
     asymmetry, section 6 and A3. From 0 to 1, higher is better: 1 if every pixel changes with one slot only, 0 if with
-    all equally (`rescale=False`, and by the text's letter: 1 / slots). Pixels that change with no slot do not count,
+    all equally (`rescale=False`, and by the literal text: 1 / slots). Pixels that change with no slot do not count,
     nor those outside `foreground`. numpy or torch. `ValueError` where the Jacobians hold anything but norms,
     `foreground` anything but booleans of their pixels, no pixel is left to count, or one slot is to be rescaled.
     """
@@ -208,7 +222,7 @@ def to_foreground(
     foreground: Bool[np.ndarray | Tensor, "batch height width"], jacobian: Jacobian
 ) -> Bool[Tensor, "batch height width"]:
     "Which pixels count, as a tensor; `ValueError` unless they are booleans of the Jacobians' pixels."
-    foreground = foreground if isinstance(foreground, Tensor) else torch.from_numpy(np.array(foreground))
+    foreground = to_tensor("foreground", foreground)
     if foreground.dtype != torch.bool:
         raise ValueError(f"foreground holds {foreground.dtype}: needed are booleans, such as masks > 0.")
     check_pixels("foreground", foreground, jacobian)

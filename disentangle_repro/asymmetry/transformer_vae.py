@@ -57,11 +57,23 @@ class TransformerSlots(SlotCount, nn.Module):
         return SlotsOutput(slots, None, {})  # attention sums to one over positions, not over slots
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #67d638f9
-DEVIATIONS = by_protocol(lambda raw: (raw / 2).exp(), code=lambda raw: raw.exp() / 2)
+def from_log_variance(raw: Tensor) -> Tensor:
+    "A standard deviation from the logarithm of a variance."
+    return (raw / 2).exp()
+
+
+def half_exponential(raw: Tensor) -> Tensor:
+    "The standard deviation of the released code."
+    return raw.exp() / 2
+
+
+DEVIATIONS = by_protocol(from_log_variance, code=half_exponential)
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #64950f17
 class SlotPosterior(SlotCount, nn.Module):
-    "Slots sampled from normals, with the penalty `kl` in nats; `slots` outputs all means, then raw deviations."
+    """Slots sampled from normals, with the penalty `kl` in nats; `slots` outputs all means, then raw deviations.
+
+    In evaluation mode slots are the means where there is no generator."""
 
     def __init__(self, slots: nn.Module, protocol: str = "paper"):
         super().__init__()
@@ -76,7 +88,7 @@ class SlotPosterior(SlotCount, nn.Module):
         encoded, attention, penalties = self.slots(features, generator)
         mean, raw = encoded.chunk(2, dim=2)
         scale = self.deviation(raw)
-        slots = mean if generator is None else draw(mean, scale, generator)
+        slots = draw(mean, scale, generator) if generator or self.training else mean
         return SlotsOutput(slots, attention, {**penalties, "kl": gaussian_kl(mean, scale).sum((1, 2)).mean()})
 
 # %% ../../nbs/asymmetry/06_transformer_vae.ipynb #202cbc72

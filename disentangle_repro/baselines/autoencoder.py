@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import torch
@@ -79,6 +79,35 @@ class PlainLatent(nn.Module):
         "Decoder input for latents."
         return latents
 
+# %% ../../nbs/baselines/01_autoencoder.ipynb #23517cde
+Maps = Float[Tensor, "batch latents *positions"]  # with the latents at `dim`
+
+
+def check_latents(continuous: Maps, n_latents: int, dim: int) -> Maps:
+    "Returns `continuous`; `ValueError` for another number of latents at `dim`, and without a batch."
+    if continuous.ndim < 2 or continuous.shape[dim:][:1] != (n_latents,):
+        shape = tuple(continuous.shape)
+        raise ValueError(f"continuous has shape {shape} but needs a batch, and {n_latents} latents in dimension {dim}.")
+    return continuous
+
+
+def check_n_values(n_values: int) -> int:
+    "Returns the number of values of each latent; `ValueError` for none of at least 2, and for a list of them."
+    if not isinstance(n_values, Integral) or n_values < 2:
+        needed = "one whole number of at least 2, of all latents: FiniteScalarQuantizer takes one for each"
+        raise ValueError(f"n_values is {n_values} but must be {needed}.")
+    return n_values
+
+
+def to_rows(maps: Maps, dim: int) -> Float[Tensor, "rows n_latents"]:
+    "The latents of each position, one position below the other; without positions, `maps` itself."
+    return maps if maps.ndim == 2 and dim % 2 else maps.movedim(dim, -1).flatten(0, -2)
+
+
+def from_rows(rows: Float[Tensor, "rows n_latents"], like: Maps, dim: int) -> Maps:
+    "Rows in the shape of the maps that they come from."
+    return rows if like.ndim == 2 and dim % 2 else rows.unflatten(0, like.movedim(dim, -1).shape[:-1]).movedim(-1, dim)
+
 # %% ../../nbs/baselines/01_autoencoder.ipynb #dea4afa7
 def straight_through(
     continuous: Float[Tensor, "*shape"], quantized: Float[Tensor, "*shape"]
@@ -94,9 +123,19 @@ class Likelihood(NamedTuple):
     image: Callable[[Tensor], Tensor]  # with values in [0, 1]
 
 
+def shifted_error(mean: Tensor, images: Tensor) -> Tensor:
+    "The mean squared error of outputs around zero."
+    return F.mse_loss(mean + 0.5, images)
+
+
+def shifted_image(mean: Tensor) -> Tensor:
+    "Outputs around zero as values in [0, 1]."
+    return (mean + 0.5).clamp(0, 1)
+
+
 LIKELIHOODS = {
     "bernoulli": Likelihood(F.binary_cross_entropy_with_logits, torch.sigmoid),
-    "gaussian": Likelihood(lambda mean, images: F.mse_loss(mean + 0.5, images), lambda mean: (mean + 0.5).clamp(0, 1)),
+    "gaussian": Likelihood(shifted_error, shifted_image),
 }
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #16d5f86c
@@ -105,6 +144,14 @@ class Step(NamedTuple):
 
     parameters: list[nn.Parameter]
     loss: Callable[..., tuple[Scalar, Terms]]  # from images and a generator
+
+
+def unfrozen(step: Step) -> Step:
+    "A step with those of its parameters that require gradients; `ValueError` where none does."
+    parameters = [parameter for parameter in step.parameters if parameter.requires_grad]
+    if not parameters:
+        raise ValueError("model has a step of which all parameters are frozen: one needs requires_grad.")
+    return step._replace(parameters=parameters)
 
 # %% ../../nbs/baselines/01_autoencoder.ipynb #ee4c76de
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
@@ -158,6 +205,11 @@ class Autoencoder(ConfiguredModule):
         "The modules that may train in lower precision: convolutions and attention, never the latent layer."
         return self.encoder, self.decoder
 
+    @property
+    def exact_backward(self) -> bool:
+        "Whether gradients nearly cancel, as those of second differences do, so that the backward pass needs float32."
+        return False
+
     def steps(self) -> list[Step]:
         "The round of steps that training repeats."
         return [Step(list(self.parameters()), self.loss)]
@@ -186,12 +238,6 @@ class Autoencoder(ConfiguredModule):
             )
         return to_network(images).to(dtype)
 
-    def checked(self, images: Images) -> Pixels:
-        "As `prepared`, for images that were not looked at before; `ValueError` for bytes of 0 and 1 as well."
-        inputs = self.prepared(images)
-        check_bytes("images", images)
-        return inputs
-
     def loss(self, images: Images, generator: Generator | None = None) -> tuple[Scalar, Terms]:
         "Loss and terms of the step of encoder, latent layer and decoder; `KeyError` for a penalty without weight."
         images = self.prepared(images)
@@ -205,11 +251,11 @@ class Autoencoder(ConfiguredModule):
 
     def encode(self, images: Images) -> Latents:
         "The latents of images."
-        return self.latent.code(self.encoder(self.checked(images)))
+        return self.latent.code(self.encoder(self.prepared(images)))
 
     def sample(self, images: Images, generator: Generator | None = None) -> Latents:
         "Samples from continuous posteriors of images' latents; the latents themselves where there is none."
-        return self.latent.sampled(self.encoder(self.checked(images)), generator)
+        return self.latent.sampled(self.encoder(self.prepared(images)), generator)
 
     def decode(self, latents: Latents) -> Float[Tensor, "batch height width channels"]:
         "Images decoded from latents, with values in [0, 1]."
@@ -223,7 +269,10 @@ def encode_all(
     batch_size: int = 250,
     generator: Generator | None = None,  # for samples from the latents' posteriors, on the images' device
 ) -> Float[Tensor, "n latents"]:
-    "Latents of any number of images, on the images' device; samples of them where a generator is given."
+    """Latents of any number of images, on the images' device; samples of them where a generator is given.
+
+    `ValueError` for bytes of 0 and 1 only, which `encode` does not look for: in a batch they may be a dark image."""
+    check_bytes("images", images)
     encode = model.encode if generator is None else lambda batch: model.sample(batch, generator)
     return torch.cat([encode(batch) for batch in images.split(batch_size)])
 

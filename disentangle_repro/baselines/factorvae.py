@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from .autoencoder import Autoencoder, Codes, Images, PlainLatent, Scalar, Step, Terms
 from .autoencoder import make_networks, pixel_values
 from .variational import GaussianLatent
+from ..core.device import check_float32, in_float32
 from ..core.errors import check_choice
 from ..nets.preactivation import PREACTIVATION_VARIANTS, prepare
 from ..nets.style import scaled
@@ -35,11 +36,13 @@ def permute(codes: Codes, generator: Generator | None = None) -> Codes:
     return reorder(codes, torch.rand(codes.shape[:2], generator=generator, device=codes.device).argsort(dim=0))
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #1f9682d5
+@in_float32
 def discriminator_loss(of_joint: Float[Tensor, " batch"], of_permuted: Float[Tensor, " batch"]) -> Scalar:
     "Mean cross-entropy from logits of codes and permuted codes (factorqvae, half of equation 8, sign of F7)."
     return (F.softplus(-of_joint).mean() + F.softplus(of_permuted).mean()) / 2
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #e26b5873
+@in_float32
 def total_correlation(of_joint: Float[Tensor, " batch"]) -> Scalar:
     "Mean of log C / (1 - C) in nats, the discriminator's estimate for codes (factorqvae, equation 7)."
     return of_joint.mean()
@@ -49,17 +52,30 @@ HIDDEN_LAYERS, HIDDEN_UNITS, SLOPE = 5, 1000, 0.2
 
 
 class Discriminator(nn.Module):
-    "Log density ratio of codes and permuted codes, (batch,) logits (Kim and Mnih, section 3; released code)."
+    """Log density ratio of codes and permuted codes, a logit per sample (Kim and Mnih, section 3; released code).
+
+    Computed in float32 also under autocast or for half precision. `ValueError` for another number of inputs, parameters
+    in half precision and an unknown protocol.
+
+    Shape:
+        - Input: (batch, n_latents) numbers, or (batch, n_latents, n_values) probabilities: n_inputs for each sample
+        - Output: (batch)
+    """
 
     def __init__(self, n_inputs: int, width: float = 1.0, protocol: str = "paper"):
         super().__init__()
         variant = PREACTIVATION_VARIANTS[check_choice("protocol", protocol, PREACTIVATION_VARIANTS)]
         sizes = [n_inputs, *[scaled(HIDDEN_UNITS, width)] * HIDDEN_LAYERS]
         hidden = [layer for i, o in pairwise(sizes) for layer in (nn.Linear(i, o), nn.LeakyReLU(SLOPE, inplace=True))]
+        self.n_inputs = n_inputs
         self.layers = nn.Sequential(nn.Flatten(), *hidden, nn.Linear(sizes[-1], 1))
         prepare(self, variant)
 
+    @in_float32
     def forward(self, codes: Codes) -> Float[Tensor, " batch"]:
+        check_float32(self)
+        if codes.shape[1:].numel() != self.n_inputs:
+            raise ValueError(f"codes has shape {tuple(codes.shape)} but needs {self.n_inputs} numbers for each sample.")
         return self.layers(codes)[:, 0]
 
 # %% ../../nbs/baselines/08_factorvae.ipynb #4a9503c4

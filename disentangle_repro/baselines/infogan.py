@@ -92,6 +92,10 @@ class InfoGAN(Autoencoder):
     def networks(self) -> tuple[nn.Module, ...]:
         return *super().networks, self.critic
 
+    @property
+    def exact_backward(self) -> bool:
+        return True  # the gradient penalty's
+
     def steps(self) -> list[Step]:
         "`critic_steps` steps of encoder and critic, then one of the generator and the codebooks, if any."
         judging = dict.fromkeys([*self.encoder.parameters(), *self.critic.parameters()])  # shared ones once

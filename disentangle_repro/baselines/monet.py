@@ -162,12 +162,12 @@ class MONet(Autoencoder):
 
     def encode(self, images: Images) -> Float[Tensor, "batch slots dim"]:
         "The means of the latents of each slot."
-        _, encoded = self.described(self.checked(images))
+        _, encoded = self.described(self.prepared(images))
         return self.latent.code(encoded).unflatten(0, (-1, self.n_slots))
 
     def sample(self, images: Images, generator: Generator | None = None) -> Float[Tensor, "batch slots dim"]:
         "A sample of the latents of each slot."
-        _, encoded = self.described(self.checked(images))
+        _, encoded = self.described(self.prepared(images))
         return self.latent.sampled(encoded, generator).unflatten(0, (-1, self.n_slots))
 
     def decode(self, latents: Float[Tensor, "batch slots dim"]) -> Float[Tensor, "batch height width channels"]:
@@ -176,4 +176,4 @@ class MONet(Autoencoder):
 
     def segment(self, images: Images) -> Int[Tensor, "batch height width"]:
         "The slot whose mask is largest, for each pixel."
-        return cut_out(self.attention, self.checked(images), self.n_slots).argmax(1)
+        return cut_out(self.attention, self.prepared(images), self.n_slots).argmax(1)

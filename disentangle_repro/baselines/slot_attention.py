@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ from .variational import draw
 from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
-from ..nets.slots import CHANNELS, LEAKY, RELU, ConvolutionalDecoder, SlotEncoder
+from ..nets.slots import CHANNELS, LEAKY, RELU, UNIT_RANGE, ConvolutionalDecoder, SlotEncoder
 from ..nets.slots import SpatialBroadcastDecoder, TransformerDecoder, leaky_dense
 from ..nets.style import from_network, scaled
 
@@ -43,10 +43,20 @@ def weighted_mean(weights: Attention, values: Features, epsilon: float = 1e-8) -
     return (weights / weights.sum(1, keepdim=True)).mT @ values
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #b1ccf35a
+def fixed_noise(n_slots: int, dim: int, dtype: torch.dtype = torch.float32) -> Float[Tensor, "1 slots dim"]:
+    "The same standard normal numbers at each call and for each device, on the CPU."
+    return torch.randn(1, n_slots, dim, generator=make_generator(0), dtype=dtype)
+
+
+# `torch.compiler.assume_constant_result` sets this, and takes seconds to import.
+fixed_noise._dynamo_marked_constant = True
+
+
 class SampledQueries(nn.Module):
     """Slots sampled from one normal distribution with learned mean and scale (Locatello et al., section 2.1).
 
-    Without a generator, all images have the same fixed sample, on every device. `n_slots` may be changed later.
+    Without a generator they are drawn by PyTorch's own in training; in evaluation mode, all images have the same fixed
+    sample, on every device. `n_slots` may be changed later.
     """
 
     def __init__(self, n_slots: int, dim: int):
@@ -55,8 +65,8 @@ class SampledQueries(nn.Module):
         self.mean, self.log_scale = (nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim))) for _ in range(2))
 
     def forward(self, batch: int, generator: Generator | None = None) -> Slots:
-        if generator is None:  # on the CPU: another device would have other numbers
-            noise = torch.randn(1, self.n_slots, self.mean.shape[1], generator=make_generator(0)).to(self.mean)
+        if generator is None and not self.training:
+            noise = fixed_noise(self.n_slots, self.mean.shape[1]).to(self.mean)
             return (self.mean + self.log_scale.exp() * noise).expand(batch, -1, -1)
         size = (batch, self.n_slots, -1)
         return draw(self.mean.expand(size), self.log_scale.exp().expand(size), generator)
@@ -92,6 +102,16 @@ class SlotsOutput(NamedTuple):
     attention: Attention | None  # responsibilities, summing to one over slots
     penalties: Terms
 
+# %% ../../nbs/baselines/06_slot_attention.ipynb #4da20033
+class Standardised(nn.InstanceNorm1d):
+    "Each dimension of an image's features to mean zero and variance one over the image's positions."
+
+    def forward(self, features: Features) -> Features:
+        return super().forward(features.mT).mT
+
+
+NORMS = {"layer": nn.LayerNorm, "standardised": Standardised}  # of features, by the name of a hyperparameter
+
 # %% ../../nbs/baselines/06_slot_attention.ipynb #e5ffbae9
 class SlotCount:
     "`n_slots` of a module that begins with slots of its part `start`."
@@ -124,6 +144,7 @@ class SlotAttention(SlotCount, nn.Module):
         width: float = 1.0,  # multiplies these
         queries: str = "sampled",  # initial slots: "sampled" or "learned"
         implicit: bool = False,  # gradients through one additional iteration only (Chang et al., 2022)
+        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features, one of `NORMS`
     ):
         super().__init__()
         if iterations < 1:
@@ -131,7 +152,7 @@ class SlotAttention(SlotCount, nn.Module):
         self.start = QUERIES[check_choice("queries", queries, QUERIES)](n_slots, dim)
         self.iterations, self.implicit = iterations, implicit
         self.draws_start = queries == "sampled"
-        self.norm_features, self.norm_slots = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.norm_features, self.norm_slots = norm_layer(dim), nn.LayerNorm(dim)
         self.queries, self.keys, self.values = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.recurrent = nn.GRUCell(dim, dim)
         self.dense = nn.Sequential(nn.LayerNorm(dim), *dense(dim, scaled(mlp_hidden, width), dim, rectifier=nn.ReLU))
@@ -204,9 +225,19 @@ class SlotAutoencoder(SlotCount, Autoencoder):
         reconstruction = F.mse_loss(self.decoder(made.slots).image, images)
         return self.weighted(reconstruction, made.penalties), {"reconstruction": reconstruction, **made.penalties}
 
+    def inferred(self, images: Images, generator: Generator | None = None) -> SlotsOutput:
+        "The output of `slots` for images; without a generator that of its evaluation mode, also in training."
+        features, training = self.encoder(self.prepared(images)), self.slots.training
+        if generator is not None or not training:
+            return self.slots(features, generator)
+        try:
+            return self.slots.eval()(features)
+        finally:
+            self.slots.train()
+
     def encode(self, images: Images, generator: Generator | None = None) -> Slots:
         "The slots of images; without `generator` all images have the same initial slots."
-        return self.slots(self.encoder(self.checked(images)), generator).slots
+        return self.inferred(images, generator).slots
 
     def sample(self, images: Images, generator: Generator | None = None) -> Slots:
         "The slots of images, from initial slots sampled with `generator`."
@@ -218,7 +249,7 @@ class SlotAutoencoder(SlotCount, Autoencoder):
 
     def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
         "The slot of each pixel, a number from 0; `ValueError` without masks and attention."
-        made = self.slots(self.encoder(self.checked(images)), generator)
+        made = self.inferred(images, generator)
         masks = self.decoder(made.slots).masks if getattr(self.decoder, "masked", True) else None
         if masks is not None:
             return masks.argmax(1)
@@ -249,9 +280,11 @@ def slot_networks(
     width: float = 1.0,  # of the networks; one is the paper's
     rectifier: Callable[[], nn.Module] = LEAKY,  # of encoder and decoder
     chroma: float | None = None,  # of `luminance_chroma`, at both ends; left out: RGB
+    image_range: Sequence[float] = UNIT_RANGE,  # of the values of images inside of both networks
 ) -> dict[str, nn.Module]:  # `encoder` and `decoder` for a `SlotAutoencoder`
     "An encoder and a decoder for a module that infers slots; `ValueError` for an unknown decoder."
-    nets = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
+    nets = {"image_size": image_size, "channels": channels, "width": width}
+    nets |= {"chroma": chroma, "image_range": image_range}
     decode = SLOT_DECODERS[check_choice("decoder", decoder, SLOT_DECODERS)]
     rectified = {} if decoder == "transformer" else {"rectifier": rectifier}
     encoder = SlotEncoder(dim, hidden=max(CHANNELS, dim), rectifier=rectifier, **nets)
@@ -267,12 +300,16 @@ def slot_autoencoder(
     channels: int = 3,
     width: float = 1.0,
     chroma: float | None = None,
+    image_range: Sequence[float] = UNIT_RANGE,
+    rectifier: Callable[[], nn.Module] = RELU,
+    norm: str = "layer",  # of the features, one of `NORMS`
     **attention: Any,  # as `SlotAttention` takes them
 ) -> SlotAutoencoder:
-    "SA, with its own paper's rectifier; with `decoder=\"convolutional\"` SA-NoA. Arguments as of `slot_networks`."
+    "SA, with its paper's rectifier; with a convolutional decoder psa's SA-NoA. Arguments as of `slot_networks`."
     sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
-    nets = slot_networks(dim, decoder=decoder, rectifier=RELU, **sizes)
-    return SlotAutoencoder(slots=SlotAttention(n_slots, dim, width=width, **attention), **nets)
+    nets = slot_networks(dim, decoder=decoder, rectifier=rectifier, image_range=image_range, **sizes)
+    slots = SlotAttention(n_slots, dim, width=width, norm_layer=NORMS[check_choice("norm", norm, NORMS)], **attention)
+    return SlotAutoencoder(slots=slots, **nets)
 
 # %% ../../nbs/baselines/06_slot_attention.ipynb #1eba2099
 def additive_autoencoder(n_slots: int, *, dim: int = 64, width: float = 1.0, **nets: Any) -> SlotAutoencoder:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from .autoencoder import Autoencoder, Encoded, Latents, LatentOutput, PlainLatent, Terms
-from .autoencoder import make_networks, straight_through
+from .autoencoder import check_n_values, make_networks, straight_through
 
 # %% auto #0
 __all__ = []
@@ -45,8 +45,8 @@ class VectorQuantizer(PlainLatent):
 
     def __init__(self, dim: int = 64, n_values: int = 512):  # d, and the number of vectors n_v (qlae, section 5)
         super().__init__()
-        if n_values < 2 or dim < 1:
-            raise ValueError(f"n_values is {n_values} and dim is {dim}: at least 2 vectors of 1 number are needed.")
+        if check_n_values(n_values) and dim < 1:
+            raise ValueError(f"dim is {dim} but a vector needs at least 1 number.")
         self.encoder_dims = self.decoder_dims = dim
         limit = math.sqrt(3 / dim)
         self.codebooks = nn.Parameter(torch.empty(n_values, dim).uniform_(-limit, limit))

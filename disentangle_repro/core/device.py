@@ -5,11 +5,17 @@
 # %% ../../nbs/core/02_device.ipynb #95191f33
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import os
+import subprocess
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 from .errors import check_choice
 
@@ -17,9 +23,28 @@ from .errors import check_choice
 __all__ = []
 
 # %% ../../nbs/core/02_device.ipynb #914ba667
+@cache
+def listed_gpu() -> tuple[str, str]:
+    "Name and driver of the first GPU that `nvidia-smi` lists; empty where there is none."
+    ask = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        listed = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "", ""
+    name, _, driver = listed.partition("\n")[0].rpartition(", ")
+    return name, driver
+
+
 def pick_device(device: torch.device | str | None = None) -> torch.device:
-    "The given device, or the first CUDA device, or the CPU."
-    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    "The given device, or the first CUDA device, or the CPU; warns of a GPU that PyTorch cannot use."
+    if device or torch.cuda.is_available():
+        return torch.device(device or "cuda")
+    if "CUDA_VISIBLE_DEVICES" not in os.environ and (gpu := listed_gpu()[0]):
+        unusable = f"{gpu} is not used, since PyTorch {torch.__version__} cannot use it with driver {listed_gpu()[1]}"
+        build = f"torch=={torch.__version__.partition('+')[0]} --index-url https://download.pytorch.org/whl/cuNNN"
+        which = "where cuNNN is the CUDA that https://pytorch.org/get-started/locally has for the driver"
+        warnings.warn(f"{unusable}. Another build of it: pip install {build}, {which}.", stacklevel=2)
+    return torch.device("cpu")
 
 # %% ../../nbs/core/02_device.ipynb #6656a3af
 def device_name(device: torch.device | str | None = None) -> str:
@@ -100,3 +125,43 @@ def float32_products_in(kind: str) -> Iterator[None]:
     finally:
         for owner, name, value in before:
             setattr(owner, name, value)
+
+# %% ../../nbs/core/02_device.ipynb #4baa61d9
+def without_autocast(device_type: str) -> AbstractContextManager[None]:
+    "Inside, autocast lowers nothing."
+    return torch.autocast(device_type, enabled=False) if torch.amp.is_autocast_available(device_type) else nullcontext()
+
+
+HALF = (torch.bfloat16, torch.float16)
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def in_float32(function: Callable[P, R]) -> Callable[P, R]:
+    "A function computed outside of autocast; tensors of 16 bits among its arguments, and in lists, become float32."
+
+    def raised(value: Any) -> Any:
+        return value.float() if isinstance(value, Tensor) and value.dtype in HALF else value
+
+    @wraps(function)
+    def computed(*arguments: P.args, **options: P.kwargs) -> R:
+        arguments, options = tree_map(raised, (arguments, options))
+        tensors = [value for value in tree_leaves((arguments, options)) if isinstance(value, Tensor)]
+        with without_autocast(tensors[0].device.type if tensors else "cpu"):
+            return function(*arguments, **options)
+
+    return computed
+
+
+def as_given(result: Tensor, given: Tensor) -> Tensor:
+    "A layer's result in the precision of its input; under autocast as it is."
+    kind = given.device.type
+    lowered = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return result if lowered else result.to(given.dtype)
+
+
+def check_float32(layer: nn.Module) -> None:
+    "`ValueError` for a layer with parameters of 16 bits."
+    for parameter in layer.parameters():
+        if parameter.dtype in HALF:
+            needed = "needs torch.float32 or torch.float64: keep it in float32, and lower the networks around it"
+            raise ValueError(f"layer has parameters of {parameter.dtype} but {needed} by torch.autocast.")

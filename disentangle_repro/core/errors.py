@@ -5,6 +5,7 @@
 # %% ../../nbs/core/01_errors.ipynb #1334898c
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import time
@@ -45,6 +46,24 @@ def faults_of(path: Path) -> Iterator[None]:
         raise DataError(path, f"is damaged or not whole ({error})") from error
 
 # %% ../../nbs/core/01_errors.ipynb #8462ff11
+NO_MEMORY = re.compile(
+    "out of memory|(can't|unable to) allocate|could not create a primitive|MemoryError", re.IGNORECASE
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    "Whether an error says that memory was lacking, in the words of Python, numpy, PyTorch, CUDA or oneDNN."
+    return isinstance(error, MemoryError) or NO_MEMORY.search(str(error)) is not None
+
+
+def need_assertions(what: str) -> None:
+    "`RuntimeError` where Python leaves out assertions: what consists of them would pass whatever it states."
+    if not __debug__:
+        raise RuntimeError(
+            f"{what} consists of assertions, which Python leaves out: start it without -O and PYTHONOPTIMIZE."
+        )
+
+
 def check_choice(argument: str, given: str, choices: Collection[str]) -> str:
     "Returns `given`; `ValueError` with the choices when it is not one of them."
     if given not in choices:
@@ -79,13 +98,13 @@ def is_code(protocol: str) -> bool:
 
 
 def by_protocol(paper: T, code: T) -> dict[str, T]:
-    "The values of protocols, where the text's letter has the paper's."
+    "The values of protocols, where the literal text has the paper's."
     return {"paper": paper, "text": paper, "code": code}
 
 # %% ../../nbs/core/01_errors.ipynb #bbb82502
 def check_bytes(argument: str, images: Any) -> None:
     "`ValueError` for images, an array or a tensor, of bytes that are 0 and 1 only."
-    known = not getattr(images, "is_meta", False)
+    known = not getattr(images, "is_meta", False) and len(images)
     if known and str(images.dtype).endswith("uint8") and images.max() == 1 and images.min() == 0:
         raise ValueError(f"{argument} holds bytes of 0 and 1, but white is 255: multiply them by 255.")
 

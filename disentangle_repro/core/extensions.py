@@ -55,7 +55,7 @@ def load_extensions() -> dict[str, str]:
             try:
                 module = import_file(project_root() / name) if name.endswith(".py") else importlib.import_module(name)
                 content = Path(module.__file__).read_bytes()
-            except Exception as error:  # whatever a module may raise
+            except (Exception, SystemExit) as error:  # whatever a module may raise
                 raise ValueError(f"{VARIABLE} names {name!r}: {type(error).__name__}: {error}") from error
             register_pickle_by_value(module)
             LOADED[name] = hashlib.sha256(content).hexdigest()[:12]

@@ -57,7 +57,7 @@ def kept_results() -> Path:
 def data_folder() -> Path:
     """The folder of data files: `DISENTANGLE_DATA`, or `data/` of the checkout, or one in the user's cache.
 
-    A relative one is below the checkout, since kernels work in another folder than their command."""
+    A relative one is below the checkout, since a notebook works in another folder than its command."""
     if folder := os.environ.get("DISENTANGLE_DATA"):
         return project_root() / Path(folder).expanduser()
     if is_checkout(checkout := project_root()) or is_checkout(checkout := Path(__file__).parents[2]):

@@ -9,15 +9,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
-from .errors import DataError
+from .errors import DataError, is_out_of_memory
 
 # %% auto #0
 __all__ = []
@@ -51,86 +48,14 @@ def noted_signals() -> Iterator[Callable[[], bool]]:  # whether one has come
     with handled([signal.SIGINT, *ENDINGS], note):
         yield lambda: bool(came)
 
-# %% ../../nbs/core/08_interruption.ipynb #1a0e0008
-class Interrupted(Exception):
-    "A run was interrupted; what is saved of it is not done again."
-
-
-@dataclass(eq=False)
-class Work:
-    "What writes a notebook."
-
-    notebook: Path
-    manager: Any = None  # of the kernel that executes it, once there is one
-    stopped: bool = False  # whether it was asked to end
-
-    def send(self, number: int) -> None:
-        "Send a signal to the kernel."
-        with suppress(AttributeError, ProcessLookupError):  # it has not begun, or has ended
-            os.kill(self.manager.provisioner.process.pid, number)
-
-    def managers(self, manager: type) -> type:
-        "A class of managers of kernels whose kernel is that of this work."
-        work = self
-
-        class Stoppable(manager):  # type: ignore[misc]
-            async def start_kernel(self, **options: Any) -> None:
-                await super().start_kernel(**options)
-                work.manager = self
-                if work.stopped:  # before or while the kernel started
-                    work.send(signal.SIGKILL)
-
-        return Stoppable
-
-
-GRACE_SECONDS = 25.0  # for a kernel to write its checkpoint; SLURM kills 30 seconds after its signal
-_begun: set[Work] = set()
-
-
-@contextmanager
-def stoppable(notebook: Path) -> Iterator[Work]:
-    "Inside, `stop_kernels` stops the work on a notebook, its kernel included; then what that raises is `Interrupted`."
-    _begun.add(work := Work(notebook))
-    try:
-        yield work
-    except Exception as error:
-        if work.stopped:
-            raise Interrupted(getattr(error, "evalue", "") or str(error)) from error
-        raise
-    finally:
-        _begun.discard(work)
-
-
-def end_kernels(kill: bool = False, folder: Path | None = None) -> int:  # how many there are
-    "Ask for the end of what writes notebooks below a folder, or of all, once of each; or kill the kernels."
-    asked = [work for work in [*_begun] if folder in (None, *work.notebook.parents)]
-    for work in asked:
-        if kill or not work.stopped:
-            work.send(signal.SIGKILL if kill else signal.SIGTERM)
-        work.stopped = True
-    return len(asked)
-
-
-def stop_kernels(
-    everywhere: Callable[..., Iterable[int]],  # calls a function, with arguments, in each process that has kernels
-    folder: Path | None = None,  # as of `end_kernels`
-) -> None:
-    "Stop kernels; returns when all have ended, or after `GRACE_SECONDS`, or at a second Ctrl-C."
-    end = time.monotonic() + GRACE_SECONDS
-    try:
-        while sum(everywhere(end_kernels, False, folder)) and time.monotonic() < end:
-            time.sleep(0.1)
-    finally:
-        everywhere(end_kernels, True, folder)
-
 # %% ../../nbs/core/08_interruption.ipynb #1a0e000a
 Main = Callable[..., int]  # of arguments: the exit status
 
 
 def ends_in_one_line(command: str) -> Callable[[Main], Main]:
-    """A command of that name that ends in one line, and status 1, if files, disks, packages or connections are wrong.
+    """A command of that name that ends in one line without its files, disk, memory or connection.
 
-    SIGTERM and SIGHUP are as Ctrl-C; the status after each is 130.
+    The status is 1, without a connection 2; SIGTERM and SIGHUP are as Ctrl-C, and the status after each is 130.
     """
 
     def decorated(main: Main) -> Main:
@@ -147,6 +72,11 @@ def ends_in_one_line(command: str) -> Callable[[Main], Main]:
                 return 130
             except (DataError, OSError, ImportError) as error:
                 sys.stderr.write(f"{command}: {error}\n")
+                return 2 if isinstance(error, ConnectionError) else 1
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                sys.stderr.write(f"{command}: out of memory: {error or 'Python needs more.'}\n")
                 return 1
 
         return run

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import safetensors.torch
@@ -17,7 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from .errors import DataError
+from .errors import DataError, extra
 from .files import read_json, write_text, written_whole
 
 # %% auto #0
@@ -161,6 +162,28 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             raise DataError(path, f"has NaN or infinite numbers in {name}: they are no weights of a model.")
     return {name: tensor.float() if tensor.dtype == torch.float16 else tensor for name, tensor in tensors.items()}
 
+# %% ../../nbs/core/07_saved.ipynb #22a5ef2a
+PAGE = """---
+library_name: disentangle_repro
+tags: [disentanglement, {name}]
+---
+`{name}` for {dataset}, with the arguments in `card.json`:
+
+    from disentangle_repro import from_pretrained
+    model = from_pretrained("{repo_id}")
+"""
+
+
+def downloaded(repo_id: str) -> Path:
+    "The folder of a model's files in a repository on the Hugging Face Hub; `DataError` where it cannot be downloaded."
+    with extra("hub"):
+        from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(repo_id, allow_patterns=[WEIGHTS, CARD]))
+    except (OSError, ValueError) as error:
+        raise DataError(repo_id, f"is no folder, nor a repository that could be downloaded: {error}") from error
+
 # %% ../../nbs/core/07_saved.ipynb #e5ded0de
 class ConfiguredModule(nn.Module):
     "A module that notes the arguments it was built with."
@@ -192,3 +215,18 @@ class ConfiguredModule(nn.Module):
         card = {name: self._config[name] for name in (*FIELDS, *OPTIONAL) if name in self._config}
         own = {name: value for name, value in self._config.items() if name not in card}
         save_files(self, Path(path), card | {"hyperparameters": own})
+
+    def push_to_hub(
+        self,
+        repo_id: str,  # such as "user/qlae-shapes3d", made if it is not there
+        **options: Any,  # as `huggingface_hub.upload_folder` takes them, such as `token`
+    ) -> Any:  # what it returns
+        "Save into a repository on the Hugging Face Hub, for `from_pretrained(repo_id)`; raises as `save_pretrained`."
+        with extra("hub"):
+            from huggingface_hub import create_repo, upload_folder
+
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            write_text(Path(folder) / "README.md", PAGE.format(repo_id=repo_id, **self._config))
+            create_repo(repo_id, exist_ok=True, token=options.get("token"))
+            return upload_folder(repo_id=repo_id, folder_path=folder, **options)

@@ -15,6 +15,7 @@ from PIL import Image
 
 from ..core.errors import DataError
 from .layouts import Reading, labels_in_order, not_drawn, steps
+from .own_images import shown_files
 from .scenes import Scene
 from .sources import Sources
 
@@ -52,8 +53,8 @@ def resized(
 # %% ../../nbs/data/24_cars3d.ipynb #c83cbce8
 @contextmanager
 def read_cars3d(path: Path, n: int, scene: Scene) -> Iterator[Reading]:
-    "The folder of files, at any depth; `DataError` where there are more or fewer than cars."
-    files = sorted(path.rglob("*.mat"), key=lambda file: file.name)
+    "The folder of files, at any depth, except hidden ones; `DataError` where there are more or fewer than cars."
+    files = sorted(shown_files(path, (".mat",)), key=lambda file: file.name)
     elevations, azimuths, cars = scene.sources.value_counts
     if len(files) != cars:
         raise DataError(path, f"has {len(files)} files that end in .mat but must have {cars}, one for each car")

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,9 +144,21 @@ def read_rows(images: h5py.Dataset, rows: Int[np.ndarray, "n"]) -> UInt8[np.ndar
     return read
 
 # %% ../../nbs/data/16_hdf5.ipynb #7304a78e
+def identity(file: h5py.File) -> tuple[int, ...]:
+    "What tells an open file from another that takes its name."
+    state = os.fstat(file.id.get_vfd_handle())
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def brought_to(device: torch.device, rows: Tensor) -> Tensor:
+    "Rows on a device: to a GPU by way of pinned memory, from which they are copied while Python goes on."
+    return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
+
+
 class OnDisk:
     """Rows of a data set in an hdf5 file, read when they are asked for; `DataError` when that fails.
 
+    The file is the one opened first: another that has taken its name is refused.
     With `tensor` they were read once into main memory, for a device with too little of its own; each batch is copied.
     """
 
@@ -161,12 +174,15 @@ class OnDisk:
         tensor: UInt8[Tensor, "n height width ..."] | None = None,  # the contents of the rows
     ):
         with opened(path) as file:
-            length, *shape = file[name].shape
+            self.identity, (length, *self.row) = identity(file), file[name].shape
         if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < length:
             raise ValueError(f"rows is {rows.min()} to {rows.max()} but {path} has rows 0 to {length - 1}.")
         self.path, self.name, self.rows = Path(path), name, torch.arange(length) if rows is None else rows.cpu()
         self.device, self.tensor = torch.empty(0, device=device).device, tensor
-        self.shape = torch.Size((len(self.rows), *shape))
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self.rows), *self.row))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -174,20 +190,30 @@ class OnDisk:
     def __getitem__(self, index: int | slice | Tensor) -> UInt8[Tensor, "*index height width ..."]:
         index = index.cpu() if isinstance(index, Tensor) else index
         if self.tensor is not None:
-            return self.tensor[index].to(self.device)
+            return brought_to(self.device, self.tensor[index])
         rows = self.rows[index]
         with opened(self.path) as file:
+            self.check_same(file)
             read = torch.from_numpy(read_rows(file[self.name], rows.flatten().numpy()))
-        return read.reshape(*rows.shape, *self.shape[1:]).to(self.device)
+        return brought_to(self.device, read.reshape(*rows.shape, *self.shape[1:]))
 
     def to(self, device: torch.device | str) -> OnDisk:
         "The same rows, put elsewhere."
-        return OnDisk(self.path, self.name, self.rows, device, self.tensor)
+        return self._with(device=torch.empty(0, device=device).device)
 
     def part(self, some: slice) -> OnDisk:
         "Some of the rows, not read yet."
-        tensor = None if self.tensor is None else self.tensor[some]
-        return OnDisk(self.path, self.name, self.rows[some], self.device, tensor)
+        return self._with(rows=self.rows[some], tensor=None if self.tensor is None else self.tensor[some])
+
+    def check_same(self, file: h5py.File) -> None:
+        "`DataError` unless these are rows of this open file."
+        if identity(file) != self.identity:
+            raise DataError(self.path, "was replaced by another file since it was opened: load the data set again")
+
+    def _with(self, **attributes: Any) -> OnDisk:
+        other = copy(self)
+        vars(other).update(attributes)
+        return other
 
 # %% ../../nbs/data/16_hdf5.ipynb #dc4e6175
 class Contents(NamedTuple):
@@ -221,7 +247,8 @@ def read_images(
         else:
             check_objects(path, labels, scene)
             sources = torch.from_numpy(labels).float()
-    images, masks = OnDisk(path, "images", rows), None if grid else OnDisk(path, "masks", rows)
+        images, masks = OnDisk(path, "images", rows), None if grid else OnDisk(path, "masks", rows)
+        images.check_same(file)
     return Contents(images, sources[images.rows], names, masks)
 
 # %% ../../nbs/data/16_hdf5.ipynb #f710e6c1
@@ -427,6 +454,11 @@ def holds(path: Path, scene: Scene | ObjectScene, n: int | None, seed: int) -> b
     return described == attributes(scene, n, seed) and length == (n or scene.size)
 
 # %% ../../nbs/data/16_hdf5.ipynb #50a8ec38
+def drawing_device(scene: Scene | ObjectScene, device: torch.device | str | None = None) -> torch.device:
+    "Where a scene is drawn: on a device, or the best there is; image by image on the CPU."
+    return torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
+
+
 def write_images(
     path: Path | str,
     scene: Scene | ObjectScene,
@@ -437,8 +469,7 @@ def write_images(
     workers: int | None = None,  # processes on a CPU; as many as there are cores when left out
 ) -> None:
     "Draws images into a file, unless it holds them; whole, or not at all when interrupted, and then resumed."
-    path = Path(path)
+    path, device = Path(path), drawing_device(scene, device)
     check_number(n, scene.size)
-    device = torch.device("cpu") if getattr(scene, "image", None) else pick_device(device)
     draw = partial(draw_file, path, scene, n, seed, device, workers)
     write_once(path, partial(holds, path, scene, n, seed), draw)

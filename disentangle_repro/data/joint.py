@@ -9,18 +9,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..core.device import make_generator
 from ..core.errors import check_choice
 from .sources import Sources
 
-if TYPE_CHECKING:
-    from disentangle_repro.data.scenes import ObjectScene
 
 # %% auto #0
 __all__ = []
@@ -203,44 +201,3 @@ def joint_rows(joint: Joint, sources: Sources, n: int | None, seed: int) -> Int[
     rows = rows[cells.argsort(stable=True)].view(small.size, -1)
     taken = rows[torch.arange(rows.shape[1]) < counts[:, None]]
     return taken[torch.randperm(len(taken), generator=generator)]
-
-# %% ../../nbs/data/21_joint.ipynb #30dba40a
-TOGETHER, PATIENCE = 1024, 1000  # scenes proposed at once; rounds without any new scene until one gives up
-
-
-def accepted(
-    scene: ObjectScene, objects: Float[Tensor, "n objects features"], generator: torch.Generator
-) -> Bool[Tensor, "n"]:
-    "Which of the scenes that a generator proposes are kept."
-    joint, present = scene.joint, objects[..., 0] > 0.5
-    values = {name: objects[..., scene.features.index(name)] for name in joint.names}
-    keep = torch.ones(len(objects), dtype=torch.bool)
-    if joint.correlation is not None:
-        weight = torch.where(present, weights(Joint(joint.correlation), values, scene.domains), 1).prod(1)
-        keep = torch.rand(len(objects), dtype=torch.float64, generator=generator) < weight
-    if joint.held_out is not None:
-        fine = joint.held_out.allows(values, scene.domains)
-        keep &= (fine & present).any(1) if joint.held_out.part == "test" else (fine | ~present).all(1)
-    return keep
-
-
-def sample_accepted(scene: ObjectScene, n: int, seed: int) -> Float[Tensor, "n sources"]:
-    "Scenes under a joint distribution; `ValueError` where next to none of those proposed can be accepted."
-    scenes, generator, waiting = scene.sample(n, seed), make_generator(seed), 0
-    counts = scene.of_objects(scenes)[..., 0].round().sum(1)
-    open_rows = {k: (counts == k).nonzero()[:, 0] for k in counts.unique().tolist()}
-    while any(map(len, open_rows.values())):
-        proposed = scene.sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
-        objects = scene.of_objects(proposed)
-        proposed = proposed[keep := accepted(scene, objects, generator)]
-        sizes, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
-        for k, rows in open_rows.items():
-            fitting = proposed[sizes == k][: len(rows)]
-            scenes[rows[: len(fitting)]] = fitting
-            open_rows[k] = rows[len(fitting) :]
-        waiting = waiting + 1 if before == sum(map(len, open_rows.values())) else 0
-        if waiting == PATIENCE:
-            given = [name for name in ("correlation", "held_out") if getattr(scene.joint, name) is not None]
-            tried = f"none of {PATIENCE * TOGETHER:,} scenes proposed in a row could be accepted"
-            raise ValueError(f"{' and '.join(given)}: {tried}: {scene.joint.as_json()}.")
-    return scenes

@@ -33,7 +33,7 @@ from .clevr6 import CLEVR6
 from .dsprites import DSPRITES
 from .falcor3d import FALCOR3D
 from .gmm2d import sample_sets
-from .hdf5 import Contents, OnDisk, check_number, read_images, write_images
+from .hdf5 import Contents, OnDisk, check_number, drawing_device, read_images, write_images
 from .isaac3d import ISAAC3D
 from .mpi3d import MPI3D
 from .multi_dsprites import MULTI_DSPRITES
@@ -254,10 +254,13 @@ def placed(images: list[OnDisk], device: torch.device | str, image_size: int | N
     if size <= (free := free_memory(where)) / 2:
         return [in_memory(one) for one in images]
     sizes = f"{size / 1e9:.3g} GB, more than half of the {free / 1e9:.3g} GB that are free on {device}"
+    called = "" if where.type == "cpu" else ", and no update is recorded"
     if where.type != "cpu" and size <= free_memory(torch.device("cpu")) / 2:
-        warnings.warn(f"images have {sizes}: they stay in main memory, and every batch is copied.", stacklevel=2)
+        stay = "they stay in main memory, and every batch is copied"
+        warnings.warn(f"images have {sizes}: {stay}{called}.", stacklevel=2)
         return [OnDisk(one.path, one.name, one.rows, where, in_memory(one.to("cpu"))) for one in images]
-    warnings.warn(f"images have {sizes}: they stay on disk, and every batch is read when it is drawn.", stacklevel=2)
+    stay = "they stay on disk, and every batch is read when it is drawn"
+    warnings.warn(f"images have {sizes}: {stay}{called}.", stacklevel=2)
     return images
 
 # %% ../../nbs/data/19_load.ipynb #5ae5b1d8
@@ -266,8 +269,10 @@ def rendered_file(scene: Scene | ObjectScene, n: int | None = None, seed: int = 
     part = "" if n is None else f"-n{n}"
     part += "" if scene.joint is None else f"-{scene.joint.key}"
     part += f"-seed{seed}" if part or isinstance(scene, ObjectScene) else ""
+    device = drawing_device(scene)
+    part += "" if device.type == "cpu" else f"-{device.type}"  # whose images differ in rounding
     path = data_folder() / "rendered" / f"{scene.name}{part}.h5"
-    write_images(path, scene, n, seed, workers=workers)
+    write_images(path, scene, n, seed, device=device, workers=workers)
     return path
 
 # %% ../../nbs/data/19_load.ipynb #3ad4c22a

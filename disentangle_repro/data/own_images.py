@@ -30,13 +30,22 @@ __all__ = []
 
 # %% ../../nbs/data/22_own_images.ipynb #ff3678cd
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF")  # that Pillow may find in them; of others, EPS starts a program
+
+
+def shown_files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    "The files below a folder with one of these endings, by path; none that is hidden or in a hidden folder."
+    files = (path for path in folder.rglob("*") if path.suffix.lower() in endings and path.is_file())
+    return sorted(path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
 def image_files(folder: Path) -> tuple[Path, ...]:
-    "The images in a folder, by name; `DataError` where there are none."
+    "The images in a folder and those below, by name, except hidden ones; `DataError` where there are none."
     if not folder.is_dir():
-        raise DataError(folder, "is no folder")
-    files = tuple(sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS))
+        inside = "h5py.File(path)[name], np.load(path) or torch.load(path)"
+        is_file = f": needed is a folder; of a file give what is in it, such as {inside}" if folder.is_file() else ""
+        raise DataError(folder, f"is no folder{is_file}")
+    files = tuple(shown_files(folder, ENDINGS))
     if not files:
         raise DataError(folder, f"has no images: none of its files ends in {', '.join(ENDINGS)}")
     return files
@@ -115,7 +124,8 @@ def own_images(name: str, folder: Path | str, sources: Path | str | None = None,
     kinds = {column: values_of(entries) for column, entries in columns.items()}
     for column, values in kinds.items():
         check_values(path, column, values, len(files))
-    indices = [[values.index(type(values[0])(entry)) for entry in columns[column]] for column, values in kinds.items()]
+    places = {column: {value: place for place, value in enumerate(values)} for column, values in kinds.items()}
+    indices = [[places[name][type(kinds[name][0])(entry)] for entry in columns[name]] for name in kinds]
     grid = Sources(tuple(kinds), tuple(map(len, kinds.values())))
     return OwnImages(
         name, grid, tuple((0, count - 1) for count in grid.value_counts), image_size, 1, not_drawn, files=files,
@@ -126,7 +136,7 @@ def own_images(name: str, folder: Path | str, sources: Path | str | None = None,
 def square_image(path: Path, image_size: int) -> UInt8[np.ndarray, "size size 3"]:
     "The middle of an image in red, green and blue; `DataError` for a file that is no image."
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             if image.mode.startswith(("I", "F")):
                 raise DataError(path, f"has mode {image.mode} but must have 8 bits per channel: convert it first")
             upright = ImageOps.exif_transpose(image).convert("RGB")
@@ -137,12 +147,20 @@ def square_image(path: Path, image_size: int) -> UInt8[np.ndarray, "size size 3"
     return np.asarray(ImageOps.fit(upright, (image_size, image_size), Image.Resampling.LANCZOS))
 
 # %% ../../nbs/data/22_own_images.ipynb #7ca21b74
-def own_file(scene: OwnImages) -> Path:
-    "The file of a folder's images, read first where there is none or where images have changed."
-    path, states = data_folder() / "own" / f"{scene.name}.h5", [(str(file), file.stat()) for file in scene.files]
+def state_of(scene: OwnImages) -> str:
+    "A digest of what the file of a folder's images depends on: their names, sizes and times, and `image_size`."
+    states = [(str(file), file.stat()) for file in scene.files]
     content = repr((scene.image_size, [(name, state.st_size, state.st_mtime_ns) for name, state in states]))
-    now = hashlib.sha256(content.encode()).hexdigest()[:16]
-    n, size = len(scene.files), scene.image_size
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def own_file(scene: OwnImages) -> Path:
+    """The file of a folder's images, below `own` in the data folder; read first where there is none of their state.
+
+    `DataError` as `square_image`.
+    """
+    now, n, size = state_of(scene), len(scene.files), scene.image_size
+    path = data_folder() / "own" / f"{scene.name}-{now}.h5"
 
     def read() -> None:
         with new_file(path) as file:
@@ -151,6 +169,10 @@ def own_file(scene: OwnImages) -> Path:
             for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images", disable=None):
                 some = scene.files[first : first + 256]
                 data[first : first + len(some)] = np.stack([square_image(file, size) for file in some])
+            if state_of(scene) != now:
+                raise DataError(
+                    scene.files[0].parent, f"has images that changed while {scene.name} was read: try again"
+                )
 
     write_once(path, lambda: has(path, folder=now), read)
     return path

@@ -48,17 +48,20 @@ class ImagePairs:
     def __init__(
         self,
         images: UInt8[Tensor, "n height width channels"] | OnDisk,
-        sources: Int[Tensor, "n sources"] | None,  # value indices, in the order of the images
+        sources: Int[Tensor, "n sources"] | None,  # any integers, in the order of the images
         differing: int = 1,  # how many sources are not the same; as close to it as there are
     ):
         if sources is None or len(sources) != len(images) or sources.ndim != 2 or sources.is_floating_point():
             has = "None" if sources is None else f"{str(sources.dtype)[6:]} {tuple(sources.shape)}"
             raise ValueError(f"sources is {has} but pairs need integers, one row for each of the {len(images)} images.")
-        counts = torch.tensor([len(column.unique()) for column in sources.T])
+        numbered = [column.unique(return_inverse=True) for column in sources.T]
+        counts = torch.tensor([len(values) for values, _ in numbered])
         if not 1 <= differing <= (most := int((counts > 1).sum())):
             raise ValueError(f"differing is {differing} but must be from 1 to {most}, the number of sources that vary.")
         self.images, self.differing, self.device = images, differing, images.device
-        self.columns = sources.T.to(images.device, torch.int16).contiguous()
+        self.columns = torch.stack([numbers for _, numbers in numbered]).to(
+            images.device, torch.int16 if counts.max() < 2**15 else torch.int32
+        )
         self.weights, self.distances = (table.to(images.device) for table in set_tables(counts, differing))
         self.is_cuda, self.shape = images.device.type == "cuda", images.shape
 

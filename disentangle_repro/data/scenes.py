@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
+from ..core.device import make_generator
 from ..core.errors import extra
-from .joint import Domains, Joint, domains_of, joint_of, joint_rows, joint_size, sample_accepted
+from .joint import Domains, Joint, domains_of, joint_of, joint_rows, joint_size, weights
 from .sources import Sources
 
 if TYPE_CHECKING:  # slow to import, and only figures and tables need them
@@ -311,3 +312,45 @@ def different(scene: Scene, n: int = 500, seed: int = 0) -> int:
     "How many different images, to the byte, `n` random combinations of sources give."
     parts = scene.sources.factors(scene.sources.subset(n, seed)).split(1000)
     return len({image.tobytes() for part in parts for image in scene.images(part).numpy()})
+
+
+# %% ../../nbs/data/21_joint.ipynb #30dba40a
+TOGETHER, PATIENCE = 1024, 1000  # scenes proposed at once; rounds without any new scene until one gives up
+
+
+def accepted(
+    scene: ObjectScene, objects: Float[Tensor, "n objects features"], generator: torch.Generator
+) -> Bool[Tensor, "n"]:
+    "Which of the scenes that a generator proposes are kept."
+    joint, present = scene.joint, objects[..., 0] > 0.5
+    values = {name: objects[..., scene.features.index(name)] for name in joint.names}
+    keep = torch.ones(len(objects), dtype=torch.bool)
+    if joint.correlation is not None:
+        weight = torch.where(present, weights(Joint(joint.correlation), values, scene.domains), 1).prod(1)
+        keep = torch.rand(len(objects), dtype=torch.float64, generator=generator) < weight
+    if joint.held_out is not None:
+        fine = joint.held_out.allows(values, scene.domains)
+        keep &= (fine & present).any(1) if joint.held_out.part == "test" else (fine | ~present).all(1)
+    return keep
+
+
+def sample_accepted(scene: ObjectScene, n: int, seed: int) -> Float[Tensor, "n sources"]:
+    "Scenes under a joint distribution; `ValueError` where next to none of those proposed can be accepted."
+    scenes, generator, waiting = scene.sample(n, seed), make_generator(seed), 0
+    counts = scene.of_objects(scenes)[..., 0].round().sum(1)
+    open_rows = {k: (counts == k).nonzero()[:, 0] for k in counts.unique().tolist()}
+    while any(map(len, open_rows.values())):
+        proposed = scene.sample(TOGETHER, int(torch.randint(2**31, (), generator=generator)))
+        objects = scene.of_objects(proposed)
+        proposed = proposed[keep := accepted(scene, objects, generator)]
+        sizes, before = objects[keep][..., 0].round().sum(1), sum(map(len, open_rows.values()))
+        for k, rows in open_rows.items():
+            fitting = proposed[sizes == k][: len(rows)]
+            scenes[rows[: len(fitting)]] = fitting
+            open_rows[k] = rows[len(fitting) :]
+        waiting = waiting + 1 if before == sum(map(len, open_rows.values())) else 0
+        if waiting == PATIENCE:
+            given = [name for name in ("correlation", "held_out") if getattr(scene.joint, name) is not None]
+            tried = f"none of {PATIENCE * TOGETHER:,} scenes proposed in a row could be accepted"
+            raise ValueError(f"{' and '.join(given)}: {tried}: {scene.joint.as_json()}.")
+    return scenes

@@ -107,7 +107,7 @@ class Setting:
 
     text: Pieces  # the paper's values, as we read them
     code: Pieces = field(default_factory=dict)  # those of the released code that are different; None: has none
-    letter: Pieces = field(default_factory=dict)  # those of the text's letter that are different; likewise
+    letter: Pieces = field(default_factory=dict)  # those of the literal text that are different; likewise
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # such as `model.beta`: values to try
     released: tuple[str, ...] = ()  # data sets where the grid's chosen values are those of the released code
     fixed: Pieces = field(default_factory=dict)  # what stays the same whatever is tuned

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,6 +87,21 @@ class Measurement:
     cells: Callable[..., list[dict[str, Any]]] | None = None  # of that table, if not means of these
     note: str = ""  # what a reader of its numbers should know
 
+
+CLAIMS = "claims"  # the name of a paper's measurement of claims
+
+
+def claims_measurement(paper: str, dataset: str, **how: Any) -> Measurement:
+    "The measurement of a paper's claims that need no training, by its notebook; the same at every scale."
+    spec = RunSpec(paper, CLAIMS, dataset, "rendered", "paper", 0, "paper", {"measurement": how})
+    notebook = f"lab/notebooks/{paper}_claims.ipynb"
+    return Measurement(CLAIMS, "Claims that need no training", notebook, partial(always, [spec]))
+
+
+def always(specs: list[RunSpec], scale: Scale, trainings: Sequence[RunSpec]) -> list[RunSpec]:
+    "The same specifications, whatever was trained."
+    return specs
+
 # %% ../../nbs/experiment/04_paper.ipynb #0a05a62b
 @dataclass(frozen=True)
 class PaperFigure:
@@ -102,7 +118,7 @@ class PaperFigure:
 
 # %% ../../nbs/experiment/04_paper.ipynb #0f1a8a80
 Scoring = Literal["latents", "slots", "jacobians"]
-Judge = Callable[[Record, Record], tuple[str, str, str, str]]
+Judge = Callable[[Record, Record], tuple[str, str, str]]  # verdict, part, note
 Entry = float | int | str | tuple[float, ...]
 Setup = dict[tuple[str, str], Entry]  # entries of tables of data and settings, by table and row
 
@@ -125,16 +141,19 @@ class Paper:
     # of claims that a measurement decides: its name, and the verdict from its record and from stored numbers
     metrics: Mapping[str, Score] = field(default_factory=dict)  # scores that no other paper has, by name
     printed_as: Mapping[str, str] = field(default_factory=dict)  # our data set -> the one that it prints numbers for
-    layout: str = "lab/tables/any_paper.ipynb"  # the notebook of its tables: a path in nbs/, or a file's anywhere
+    layout: str = "lab/notebooks/any_paper.ipynb"  # the notebook of its tables: a path in nbs/, or a file's anywhere
     folder: Path | None = None  # of `reported.csv` and `claims.yaml`; left out: `paper_tables/`
     setup: Mapping[str, str] = field(default_factory=dict)  # titles of its tables of data and settings, by number
     our_setup: Callable[[Any], Setup] | None = None  # our entries of these, asked for by `tables.setup_tables`
     like: Mapping[str, str] = field(default_factory=dict)  # a data set that was added -> the paper's that it is like
     figures: tuple[PaperFigure, ...] = ()
     chose: tuple[tuple[str, str], ...] = ()  # models and data sets whose first seed in the study chose a setting
+    study: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # seeds of each model and data set that it trains
 
     def run_as(self, model: str) -> str:
-        "The model whose runs fill the row of a model: itself, but for some."
+        "The model whose runs fill the row of a model: itself, with some exceptions."
         return (model in self.models and self.models[model].run_as) or model
 
     def lent(self, name: str) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from ..core.errors import check_choice
 from .hyperparameters import merged, nested
 
@@ -46,8 +44,9 @@ SCALES = {
     for scale in (
         Scale("smoke", "shows that every cell can be made; the numbers mean nothing", 1, width=0.25, updates=5,
               batch_size=8, images=400, image_size=32, evaluation_samples=100),
-        Scale("study", "the papers' claims, tried on two cores: images of 16x16 or 32x32, a quarter of width, batch 16",
-              6, first_seed=11, width=0.25, updates=20_000,
+        Scale("study", "the papers' claims, tried on two cores: images of 16x16 or 32x32, a quarter of width, batch"
+              " 16, bf16",
+              4, first_seed=11, width=0.25, updates=20_000,
               largest_batch=16, images=20_000, image_size=32, precision="bf16", tuning_seeds=1, tuning_values=3,
               tuning_divisor=2, study=True),
         Scale("short", "the paper's networks and batch, a tenth of its updates", 3, updates_divisor=10),
@@ -88,6 +87,5 @@ def at_scale(
 
 # %% ../../nbs/experiment/03_scale.ipynb #073285ba
 def pick_scale(name: str | None = None) -> Scale:
-    "The scale of that name; without a name `short` where there is a GPU and `study` where there is none."
-    name = name or ("short" if torch.cuda.is_available() else "study")
-    return SCALES[check_choice("scale", name, SCALES)]
+    "The scale of that name; without a name `study`, which has stored runs, on every machine."
+    return SCALES[check_choice("scale", name or "study", SCALES)]

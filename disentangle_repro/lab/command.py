@@ -6,19 +6,46 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from ..command import IN_A_CHECKOUT
 from ..core.errors import DataError, check_choice
-from ..core.files import is_checkout, project_root
-from ..experiment.scale import pick_scale
+from ..core.files import is_checkout, project_root, read_json
+from ..experiment.run_spec import RunSpec
+from .plan.request import add_limit
 from ..papers import PAPERS
 from ..train.store import Store, git_commit, project_store
 
 # %% auto #0
 __all__ = []
+
+# %% ../../nbs/lab/command.ipynb #c69fe471
+def spec_of(run: str, store: Store) -> RunSpec:
+    "The specification in a JSON file, or that of an id; `DataError` where there is none."
+    places = [Path(run), store.runs / run / "spec.json", *store.records(run)]
+    file = next((place for place in places if place.is_file()), places[0])
+    try:
+        content = read_json(file)
+        spec = RunSpec(**content.get("spec", content))
+        check_choice("paper", spec.paper, PAPERS)
+        return spec
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        problem = f"is no specification of a run, and no id that `disentangle-repro plan --ids` lists ({error})."
+        raise DataError(file, problem) from error
+
+
+def run_one(given: argparse.Namespace) -> int:  # the exit status
+    "Do one run, and print what came of it."
+    from disentangle_repro.lab.runs.engine import deadline_of
+    from disentangle_repro.lab.runs.runner import run, run_from_input, set_damaged_aside
+
+    if given.run == "-":
+        return run_from_input()
+    store, deadline = project_store(), deadline_of(given.minutes, 20.0)  # seconds before the deadline for stopping
+    spec = spec_of(given.run, store)
+    set_damaged_aside(store)
+    return run(spec, store, deadline=deadline, keep_checkpoints=given.keep_checkpoints)
 
 # %% ../../nbs/lab/command.ipynb #8eaaeec8
 def run_proofs(given: argparse.Namespace) -> int:  # the exit status
@@ -33,27 +60,6 @@ def run_proofs(given: argparse.Namespace) -> int:  # the exit status
     return 1 if failed else 0
 
 # %% ../../nbs/lab/command.ipynb #3a83ae66
-def rescore_runs(given: argparse.Namespace) -> int:  # the exit status
-    "Print recomputed scores next to the records'; 1 if one differs by more than its tolerance."
-    from disentangle_repro.lab.runs.rescore import as_table, rescore
-
-    found = rescore(given.runs, project_store(), given.latents)
-    print(as_table(found))
-    return 0 if all(of.same for scores in found.values() for of in scores) else 1
-
-
-def verify_tables(given: argparse.Namespace) -> int:  # the exit status
-    "Print the differences between the published tables and those of the records; 1 if there are any."
-    from disentangle_repro.lab.tables.verify import changed, in_tables, older_records, recomputed, verdict, verify
-
-    papers = [check_choice("PAPER", paper, PAPERS) for paper in given.papers]
-    store, (lines, n) = project_store(), verify(papers)
-    again, shown = (recomputed(store, papers), in_tables(store, papers)) if n else ({}, [])
-    lines += changed(again)
-    print(verdict(lines, n, older_records(store, papers), len(shown), len(again)))
-    return 1 if lines else 0
-
-
 def take_runs(given: argparse.Namespace) -> int:  # the exit status
     "Copy the finished runs of another checkout, and print how many were new; 1 if a record there is damaged."
     if not is_checkout(given.checkout):
@@ -63,56 +69,29 @@ def take_runs(given: argparse.Namespace) -> int:  # the exit status
     print(f"{len(new)} records are new.", *faults, sep="\n")
     return 1 if faults else 0
 
-# %% ../../nbs/lab/command.ipynb #535f91a9
-def measure_claims(given: argparse.Namespace) -> int:  # the exit status
-    "Measure and store the evidence for claims that need no training, and print their verdicts."
-    from disentangle_repro.lab.study.measure_claims import measure
-    from disentangle_repro.lab.tables.without_training import without_training_verdicts
-
-    for claim, verdict in without_training_verdicts(kept=measure(given.claims, project_store())).items():
-        print(f"{claim}: {verdict} ({verdict.note})")
-    return 0
-
-
-def measure_limits(given: argparse.Namespace) -> int:  # the exit status
-    "Measure chance and ceiling of the scores in the tables of some papers, unless they are stored."
-    from disentangle_repro.lab.plan.request import Request
-    from disentangle_repro.lab.tables.references import measure_references, planned
-
-    specs = planned(given.papers, Request(pick_scale(given.scale)), given.datasets)
-    print(f"{measure_references(specs)} conditions measured")
-    return 0
-
 # %% ../../nbs/lab/command.ipynb #c33072fb
-CHAPTERS = {"tables": "tables.make", "plan": "plan.cost", "report": "report.site", "study": "study.design"}
-CHECKS = {
-    "rescore": rescore_runs, "verify": verify_tables, "proofs": run_proofs, "take": take_runs,
-    "without-training": measure_claims, "references": measure_limits,
-}  # fmt: skip
+CHAPTERS = {"tables": "tables.make", "plan": "plan.cost", "check-gpu": "plan.check_gpu", "report": "report",
+            "verify": "verify",
+            "study": "study.design"}  # fmt: skip
+CHECKS = {"run": run_one, "proofs": run_proofs, "take": take_runs}
 
 # %% ../../nbs/lab/command.ipynb #0160c7e5
-def parser() -> argparse.ArgumentParser:
+def parser(about: Mapping[str, str]) -> argparse.ArgumentParser:  # by subcommand
     "The subcommands without a chapter of their own."
     command = argparse.ArgumentParser(prog="disentangle-repro")
     subcommands = command.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
-    options = {name: subcommands.add_parser(name, description=IN_A_CHECKOUT[name]) for name in CHECKS}
-    options["rescore"].add_argument("runs", nargs="*", metavar="RUN", help="ids of runs; by default all kept runs")
-    options["rescore"].add_argument("--latents", action="store_true", help=(
-        "recompute InfoMEC and DCI from kept latents instead"
-    ))
-    for name, what in (("verify", "tables"), ("proofs", "checks")):
-        options[name].add_argument("--papers", nargs="*", default=[], metavar="PAPER", help=f"only the {what} of these")
+    options = {name: subcommands.add_parser(name, description=about.get(name)) for name in CHECKS}
+    options["run"].add_argument("run", metavar="RUN", help="id, or JSON file of a specification or record")
+    options["run"].add_argument("--keep-checkpoints", action="store_true", help="also when the run is finished")
+    add_limit(options["run"])
+    options["proofs"].add_argument("--papers", nargs="*", default=[], metavar="PAPER", help="only the checks of these")
     options["take"].add_argument("checkout", type=Path, metavar="CHECKOUT", help="its folder")
-    options["without-training"].add_argument("claims", nargs="*", metavar="CLAIM", help="such as psa-5; by default all")
-    options["references"].add_argument("papers", nargs="+", metavar="PAPER")
-    options["references"].add_argument("--scale", help="of the runs; by default this machine's")
-    options["references"].add_argument("--datasets", nargs="*", default=[], metavar="DATASET", help="only these")
     return command
 
 
-def main(arguments: Sequence[str]) -> int:  # the exit status
+def main(arguments: Sequence[str], about: Mapping[str, str] = {}) -> int:  # the exit status
     "One of the subcommands; `disentangle_repro.command` calls it."
     if arguments[0] in CHAPTERS:
         return import_module(f"disentangle_repro.lab.{CHAPTERS[arguments[0]]}").main(arguments[1:])
-    given = parser().parse_args(arguments)
+    given = parser(about).parse_args(arguments)
     return CHECKS[given.subcommand](given)

@@ -54,26 +54,53 @@ def luminance_chroma(chroma: float, channels: int = 3) -> Float[Tensor, "3 3"]:
 
 # %% ../../nbs/nets/03_slots.ipynb #1697c29d
 class ChannelMap(nn.Module):
-    "A fixed linear map of the channels of images, (..., channels, height, width) or as `dim` says."
+    "A fixed affine map of the channels of images, (..., channels, height, width) or as `dim` says."
 
-    def __init__(self, matrix: Float[Tensor, "outputs channels"], dim: int = -3):
+    def __init__(
+        self,
+        matrix: Float[Tensor, "outputs channels"],
+        dim: int = -3,
+        offset: Float[Tensor, "outputs"] | None = None,  # saved with the weights, which fit no other range
+    ):
         super().__init__()
         self.dim = dim
         self.register_buffer("matrix", matrix, persistent=False)
+        self.register_buffer("offset", offset)
 
     def forward(self, images: Float[Tensor, "*shape"]) -> Float[Tensor, "*mapped"]:
         mapped = (self.matrix * images.movedim(self.dim, -1)[..., None, :]).sum(-1)  # a matrix product would be in bf16
-        return mapped.movedim(-1, self.dim)
+        return (mapped if self.offset is None else mapped + self.offset).movedim(-1, self.dim)
 
 
-def from_rgb(chroma: float | None, channels: int = 3) -> nn.Module:
-    "S Q, for images before a network; the identity for None."
-    return nn.Identity() if chroma is None else ChannelMap(luminance_chroma(chroma, channels))
+UNIT_RANGE = (0, 1)  # of images outside of networks
 
 
-def to_rgb(chroma: float | None, channels: int = 3, dim: int = -3) -> nn.Module:
-    "The transpose of S Q, for what a network outputs; the identity for None."
-    return nn.Identity() if chroma is None else ChannelMap(luminance_chroma(chroma, channels).T, dim)
+def low_and_span(image_range: Sequence[float]) -> tuple[float, float]:
+    "The smallest value of an image inside of networks, and how far above it is the largest; `ValueError` if it is not."
+    if len(image_range) != 2 or not -math.inf < image_range[0] < image_range[1] < math.inf:
+        raise ValueError(f"image_range is {image_range} but must be two finite numbers, the smaller one first.")
+    return image_range[0], image_range[1] - image_range[0]
+
+
+def from_rgb(chroma: float | None, channels: int = 3, image_range: Sequence[float] = UNIT_RANGE) -> nn.Module:
+    "From images in [0, 1] to `image_range`, then S Q, before a network; the identity for None and [0, 1]."
+    low, span = low_and_span(image_range)
+    if chroma is None and (low, span) == UNIT_RANGE:
+        return nn.Identity()
+    matrix = torch.eye(channels) if chroma is None else luminance_chroma(chroma, channels)
+    return ChannelMap(span * matrix, offset=None if (low, span) == UNIT_RANGE else low * matrix.sum(1))
+
+
+def to_rgb(
+    chroma: float | None, channels: int = 3, dim: int = -3, image_range: Sequence[float] = UNIT_RANGE
+) -> nn.Module:
+    "The transpose of S Q, then from `image_range` to [0, 1], of what a network outputs; the identity as in `from_rgb`."
+    low, span = low_and_span(image_range)
+    if chroma is None and (low, span) == UNIT_RANGE:
+        return nn.Identity()
+    matrix = torch.eye(channels) if chroma is None else luminance_chroma(chroma, channels)
+    offset = None if (low, span) == UNIT_RANGE else torch.full((channels,), -low / span)
+    return ChannelMap(matrix.T / span, dim, offset)
 
 # %% ../../nbs/nets/03_slots.ipynb #95e48f7e
 KERNEL = 5
@@ -105,13 +132,14 @@ class SlotEncoder(nn.Module):
         *,
         image_size: int,  # pixels per side
         channels: int = 3,  # of the images
-        width: float = 1.0,  # multiplies the number of channels, but for the last convolution's; one is the paper's
+        width: float = 1.0,  # multiplies the number of channels, except the last convolution's; one is the paper's
         strides: Sequence[int] | None = None,  # of the convolutions; left out: to a map of 32x32
         filters: Sequence[int] | None = None,  # channels; left out: 64 times `width`, and 64 in the last convolution
         hidden: int | None = None,  # units of the dense layers; left out: as many as the last channels
         rectifier: Callable[[], nn.Module] = LEAKY,
         learned_norm: bool = True,  # a learned layer norm per position; if not, one over all positions
         chroma: float | None = None,  # of `luminance_chroma`, before the first convolution; left out: RGB
+        image_range: Sequence[float] = UNIT_RANGE,  # of what the first convolution takes; images are in [0, 1]
     ):
         super().__init__()
         strides = strides or default_strides(image_size)
@@ -119,7 +147,7 @@ class SlotEncoder(nn.Module):
         self.image_size, self.channels, shrinkage = image_size, channels, math.prod(strides)
         if image_size % shrinkage:
             raise ValueError(f"image_size is {image_size} but must be a multiple of {shrinkage} for these strides.")
-        self.coordinates = from_rgb(chroma, channels)
+        self.coordinates = from_rgb(chroma, channels, image_range)
         counts, map_size, wide = [channels, *filters], image_size // shrinkage, filters[-1]
         layers = [nn.Conv2d(*pair, KERNEL, s, KERNEL // 2) for pair, s in zip(pairwise(counts), strides, strict=True)]
         convolutions = nn.Sequential(*(step for layer in layers for step in (layer, rectifier())))
@@ -189,9 +217,11 @@ class SpatialBroadcastDecoder(nn.Module):
         rectifier: Callable[[], nn.Module] = LEAKY,
         squashed: bool = False,  # parts pass a sigmoid (MONet); if not, they are the output of the last layer
         chroma: float | None = None,  # of `luminance_chroma`, for the parts; left out: RGB
+        image_range: Sequence[float] = UNIT_RANGE,  # of what the last layer outputs; parts are in [0, 1]
     ):
         super().__init__()
-        self.rgb, self.squash = to_rgb(chroma, channels), nn.Sigmoid() if squashed else nn.Identity()
+        self.rgb = to_rgb(chroma, channels, image_range=image_range)
+        self.squash = nn.Sigmoid() if squashed else nn.Identity()
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.layers = decoder_layers(dim, channels + 1, image_size, width, rectifier)
 
@@ -219,9 +249,10 @@ class ConvolutionalDecoder(nn.Module):
         width: float = 1.0,  # multiplies the number of channels inside
         rectifier: Callable[[], nn.Module] = LEAKY,
         chroma: float | None = None,  # of `luminance_chroma`, for the image; left out: RGB
+        image_range: Sequence[float] = UNIT_RANGE,  # of what the last layer outputs; images are in [0, 1]
     ):
         super().__init__()
-        wide, self.rgb = scaled(CHANNELS, width), to_rgb(chroma, channels)
+        wide, self.rgb = scaled(CHANNELS, width), to_rgb(chroma, channels, image_range=image_range)
         self.position = PositionEmbedding(dim, (BROADCAST_MAP, BROADCAST_MAP))
         self.slot_mlp = dense(dim, wide, wide, rectifier=rectifier)
         self.layers = nn.Sequential(rectifier(), *decoder_layers(wide, channels, image_size, width, rectifier))
@@ -263,6 +294,7 @@ class TransformerDecoder(nn.Module):
         queried: int = 180,  # dimension of a pixel token
         protocol: str = "paper",  # "code": dot products are scaled by the root of `queried`
         chroma: float | None = None,  # of `luminance_chroma`, for the image; left out: RGB
+        image_range: Sequence[float] = UNIT_RANGE,  # of what the last layer outputs; images are in [0, 1]
     ):
         super().__init__()
         scale = queried**-0.5 if is_code(protocol) else None
@@ -273,7 +305,8 @@ class TransformerDecoder(nn.Module):
         self.lift = dense(dim, 4 * lifted, lifted)
         self.query = dense(self.waves.shape[1], 2 * queried, queried)
         self.transformer = Transformer(queried, lifted, layers=layers, hidden=2 * queried, **attention)
-        self.colour = nn.Sequential(*dense(queried, queried, queried, channels), to_rgb(chroma, channels, dim=-1))
+        rgb = to_rgb(chroma, channels, dim=-1, image_range=image_range)
+        self.colour = nn.Sequential(*dense(queried, queried, queried, channels), rgb)
 
     def forward(self, slots: Float[Tensor, "b slots dim"]) -> SlotImages:
         pixels, attention = self.transformer.weighed(self.query(self.waves)[None], self.lift(slots))

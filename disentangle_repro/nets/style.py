@@ -33,7 +33,7 @@ def to_network(
         given = f"of shape {tuple(images.shape)}" if isinstance(images, Tensor) else f"of type {type(images).__name__}"
         raise ValueError(f"images is {given}, but must be a tensor (batch, height, width, channels), channels last.")
     if images.is_floating_point():
-        low, high = images.aminmax()
+        low, high = images.aminmax() if len(images) else (0.0, 1.0)
         if not 0 <= low <= high <= 1:
             raise ValueError(f"images has values from {low:g} to {high:g}: needed are bytes, or values in [0, 1].")
         return images.permute(0, 3, 1, 2).contiguous().float()
@@ -115,7 +115,10 @@ def check_images(images: Maps, channels: int, size: int) -> None:
         taken = f"the encoder takes {size}x{size} (resize by load_dataset(image_size=) or representations.as_bytes)"
         raise ValueError(f"images are {height}x{width} pixels but {taken}.")
     if images.shape[1] != channels:
-        raise ValueError(f"images are of {images.shape[1]} channels but the encoder takes {channels}.")
+        given = images.shape[1]
+        repeat = ", or repeat the grey channel three times" if given < channels else ""
+        needed = f"create_model(..., channels={given}) takes them{repeat}"
+        raise ValueError(f"images are of {given} channels but the encoder takes {channels}: {needed}.")
 
 # %% ../../nbs/nets/01_style.ipynb #a69a6bcc
 class ImageEncoder(nn.Module):
@@ -148,6 +151,8 @@ def conditional_instance_norm(
 ) -> Float[Tensor, "b c h w"]:
     "Normalise each channel of each image, or of one map for all, then apply that image's scale and offset."
     features = features.expand(len(scale), -1, -1, -1)
+    if not len(scale):  # group_norm needs a group
+        return features
     as_one_image = features.reshape(1, -1, *features.shape[2:])
     normed = F.group_norm(as_one_image, scale.numel(), scale.flatten(), offset.flatten(), epsilon)
     return normed.view(features.shape)

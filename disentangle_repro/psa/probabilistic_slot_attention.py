@@ -5,17 +5,19 @@
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #4e23a065
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor, nn
 
-from ..baselines.slot_attention import Features, SlotAutoencoder, Slots, slot_networks
+from ..baselines.slot_attention import NORMS, Features, SlotAutoencoder, Slots, fixed_noise
+from ..baselines.slot_attention import slot_networks
 from ..baselines.variational import draw
-from ..core.device import make_generator
+from ..core.device import check_float32, in_float32
 from ..core.errors import check_choice
+from ..nets.slots import UNIT_RANGE
 from .mixture import FLOOR, LocalMixture, Statistics, log_responsibilities, standard_start
 from .mixture import statistics, update
 
@@ -33,13 +35,6 @@ def iterate(
     "One iteration (psa, Algorithm 1, steps 1 to 5)."
     log_a = log_responsibilities(keys, mixture._replace(mean=query(mixture.mean)))
     return update(values, log_a, floor), log_a
-
-# %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #ef59ea08
-class Standardised(nn.InstanceNorm1d):
-    "Each dimension of an image's features to mean zero and variance one over the image's positions."
-
-    def forward(self, features: Features) -> Features:
-        return super().forward(features.mT).mT
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #a86ca937
 class MixtureSlots(NamedTuple):
@@ -61,12 +56,18 @@ def identity_map(dim: int) -> nn.Linear:
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #60605d4b
 class ProbabilisticSlotAttention(nn.Module):
-    """Features (batch, positions, dim) of images to `MixtureSlots` (psa, Algorithms 1 to 3).
+    """Features of images to slots, by a mixture that is fitted to each image (psa, Algorithms 1 to 3).
 
-    The defaults are the text's letter, and those of `psa_autoencoder` our reading. Without a `generator` all images
-    have the same fixed initial means, and slots are means. `n_slots` and `iterations` may be changed later, `n_slots`
-    only with sampled queries (else `ValueError`). `ValueError` for an unknown `queries`, fewer than one slot or
-    iteration, and features of another size.
+    Returns `MixtureSlots`. The defaults are the literal text's, and those of `psa_autoencoder` our reading. Slots are
+    samples in training and means in evaluation mode. Without a `generator`, PyTorch's own is used in training; in
+    evaluation mode all images have the same fixed initial means. Computed in float32 also under autocast or for half
+    precision. `n_slots` and `iterations` may be changed later, `n_slots` only with sampled queries (else `ValueError`).
+    `ValueError` for an unknown `queries`, fewer than one slot or iteration, features of another shape, and parameters
+    in half precision.
+
+    Shape:
+        - Input: (batch, positions, dim), such as `maps.flatten(2).mT` of feature maps (batch, dim, height, width)
+        - Output: slots (batch, n_slots, dim), attention (batch, positions, n_slots)
     """
 
     has_weights = True  # slots have mixture weights, by which they can be pruned
@@ -79,14 +80,14 @@ class ProbabilisticSlotAttention(nn.Module):
         iterations: int = 3,  # T
         projected: bool = False,  # keys and values are learned maps of the features (PSA-Proj); else the features (PSA)
         queries: str = "sampled",  # initial means: "sampled" from N(0, I), or "learned" with their variances
-        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features; or `Standardised`
+        norm_layer: Callable[[int], nn.Module] = nn.LayerNorm,  # of the features, as in `NORMS`
         floor: float = FLOOR,  # the smallest variance
-        sampled: bool = True,  # in training with a generator, slots are samples; if not, always means
+        sampled: bool = True,  # in training slots are samples; if not, always means
     ):
         super().__init__()
         if min(n_slots, iterations) < 1:
             raise ValueError(f"n_slots is {n_slots} and iterations {iterations}: both must be at least 1.")
-        self.iterations, self.floor, self.sampled = iterations, floor, sampled
+        self.iterations, self.floor, self.sampled, self.dim = iterations, floor, sampled, dim
         self.projected, self.queries = projected, check_choice("queries", queries, ("sampled", "learned"))
         self.n_slots = n_slots
         self.draws_start = queries == "sampled"
@@ -102,28 +103,32 @@ class ProbabilisticSlotAttention(nn.Module):
             raise ValueError(f"n_slots is {value} but {len(learned)} slots were learned.")
         super().__setattr__(name, value)
 
+    def extra_repr(self) -> str:
+        return f"{self.n_slots}, {self.dim}, iterations={self.iterations}, queries={self.queries!r}, floor={self.floor}"
+
     def start(self, features: Features, generator: Generator | None = None) -> LocalMixture:
         "The mixture before the first iteration, for each image."
-        batch, _, dim = features.shape
+        batch = len(features)
         if self.queries == "learned":
             start = standard_start(self.mean.expand(batch, -1, -1))
             return start._replace(variance=self.log_variance.exp().clamp_min(self.floor).expand(batch, -1, -1))
-        if generator is None:  # on the CPU: a device has random numbers of its own
-            still = torch.zeros(1, self.n_slots, dim, dtype=features.dtype)
-            return standard_start(draw(still, still + 1, make_generator(0)).to(features.device).expand(batch, -1, -1))
-        still = features.new_zeros(batch, self.n_slots, dim)
+        if generator is None and not self.training:
+            noise = fixed_noise(self.n_slots, self.dim, features.dtype).to(features.device)
+            return standard_start(noise.expand(batch, -1, -1))
+        still = features.new_zeros(batch, self.n_slots, self.dim)
         return standard_start(draw(still, still + 1, generator))
 
+    @in_float32
     def forward(
         self,
         features: Features,
         generator: Generator | None = None,  # for the start and the slots; on the features' device
         *,
-        sampled: bool | None = None,  # sample slots; left out: the layer's choice, in training with a generator
+        sampled: bool | None = None,  # sample slots; left out: the layer's choice, in training
     ) -> MixtureSlots:
-        dim = self.to_query.in_features
-        if features.shape[2] != dim:
-            raise ValueError(f"features have {features.shape[2]} dimensions per position but the layer takes {dim}.")
+        check_float32(self)
+        if features.ndim != 3 or features.shape[2] != self.dim:
+            raise ValueError(f"features has shape {tuple(features.shape)} but needs (batch, positions, {self.dim}).")
         features = self.norm(features)
         values = statistics(self.to_value(features))
         keys = statistics(self.to_key(features)) if self.projected else values
@@ -132,7 +137,7 @@ class ProbabilisticSlotAttention(nn.Module):
             mixture, log_a = iterate(keys, values, mixture, self.to_query, self.floor)
         mean, variance, weight = mixture.mean, mixture.variance, mixture.weight
         if sampled is None:
-            sampled = self.sampled and self.training and generator is not None
+            sampled = self.sampled and self.training
         slots = draw(mean, variance.sqrt(), generator) if sampled else mean
         return MixtureSlots(slots, log_a.exp().mT, {}, mean, variance, weight)
 
@@ -146,22 +151,20 @@ def psa_autoencoder(
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
     chroma: float | None = None,  # as of `slot_networks`
-    floor: float | None = None,  # these two as of `ProbabilisticSlotAttention`; left out: the protocol's
-    sampled: bool | None = None,
-    protocol: str = "paper",  # "paper": 0.1, and means; "text": `FLOOR`, and samples (P15, P36)
+    image_range: Sequence[float] = UNIT_RANGE,  # likewise
+    floor: float = 0.1,  # these two as of `ProbabilisticSlotAttention`
+    sampled: bool = False,
+    norm: str = "layer",  # of the features, one of `NORMS`
     **attention: Any,  # as `ProbabilisticSlotAttention` takes them
 ) -> SlotAutoencoder:
     """PSA; PSA-Proj with `projected=True`, PSA-NoA with `decoder="convolutional"` as well (psa, Algorithms 1 to 3).
 
-    `dim`, `floor` and `sampled` are our reading; the text's letter has no floor but what keeps numbers finite, samples,
-    and leaves `dim` open. The released code has models of its own.
+    The defaults are our reading; `create_model` has those of the literal text, and the released code's own models.
     """
-    letter = check_choice("protocol", protocol, ("paper", "text")) == "text"
-    floor, sampled = (FLOOR if letter else 0.1) if floor is None else floor, letter if sampled is None else sampled
     sizes = {"image_size": image_size, "channels": channels, "width": width, "chroma": chroma}
-    nets = slot_networks(dim, decoder=decoder, **sizes)
-    slots = ProbabilisticSlotAttention(n_slots, dim, floor=floor, sampled=sampled, **attention)
-    return SlotAutoencoder(slots=slots, **nets)
+    nets = slot_networks(dim, decoder=decoder, image_range=image_range, **sizes)
+    slots = {"floor": floor, "sampled": sampled, "norm_layer": NORMS[check_choice("norm", norm, NORMS)]}
+    return SlotAutoencoder(slots=ProbabilisticSlotAttention(n_slots, dim, **slots, **attention), **nets)
 
 # %% ../../nbs/psa/02_probabilistic_slot_attention.ipynb #d087adb7
 def active(weight: Float[Tensor, "batch slots"], threshold: float) -> Bool[Tensor, "batch slots"]:

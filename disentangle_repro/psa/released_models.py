@@ -19,10 +19,9 @@ from torch.nn import functional as F
 from ..baselines.autoencoder import Autoencoder, Images, Scalar, Terms
 from ..baselines.monet import MONet
 from ..baselines.slot_attention import Attention, Features, SampledQueries, SlotAttention, Slots
-from ..baselines.slot_attention import SlotAutoencoder, SlotsOutput, enlarged, responsibilities
-from ..baselines.slot_attention import weighted_mean
+from ..baselines.slot_attention import SlotAutoencoder, SlotsOutput, enlarged, fixed_noise
+from ..baselines.slot_attention import responsibilities, weighted_mean
 from ..baselines.variational import draw, gaussian_kl
-from ..core.device import make_generator
 from ..core.errors import check_choice
 from ..nets.attention import dense
 from ..nets.slots import BROADCAST_MAP, PositionEmbedding, SlotImages, composed
@@ -290,8 +289,11 @@ class GaussianSlots(nn.Module):
         mean, log_scale = self.mean(pooled)[:, None], self.log_scale(pooled)[:, None] - self.PRIOR_LOG_SCALE
         unit = math.exp(self.PRIOR_LOG_SCALE)
         kl = gaussian_kl(mean / unit, log_scale.exp()).sum((1, 2)).mean()
-        size = (len(mean) if generator else 1, self.n_slots, mean.shape[2])  # without a generator one for all images
-        noise = draw(mean.new_zeros(size), mean.new_ones(size), generator or make_generator(0, features.device))
+        if generator is None and not self.training:
+            noise = fixed_noise(self.n_slots, mean.shape[2], mean.dtype).to(mean.device)
+        else:
+            still = mean.new_zeros(len(mean), self.n_slots, mean.shape[2])
+            noise = draw(still, still + 1, generator)
         return SlotsOutput(mean + unit * log_scale.exp() * noise, None, {"kl": kl})
 
 # %% ../../nbs/psa/09_released_models.ipynb #4be134bb
@@ -325,7 +327,7 @@ class ReleasedSlotAutoencoder(SlotAutoencoder):
     def segment(self, images: Images, generator: Generator | None = None) -> Int[Tensor, "batch height width"]:
         if self.decoder.masked:
             return super().segment(images, generator)
-        attention = self.slots(self.encoder(self.checked(images)), generator).attention
+        attention = self.inferred(images, generator).attention
         return enlarged((attention * attention.sum(1, keepdim=True)).argmax(2), images.shape[1])
 
 # %% ../../nbs/psa/09_released_models.ipynb #06d1b9fd
@@ -347,7 +349,7 @@ def released_autoencoder(
     likelihood: str = "discretized_normal",  # one of `LIKELIHOODS`
     channels: int = 3,  # of the images
     width: float = 1.0,  # of the networks
-    **attention: Any,  # `iterations`, but for gaussian slots
+    **attention: Any,  # `iterations`, except for gaussian slots
 ) -> ReleasedSlotAutoencoder:
     "A model of images as the released code of psa builds it; `ValueError` for an unknown choice or image size."
     infer = SLOTS[check_choice("slots", slots, SLOTS)]

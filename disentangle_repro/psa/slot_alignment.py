@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from ..core.device import make_generator
-from ..scores.inputs import InputWarning
+from ..scores.inputs import InputWarning, to_tensor
 
 Slots = Num[np.ndarray | Tensor, "images slots dims"]
 
@@ -27,7 +27,7 @@ __all__ = ['Slots']
 # %% ../../nbs/psa/05_slot_alignment.ipynb #a65677e7
 def to_slots(argument: str, slots: Slots) -> Float[Tensor, "images slots dims"]:  # float64, without gradients
     "Slots as a tensor; `ValueError` unless there are three dimensions, none empty, and finite numbers."
-    slots = slots.detach().double() if isinstance(slots, Tensor) else torch.from_numpy(np.array(slots, np.float64))
+    slots = to_tensor(argument, slots).double()
     if slots.ndim != 3 or slots.numel() == 0:
         raise ValueError(f"{argument} has shape {tuple(slots.shape)}: needed are images, slots and dims.")
     if not slots.isfinite().all():

@@ -19,8 +19,9 @@ from tqdm import tqdm
 
 from ..core.errors import PROTOCOLS, check_choice
 from .importance import completeness, disentanglement, shares
-from .inputs import CHANCE, InputWarning, Result, check_numbers, check_sources_latents
-from .inputs import distinct_rows, take_few_values
+from .inputs import CHANCE, InputWarning, check_numbers, check_sources_latents
+from .inputs import distinct_rows, take_few_values, warn_of_arrays
+from .intervals import Result
 
 # %% auto #0
 __all__ = []
@@ -255,7 +256,9 @@ def dci(
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r} but must be a number of threads, or -1 for as many as there are cores.")
     depth = depth_rule(max_depth, predictor, check_choice("protocol", protocol, OFFERED))
-    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
+    sources, latents = check_sources_latents(sources, latents)
+    warn_of_arrays(sources, latents)
+    sources, latents = distinct_rows(sources, latents)
     rows = drawn_rows(len(sources), MAX_SAMPLES[protocol] if max_samples is None else max_samples, seed)
     options = {"n_trees": n_trees, "max_features": OFFERED[protocol], "n_jobs": n_jobs}
     fits = fit_sources(sources[rows], latents[rows], predictor, depth, seed, **options)

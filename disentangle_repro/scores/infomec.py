@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -19,16 +20,16 @@ from torch import Tensor
 from ..core.errors import Protocol, by_protocol, check_choice, extra, is_code
 from disentangle_repro.scores.inputs import (
     InputWarning,
-    Result,
     chance_warnings,
     distinct_rows,
     check_flags,
     check_matrix,
     check_numbers,
     check_sources_latents,
-    input_warnings,
     to_numpy,
+    warn_of_arrays,
 )
+from .intervals import Result
 from .mutual_information import indicators, nmi_matrix, source_entropy
 
 # %% auto #0
@@ -50,10 +51,21 @@ class Procedure:
 
 
 ENCODINGS = ("values", "one_hot")
+
+
+class Pruning(NamedTuple):
+    "Which latents count in InfoM."
+
+    width: Callable[..., np.ndarray]  # of each latent
+    least: float | None  # width that a discrete latent must exceed; `None`: as a continuous one
+    share: int  # a continuous one must exceed the largest width divided by this
+    informative: bool = False  # whether those without information about any source are left out, too
+
+
 PRUNING = {
-    "range": (np.ptp, 0, 20),
-    "quartiles": (lambda z, axis: scipy.stats.iqr(z, axis), 0.1, 10),
-    "range_eighth": (np.ptp, None, 8),
+    "range": Pruning(np.ptp, 0, 20),
+    "quartiles": Pruning(scipy.stats.iqr, 0.1, 10),
+    "range_eighth": Pruning(np.ptp, None, 8, informative=True),
 }
 PROCEDURES = by_protocol(Procedure(), code=Procedure(neighbors=10, encoding="one_hot", iterations=100))
 Repository = Literal["qlae", "factorqvae", "tripod"]
@@ -95,15 +107,19 @@ def active_latents(
     "range_eighth" is the rule of qlae's released training script: up to an eighth of the largest range is inactive.
     """
     check_flags(discrete=discrete)
-    width, least, share = PRUNING[check_choice("pruning", pruning, PRUNING)]
+    width, least, share, _ = PRUNING[check_choice("pruning", pruning, PRUNING)]
     latents = to_numpy(latents)
     check_matrix("latents", latents)
     widths = width(latents.astype(np.float64), axis=0)  # narrow integers would overflow
     return widths > (widths.max() / share if least is None or not discrete else least)
 
 # %% ../../nbs/qlae/02_infomec.ipynb #d6c90caa
-def modularity(nmi: Float[np.ndarray, "sources latents"]) -> float:  # columns of active latents only
+def modularity(
+    nmi: Float[np.ndarray, "sources latents"],  # columns of active latents only
+    informative: bool = False,  # are columns of zeros left out, as in qlae's training script?
+) -> float:
     "InfoM: how concentrated the columns of NMI are, from 0 (uniform) to 1 (one-hot) (qlae, equation 8)."
+    nmi = nmi[:, nmi.any(axis=0)] if informative else nmi
     n_sources, n_latents = nmi.shape
     if n_sources < 2 or n_latents == 0:
         return 0.0
@@ -256,7 +272,8 @@ def informative_though_inactive(
     if not len(left_out):
         return []
     latents = ", ".join(map(str, left_out))
-    why = f"InfoM and InfoC leave out latents {latents}, whose ranges are small beside the largest"
+    small = "small beside the largest" if active.any() else "all below the rule's least: both scores are 0"
+    why = f"InfoM and InfoC leave out latents {latents}, whose ranges are {small}"
     return [f"{why}. But their NMI is up to {nmi[:, left_out].max():.2f}: are all latents in the same unit?"]
 
 
@@ -311,10 +328,11 @@ def infomec(
     values = np.array([len(np.unique(latent)) for latent in checked[1].T])
     inputs = (values - 1).sum() if one_hot else (values > 1).sum()
     of_chance = chance_warnings("an InfoE", distinct_rows(*checked)[0], int(inputs))
-    for remark in input_warnings(sources, latents, discrete) + informative_though_inactive(nmi, active) + of_chance:
+    warn_of_arrays(sources, latents, discrete)
+    for remark in informative_though_inactive(nmi, active) + of_chance:
         warnings.warn(remark, InputWarning, stacklevel=2)
     result = InfoMEC(
-        infom=modularity(nmi[:, active]),
+        infom=modularity(nmi[:, active], PRUNING[chosen.pruning].informative),
         infoe=explicitness(sources, latents, discrete=discrete, **fit),
         infoc=compactness(nmi[:, active]),
         nmi=nmi,
@@ -326,8 +344,8 @@ def infomec(
 # %% ../../nbs/qlae/02_infomec.ipynb #3320b9d5
 def plot_nmi(
     nmi: Float[np.ndarray, "sources latents"],
-    names: list[str],  # of the sources
-    active: Bool[np.ndarray, " latents"],
+    names: Sequence[str] = (),  # of the sources
+    active: Bool[np.ndarray, " latents"] | None = None,  # left out: all
     ax=None,  # matplotlib axes; a new figure of fitting size when left out
 ):  # the axes
     "Heat map of NMI; inactive latents have red labels and hatched columns (qlae, figure 3)."
@@ -336,6 +354,8 @@ def plot_nmi(
         import seaborn as sns
 
     n_sources, n_latents = nmi.shape
+    names = list(names) or [f"$s_{{{i}}}$" for i in range(n_sources)]
+    active = np.ones(n_latents, dtype=bool) if active is None else np.asarray(active)
     if ax is None:
         ax = plt.subplots(figsize=(1.6 + 0.45 * n_latents, 0.6 + 0.36 * n_sources), layout="constrained")[1]
     labels = [f"$z_{{{j}}}$" for j in range(n_latents)]

@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/07_information_gaps.ipynb #26c361b8
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from ..core.errors import check_choice
-from .inputs import check_numbers, check_sources_latents, to_numpy
+from .inputs import InputWarning, check_numbers, check_sources_latents, to_numpy, warn_of_arrays
 
 # %% auto #0
 __all__ = []
@@ -103,6 +104,7 @@ def information_matrix(
     "Mutual information, and what it is of, as integers; `ValueError` for fewer columns than are needed."
     check_numbers(2, bins=bins)
     checked, _ = check_sources_latents(sources, latents)
+    warn_of_arrays(sources, latents, stacklevel=4)
     binned = bin_latents(latents, bins)
     for argument, array, needed in zip(("sources", "latents"), (checked, binned), at_least, strict=True):
         if array.shape[1] < needed:
@@ -123,10 +125,10 @@ def mig(
 ) -> float:  # from 0 to 1
     """Mutual information gap (Chen et al. 2018, equation 6), with the histogram of disentanglement_lib.
 
-    From 0 to 1, higher is better; about 0 for noise. 1 if each source is held whole by one latent and by no other.
-    Each latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays below 1
-    (40 values in 20 bins: 0.8). At least two latents; `ValueError` otherwise, for fewer than two bins, and where
-    `check_sources_latents` raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if each source is held whole by one latent and by no other. Each
+    latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays below 1 (40
+    values in 20 bins: 0.8), and one row far out leaves the others few bins (`InputWarning`). At least two latents;
+    `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "MIG", (1, 2))
     return float(np.mean(gaps(information, axis=1) / entropies(sources)))
@@ -143,15 +145,19 @@ def mig_sup(
 
     From 0 to 1, higher is better; about 0 for noise. 1 if each active latent holds one source whole and nothing of
     the others. Active is a latent with a variance above 1e-2, as in the authors' code, so the score depends on the
-    latents' scale; without any it is 0. Shares are of the logarithm of a source's number of values. With
+    latents' scale; without any it is 0, which is warned of (`InputWarning`), as are rows far from all others, which
+    leave the others few bins. Shares are of the logarithm of a source's number of values. With
     `average="all"` they are of its entropy, and all latents count, an unused one 0. Each latent is cut into `bins`
     bins of equal width, integers too: a source of more values than bins stays below 1. At least two sources;
     `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
     """
-    information, sources, _ = information_matrix(sources, latents, bins, "MIG-sup", (2, 1))
+    information, sources, binned = information_matrix(sources, latents, bins, "MIG-sup", (2, 1))
     if check_choice("average", average, ("active", "all")) == "all":
         return float(gaps(information / entropies(sources)[:, None], axis=0).mean())
     active = to_numpy(latents).astype(float).var(axis=0, ddof=1) > 1e-2
+    if not active.any() and np.ptp(binned, axis=0).any():
+        needed = "MIG-sup is 0: give latents in a larger unit, or average='all'"
+        warnings.warn(f"No latent has a variance above 0.01, so {needed}.", InputWarning, stacklevel=2)
     of_active = information[:, active] / np.log(number_values(sources)[1])[:, None]
     return float(gaps(of_active, axis=0).mean()) if of_active.size else 0.0
 
@@ -165,8 +171,8 @@ def modularity_score(
 
     From 0 to 1, higher is better. 1 if each latent is informative about one source only, however little: noise scores
     well above 0 (0.65 with the sources of Shapes3D), so read it beside MIG. Each latent is cut into `bins` bins of
-    equal width. At least two sources; `ValueError` otherwise, for fewer than two bins, and where
-    `check_sources_latents` raises it.
+    equal width: one row far out leaves the others few (`InputWarning`). At least two sources; `ValueError` otherwise,
+    for fewer than two bins, and where `check_sources_latents` raises it.
     """
     information, _, _ = information_matrix(sources, latents, bins, "modularity", (2, 1))
     squares = information**2
@@ -182,10 +188,10 @@ def dcimig(
 ) -> float:  # from 0 to 1
     """DCIMIG (Sepliarskaia et al. 2019): the best gap of the latents of each source, as a share of all entropy.
 
-    From 0 to 1, higher is better; about 0 for noise. 1 if for each source some latent holds it whole, and nothing
-    else. Each latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays
-    below 1. At least two sources; `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents`
-    raises it.
+    From 0 to 1, higher is better; about 0 for noise. 1 if for each source some latent holds it whole, and nothing else.
+    Each latent is cut into `bins` bins of equal width, integers too: a source of more values than bins stays below 1,
+    and one row far out leaves the others few bins (`InputWarning`). At least two sources; `ValueError` otherwise, for
+    fewer than two bins, and where `check_sources_latents` raises it.
     """
     information, sources, _ = information_matrix(sources, latents, bins, "DCIMIG", (2, 1))
     own = np.arange(len(information))[:, None] == information.argmax(axis=0)
@@ -201,8 +207,9 @@ def jemmig(
 
     From 0 to 1, higher is better. 1 if each source has a latent that it determines and is determined by, and that no
     other latent knows of. It rewards low entropy: constant latents score high (log(bins) / (H(s) + log(bins)), 0.7 for
-    sources of four values), noise 0.1, so read it beside MIG. Each latent is cut into `bins` bins of equal width. At
-    least two latents; `ValueError` otherwise, for fewer than two bins, and where `check_sources_latents` raises it.
+    sources of four values), noise 0.1, so read it beside MIG. Each latent is cut into `bins` bins of equal width: one
+    row far out leaves the others few (`InputWarning`). At least two latents; `ValueError` otherwise, for fewer than two
+    bins, and where `check_sources_latents` raises it.
     """
     information, sources, binned = information_matrix(sources, latents, bins, "JEMMIG", (1, 2))
     of_sources, best = entropies(sources), information.argmax(axis=1)

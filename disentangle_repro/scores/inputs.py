@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy
@@ -24,7 +22,9 @@ __all__ = []
 def to_numpy(
     array: Any,  # an array, a tensor, a list of tensors, or anything that `np.asarray` accepts
 ) -> Shaped[np.ndarray, "*shape"]:  # the same numbers
-    "A tensor of any device as a numpy array; numbers of 16 bits become `float32`, objects numbers where all are."
+    """A tensor of any device as a numpy array, in this machine's byte order.
+
+    Numbers of 16 bits become `float32`, those of more than 64 bits `float64`, and objects numbers where all are."""
     if isinstance(array, Tensor):
         return (array.float() if array.dtype in (torch.bfloat16, torch.float16) else array).numpy(force=True)
     if isinstance(array, (list, tuple)):
@@ -32,10 +32,25 @@ def to_numpy(
     array = np.asarray(array)
     if array.dtype == object and all(isinstance(each, (Real, np.bool_)) for each in array.flat):
         array = np.array(array.tolist())  # pandas' `Int64`, or `bool` next to `int`
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+    types = {np.dtype(np.float16): np.float32, np.dtype(np.longdouble): np.float64}
+    native = array.dtype.newbyteorder("=")
+    return array.astype(types.get(native, native), copy=False)
+
+# %% ../../nbs/scores/01_inputs.ipynb #b3d4113e
+def to_tensor(argument: str, array: Any) -> Shaped[Tensor, "*shape"]:
+    "The same numbers as a tensor without gradients; `ValueError` unless they are real."
+    if not isinstance(array, Tensor):
+        array = to_numpy(array)
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"{argument} holds {array.dtype}: needed are real numbers.")
+        array = torch.from_numpy(np.require(array, requirements=["C", "W"]))  # a copy only where it is not so
+    if array.is_complex():
+        raise ValueError(f"{argument} holds {array.dtype}: needed are real numbers.")
+    return array.detach()
 
 # %% ../../nbs/scores/01_inputs.ipynb #889cba20
 LARGEST = np.float64(np.finfo(np.float32).max)  # about 3.4e38
+SMALLEST = np.float64(np.finfo(np.float32).tiny)  # about 1.2e-38
 
 
 def check_matrix(argument: str, array: Shaped[np.ndarray, "*shape"]) -> None:
@@ -54,6 +69,10 @@ def check_matrix(argument: str, array: Shaped[np.ndarray, "*shape"]) -> None:
         row, column = np.argwhere(wrong)[0]
         needed = "at most 3.4e38 in size" if np.isfinite(array[row, column]) else "finite"
         raise ValueError(f"{argument}[{row}, {column}] is {array[row, column]}: every entry must be {needed}.")
+    sizes = np.abs(array.astype(np.float64)).max(axis=0)
+    if (tiny := np.flatnonzero((sizes > 0) & (sizes < SMALLEST) & (array != array[0]).any(axis=0))).size:
+        needed = "it must be 0, or at least 1.2e-38 in its largest entry"
+        raise ValueError(f"{argument} is at most {sizes[tiny[0]]:.2g} in size in column {tiny[0]}: {needed}.")
 
 # %% ../../nbs/scores/01_inputs.ipynb #f870ffdc
 def check_sources(sources: Num[np.ndarray, "n sources"], continuous: bool = False) -> Num[np.ndarray, "n sources"]:
@@ -107,9 +126,10 @@ def take_few_values(latents: Num[np.ndarray, "n latents"]) -> bool:
 def repeats(
     sources: Num[np.ndarray, "n sources"], latents: Num[np.ndarray, "n latents"]
 ) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " n"]]:
-    """The first of rows with equal sources and, but for rounding, latents, in order, and for each row which of these.
+    """The first of rows with equal sources and, up to rounding, latents, in order, and for each row which of these.
 
     Of latents of few values all rows."""
+    latents = latents.astype(np.float64)
     spread, varies = scipy.stats.iqr(latents, axis=0), np.ptp(latents, axis=0) > 0
     spread = np.where(spread > 0, spread, np.where(varies, latents.std(axis=0), 1))
     z = (latents - np.median(latents, axis=0)) / spread
@@ -135,15 +155,57 @@ class InputWarning(UserWarning):
     "Arrays that can be scored, but hardly in the way that was asked for."
 
 
+class ArrayWarning(InputWarning):
+    "An `InputWarning` of the arrays alone, the same for every metric."
+
+
+ENDS, FAR, BINS = 1 / 200, 4, 20  # rows cut at either end; how often their range is in all rows'; bins of the scores
+
+
+def far_rows(latents: Num[np.ndarray, "n latents"]) -> dict[int, Int[np.ndarray, " rows"]]:
+    """Rows far from all others, the farthest first, by latent; of 100 rows or more."""
+    n = len(latents)
+    if n < 100:
+        return {}
+    cut, latents = max(1, int(n * ENDS)), latents.astype(np.float64)
+    low, high = np.partition(latents, (cut, n - 1 - cut), axis=0)[[cut, n - 1 - cut]]
+    inner, whole = high - low, np.ptp(latents, axis=0)
+    far = {}
+    for j in np.flatnonzero((inner > 0) & (whole > FAR * inner)):
+        outside = np.maximum(low[j] - latents[:, j], latents[:, j] - high[j])
+        if len(np.unique(latents[outside <= 0, j])) > BINS * inner[j] / whole[j] + 1:
+            rows = np.flatnonzero(outside > inner[j])
+            far[int(j)] = rows[outside[rows].argsort(kind="stable")[::-1]]
+    return far
+
+
+def far_remark(
+    latents: Num[np.ndarray, "n latents"],
+    named: str = "row {}",  # how a row is named
+    most: int = 3,  # latents, and rows of each, that are named
+) -> str:  # empty where there are none
+    "Which rows are far from all others, in which latents."
+    far = far_rows(latents)
+    parts = []
+    for j, rows in list(far.items())[:most]:
+        more = f" and {len(rows) - most:,} more" if len(rows) > most else ""
+        parts.append(f"{', '.join(dict.fromkeys(named.format(row) for row in rows[:most]))}{more} in latent {j}")
+    if len(far) > most:
+        parts.append(f"others in {len(far) - most} more latents")
+    return f"Far from all others: {'; '.join(parts)}." if parts else ""
+
+
 def input_warnings(
-    sources: Num[np.ndarray | Tensor, "n sources"],
+    sources: Num[np.ndarray | Tensor, "n sources"] | None,  # left out where a score takes none
     latents: Num[np.ndarray | Tensor, "n latents"],
-    discrete: bool,  # are latents scored as such?
+    discrete: bool | None = None,  # are latents scored as such? left out where that makes no difference
     active: Bool[np.ndarray, " latents"] | None = None,  # which latents were scored, if that is to be remarked on
+    named: str = "row {}",  # how a row is named
 ) -> list[str]:  # empty where there is none
     "What speaks against the way valid arrays are to be scored, a sentence or two for each reason."
-    sources, latents = to_numpy(sources), to_numpy(latents)
-    (n, n_sources), n_latents, remarks = sources.shape, latents.shape[1], []
+    latents, remarks = to_numpy(latents), []
+    n, n_latents = latents.shape
+    n_sources = 0 if sources is None else to_numpy(sources).shape[1]
     constant = (latents == latents[:1]).all(axis=0)
     if constant.all():
         return ["All latents are constant: scores mean nothing. Has the encoder collapsed, or is this another array?"]
@@ -154,18 +216,33 @@ def input_warnings(
             f"Only {active.sum()} of {n_latents} latents are active{same}; the others' ranges are small beside the"
             " largest. Are all columns latents, in the same unit?"
         )
-    largest = most_values(latents)
+    largest = 0 if discrete is None else most_values(latents)
     values = f"{largest:,} values in {n:,} samples"
     if discrete and largest > n / 2:
         remarks.append(f"Latents are scored as discrete, but one takes {values}: few occur twice.")
-    if not discrete and take_few_values(latents):
+    if discrete is False and take_few_values(latents):
         remarks.append(f"No latent takes more than {values}: should they be scored as discrete?")
     if n_sources > n_latents and (latents == np.round(latents)).all():
         columns = f"sources has {n_sources} columns and latents has {n_latents}"
         remarks.append(f"{columns}, whole numbers both, and sources come first: are they swapped?")
+    if far := far_remark(latents, named):
+        of_ranges = "scores that divide by its range or standard deviation, and the rule for active latents"
+        remarks.append(f"{far} In such a latent {of_ranges}, depend on these more than on all others: are they right?")
     if n < 100:
         remarks.append(f"Only {n} samples: in so few, chance looks like information.")
     return remarks
+
+
+def warn_of_arrays(
+    sources: Num[np.ndarray | Tensor, "n sources"] | None,
+    latents: Num[np.ndarray | Tensor, "n latents"],
+    discrete: bool | None = None,
+    named: str = "row {}",
+    stacklevel: int = 3,  # the caller of the metric, which calls this
+) -> None:
+    "An `ArrayWarning` for each of `input_warnings`, which explains the arguments."
+    for remark in input_warnings(sources, latents, discrete, named=named):
+        warnings.warn(remark, ArrayWarning, stacklevel=stacklevel)
 
 # %% ../../nbs/scores/01_inputs.ipynb #d0b1c002
 CHANCE = 0.05  # above which a score by chance is warned of
@@ -207,38 +284,3 @@ def check_fractions(**fractions: float) -> None:
     for name, fraction in fractions.items():
         if not (isinstance(fraction, Real) and 0 < fraction < 1):
             raise ValueError(f"{name} is {fraction!r} but must be a fraction, between 0 and 1.")
-
-# %% ../../nbs/scores/01_inputs.ipynb #302d8da7
-class Result:
-    "Base of the dataclasses that metrics return."
-
-    def compared(self, scores: Callable[..., Result], *arrays: np.ndarray, discrete: bool) -> Self:
-        "The result, noting how other latents are scored: `scores` takes sources and latents."
-        object.__setattr__(self, "again", (scores, *arrays, discrete))
-        return self
-
-    @cached_property
-    def references(self) -> dict[str, dict[str, float]]:
-        "The same scores, computed when first read, of permuted rows, `chance`, and of perfect latents, `ceiling`."
-        from disentangle_repro.scores.intervals import reference_latents
-
-        scores, sources, latents, discrete = vars(self)["again"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)
-            others = reference_latents(sources, latents, discrete)
-            return {name: scores(sources, z).to_dict() for name, z in others.items()}
-
-    def to_dict(self) -> dict[str, float]:
-        "The scores by name; arrays and counts are attributes."
-        return {name: float(value) for name, value in vars(self).items() if isinstance(value, float)}
-
-    def __repr__(self) -> str:
-        parts = [f"{name}={value:.3f}" for name, value in self.to_dict().items()]
-        for name, value in vars(self).items():
-            if name in ("again", "references"):
-                continue
-            if isinstance(value, np.ndarray):
-                parts.append(f"{name}=<{' x '.join(map(str, value.shape))}>")
-            elif name not in self.to_dict():
-                parts.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(parts)})"

@@ -5,7 +5,10 @@
 # %% ../../nbs/scores/12_intervals.ipynb #62302534
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy
@@ -15,7 +18,7 @@ from torch import Tensor
 
 from ..core.device import make_generator
 from ..core.errors import check_choice
-from .inputs import check_numbers, repeats
+from .inputs import InputWarning, check_numbers, repeats
 
 # %% auto #0
 __all__ = []
@@ -96,3 +99,36 @@ def reference_latents(
         perfect = perfect_latents(torch.tensor(sources), latents.shape[1], n_values, generator=make_generator(seed))
         references["ceiling"] = perfect.numpy().astype(np.float64)
     return references
+
+# %% ../../nbs/scores/12_intervals.ipynb #302d8da7
+class Result:
+    "Base of the dataclasses that metrics return."
+
+    def compared(self, scores: Callable[..., Result], *arrays: np.ndarray, discrete: bool) -> Self:
+        "The result, noting how other latents are scored: `scores` takes sources and latents."
+        object.__setattr__(self, "again", (scores, *arrays, discrete))
+        return self
+
+    @cached_property
+    def references(self) -> dict[str, dict[str, float]]:
+        "The same scores, computed when first read, of permuted rows, `chance`, and of perfect latents, `ceiling`."
+        scores, sources, latents, discrete = vars(self)["again"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            others = reference_latents(sources, latents, discrete)
+            return {name: scores(sources, z).to_dict() for name, z in others.items()}
+
+    def to_dict(self) -> dict[str, float]:
+        "The scores by name; arrays and counts are attributes."
+        return {name: float(value) for name, value in vars(self).items() if isinstance(value, float)}
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={value:.3f}" for name, value in self.to_dict().items()]
+        for name, value in vars(self).items():
+            if name in ("again", "references"):
+                continue
+            if isinstance(value, np.ndarray):
+                parts.append(f"{name}=<{' x '.join(map(str, value.shape))}>")
+            elif name not in self.to_dict():
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"

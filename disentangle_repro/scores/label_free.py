@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/10_label_free.ipynb #09784da4
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import permutations
 
@@ -14,7 +15,7 @@ from jaxtyping import Float, Num
 from torch import Tensor
 
 from ..core.errors import PROTOCOLS, Protocol, check_choice
-from .inputs import check_matrix, to_numpy
+from .inputs import InputWarning, check_matrix, to_numpy, warn_of_arrays
 
 # %% auto #0
 __all__ = []
@@ -73,6 +74,9 @@ def one_to_one(correlations: Float[np.ndarray, "a b"], protocol: Protocol = "pap
     return float(np.mean([s.mean() for s in scores]) if protocol == "code" else np.concatenate(scores).mean())
 
 # %% ../../nbs/scores/10_label_free.ipynb #5c43bc92
+ROUNDING = 1e-7  # a range of at most this share of the largest size is that of a constant
+
+
 def udr(
     representations: Sequence[Num[np.ndarray | Tensor, "samples latents"]],  # one per model, of the same images
     *,
@@ -85,9 +89,10 @@ def udr(
 
     From 0 to about 1, higher is better. 1 if the latents of a model are those of the others up to order and sign
     (lasso: 0.9, since its penalty shrinks weights by 0.1). Representations are (samples, latents) of the same samples,
-    and may differ in their number of latents. `correlation` is of "lasso" weights or "spearman" ranks; with `kl`,
-    latents of at most `threshold` nats are left out. `ValueError` for fewer than two, for rows that do not correspond,
-    for numbers that are not finite, and for `kl` of other lengths.
+    and may differ in their number of latents. `correlation` is of "lasso" weights or "spearman" ranks; latents that are
+    constant up to rounding are left out, and with `kl` those of at most `threshold` nats; a model without others is
+    warned of (`InputWarning`), and so are rows far from all others. `ValueError` for fewer than two, for rows that do
+    not correspond, for numbers that are not finite, and for `kl` of other lengths.
     """
     correlate = CORRELATIONS[check_choice("correlation", correlation, CORRELATIONS)]
     check_choice("protocol", protocol, PROTOCOLS)
@@ -98,7 +103,8 @@ def udr(
         raise ValueError(f"kl has {len(kl)} entries but there are {len(arrays)} models: one for each.")
     scaled = []
     for i, z in enumerate(arrays):
-        informative = np.ptp(z, axis=0) > 0
+        warn_of_arrays(None, z, named=f"row {{}} of representations[{i}]")
+        informative = np.ptp(z, axis=0) > ROUNDING * np.abs(z).max(axis=0)
         if kl is not None:
             nats = to_numpy(kl[i])
             if nats.shape != informative.shape:
@@ -106,6 +112,9 @@ def udr(
                 raise ValueError(f"kl has an entry of {shape}: one for each.")
             check_matrix(f"kl[{i}]", nats[None])
             informative &= nats > threshold
+        if not informative.any():
+            remark = f"representations[{i}] has no informative latent: its agreement with the others is 0."
+            warnings.warn(remark, InputWarning, stacklevel=2)
         z = z[:, informative]
         scaled.append((z - z.mean(axis=0)) / z.std(axis=0))
     agreement = np.full((len(scaled), len(scaled)), np.nan)

@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/08_predictability.ipynb #053065cc
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,13 +19,18 @@ from ..core.errors import PROTOCOLS, Protocol, check_choice
 from .dci import check_training_rows, fit_sources, split_rows
 from .importance import completeness, disentanglement
 from .information_gaps import gaps
-from .inputs import Result, check_flags, check_fractions, check_numbers, check_sources_latents
+from .inputs import InputWarning, check_flags, check_fractions, check_numbers
+from .inputs import check_sources_latents, warn_of_arrays
 from .inputs import distinct_rows
+from .intervals import Result
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/scores/08_predictability.ipynb #2c5b2879
+LEAST = 1e-12  # a variance at most this counts as none
+
+
 def squared_correlations(
     sources: Num[np.ndarray, "samples sources"],
     latents: Float[np.ndarray, "samples latents"],
@@ -33,7 +39,7 @@ def squared_correlations(
     s, z = (array - array.mean(axis=0) for array in (sources, latents))
     degrees = len(s) - 1
     of_sources, of_latents = (np.square(array).sum(axis=0) / degrees for array in (s, z))
-    active = of_latents > 1e-12
+    active = of_latents > LEAST
     covariance = (s.T @ z / degrees)[:, active]
     squared = np.zeros((s.shape[1], z.shape[1]))
     squared[:, active] = covariance**2 / (of_sources[:, None] * of_latents[active])
@@ -68,23 +74,29 @@ def sap(
 ) -> float:  # from 0 to 1
     """Separated attribute predictability (Kumar et al. 2018, section 3), with disentanglement_lib's machines.
 
-    From 0 to 1, higher is better; about 0 for noise. It depends on the unit of the latents, since the machines are
-    regularised (0.00 to 0.44 for one representation times 1e-3 to 100): `standardize` to compare models. 1 if
-    each source is read off one latent without error, and the others are of no use at all. Accuracies never get there:
+    From 0 to 1, higher is better; about 0 for noise. It depends on the unit of the latents and on where their zero is,
+    since the machines are regularised, intercepts too (0.00 to 0.44 for one representation times 1e-3 to 100, and less
+    the farther it is from 0): `standardize` to compare models. 1 if each source is read off one latent without error,
+    and the others are of no use at all. Accuracies never get there:
     any latent is as good as a guess, and a linear machine misses middle values (perfect latents of 4, 3 and 5 values:
-    0.36). `continuous=True` takes squared correlations instead, and a variance of at most 1e-12
-    for none; `held_out` is the fraction of rows that accuracies are measured on. At least two latents, and 10 rows
-    unless continuous; `ValueError` otherwise, for a fraction outside (0, 1), and as `check_sources_latents` raises it.
+    0.36). `continuous=True` takes squared correlations instead, and a variance of at most 1e-12 for none, in all
+    latents with a warning (`InputWarning`); `held_out` is the fraction of rows that accuracies are measured on. At
+    least two latents, and 10 rows unless continuous; `ValueError` otherwise, for a fraction outside (0, 1), and as
+    `check_sources_latents` raises it.
     """
     check_flags(continuous=continuous, standardize=standardize)
     check_fractions(held_out=held_out)
     sources, latents = check_sources_latents(sources, latents, continuous_sources=continuous)
     if latents.shape[1] < 2:
         raise ValueError("latents has 1 column: SAP needs at least 2.")
+    warn_of_arrays(sources, latents)
     if not continuous:
         sources, latents = distinct_rows(sources, latents)
     latents = next(standardised(latents, latents)) if standardize else latents
     if continuous:
+        if 0 < np.ptp(latents, axis=0).max() and latents.var(axis=0, ddof=1).max() <= LEAST:
+            remark = f"No latent has a variance above {LEAST:g}, so SAP is 0: give latents in a larger unit."
+            warnings.warn(remark, InputWarning, stacklevel=2)
         return float(gaps(squared_correlations(sources, latents), axis=1).mean())
     parts = [(sources[rows], latents[rows]) for rows in split_rows(sources, held_out, seed)]
     check_training_rows(parts[0][0])
@@ -109,6 +121,8 @@ def source_areas(
     from sklearn.linear_model import LogisticRegression
 
     values = np.unique(train[1])
+    if not np.isin(values, rest[1]).any():
+        return np.full(len(values), np.nan)
     if protocol == "code":
         scores = LogisticRegression().fit(*train).predict_proba(rest[0])
     else:
@@ -138,21 +152,28 @@ def explicitness_score(
 
     From 0.5, for chance, to 1; higher is better. `protocol="paper"` separates each value from all others and averages
     over values, "code" fits one softmax per source and averages over sources; `held_out` is the fraction of rows that
-    areas are measured on. Values that occur on one side of the split only are left out. At least 10 rows;
-    `ValueError` otherwise, where no value is on both sides, for another protocol, a fraction outside (0, 1), and where
-    `check_sources_latents` raises it.
+    areas are measured on. Values that occur on one side of the split only are left out, and a source without others
+    with a warning (`InputWarning`). At least 10 rows; `ValueError` otherwise, where no value is on both sides, for
+    another protocol, a fraction outside (0, 1), and where `check_sources_latents` raises it.
     """
     check_choice("protocol", protocol, PROTOCOLS)
     check_fractions(held_out=held_out)
-    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
+    sources, latents = check_sources_latents(sources, latents)
+    warn_of_arrays(sources, latents)
+    sources, latents = distinct_rows(sources, latents)
     train, rest = split_rows(sources, held_out, seed)
     check_training_rows(sources[train])
     inputs = tuple(standardised(latents[train], latents[rest]))
     jobs = (delayed(source_areas)((inputs[0], s[train]), (inputs[1], s[rest]), protocol) for s in sources.T)
     areas = Parallel(n_jobs=-1, prefer="threads")(jobs)
-    if all(np.isnan(area).all() for area in areas):
+    used = [area for area in areas if not np.isnan(area).all()]
+    if not used:
         raise ValueError("sources have no value that occurs on both sides of the split: needed are values that recur.")
-    return float(np.nanmean([np.nanmean(a) for a in areas] if protocol == "code" else np.concatenate(areas)))
+    if len(used) < len(areas):
+        columns = ", ".join(str(i) for i, area in enumerate(areas) if np.isnan(area).all())
+        remark = f"sources is left out in column {columns}, of which no value occurs on both sides of the split: an id?"
+        warnings.warn(remark, InputWarning, stacklevel=2)
+    return float(np.nanmean([np.nanmean(area) for area in used] if protocol == "code" else np.concatenate(used)))
 
 # %% ../../nbs/scores/08_predictability.ipynb #d7619ae2
 def curve_explicitness(
@@ -195,7 +216,9 @@ def dci_es(
     sources, two latents, 10 rows and a depth of 2; `ValueError` otherwise, and where `check_sources_latents` raises it.
     """
     check_numbers(2, max_depth=max_depth)  # a curve needs two capacities
-    sources, latents = distinct_rows(*check_sources_latents(sources, latents))
+    sources, latents = check_sources_latents(sources, latents)
+    warn_of_arrays(sources, latents)
+    sources, latents = distinct_rows(sources, latents)
     fits = fit_sources(sources, latents, "forest", "tune", seed, max_features="sqrt", deepest=max_depth)
     losses = np.array([1 - np.pad(fit.by_depth, (0, max_depth - len(fit.by_depth)), mode="edge") for fit in fits])
     importance = np.array([fit.importance for fit in fits]).T

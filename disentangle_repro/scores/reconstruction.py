@@ -50,6 +50,8 @@ def check_images(
         raise ValueError(f"images has shape {images.shape} and no axis of channels: {needed}.")
     white = full_scale("images", images)
     check_bytes("images", images)
+    if images.max() > 1:  # of black images a reconstruction may have bytes of 0 and 1
+        check_bytes("reconstructions", reconstructions)
     if white != full_scale("reconstructions", reconstructions):
         raise ValueError(
             f"reconstructions holds {reconstructions.dtype} but images holds {images.dtype}: both must be uint8, or"

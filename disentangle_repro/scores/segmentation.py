@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
-from .inputs import InputWarning
+from .inputs import InputWarning, to_tensor
 
 Masks = Integer[np.ndarray | Tensor, "images height width"]  # a label for each pixel
 
@@ -24,10 +24,12 @@ __all__ = ['Masks']
 # %% ../../nbs/scores/06_segmentation.ipynb #03f78ce8
 def to_mask(argument: str, masks: Masks) -> Int[Tensor, "images height width"]:  # of 64 bits, on its device
     "A mask for each image; `ValueError` unless there are three dimensions, at least one pixel, and integers."
-    masks = masks if isinstance(masks, Tensor) else torch.from_numpy(np.array(masks))
+    masks = to_tensor(argument, masks)
     if masks.ndim != 3 or masks.numel() == 0:
-        raise ValueError(f"{argument} has shape {tuple(masks.shape)}: needed are images, rows and columns of pixels.")
-    if masks.is_floating_point() or masks.is_complex():
+        soft = " For a mask per slot take argmax over the slots first." if masks.ndim == 4 else ""
+        needed = "needed are images, rows and columns of pixels"
+        raise ValueError(f"{argument} has shape {tuple(masks.shape)}: {needed}.{soft}")
+    if masks.is_floating_point():
         raise ValueError(f"{argument} holds {masks.dtype}: needed are integers, a label for each pixel.")
     return masks.long()
 

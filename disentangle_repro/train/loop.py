@@ -24,14 +24,14 @@ from jaxtyping import UInt8
 from torch import Tensor
 from tqdm import tqdm
 
-from ..baselines.autoencoder import Autoencoder, Step
+from ..baselines.autoencoder import Autoencoder, Step, unfrozen
 from ..core.device import make_generator
 from ..core.errors import DataError, Diverged, OutOfTime, check_choice
 from ..core.interruption import noted_signals
 from ..core.files import set_aside, written_whole
 from ..data.pairs import ImagePairs
 from .optimizer import SCHEDULES, set_learning_rate
-from .precision import PRECISIONS, networks_in
+from .precision import PRECISIONS, backward_in, networks_in
 
 # %% auto #0
 __all__ = []
@@ -42,8 +42,8 @@ def draw_batch(
     batch_size: int,
     generator: torch.Generator,  # on the images' device
 ) -> UInt8[Tensor, "batch height width channels"]:
-    "Images sampled independently, with replacement, or pairs."
-    if isinstance(images, ImagePairs):
+    "Images sampled independently, with replacement, or what images that draw themselves give: pairs, or a loader's."
+    if hasattr(images, "draw"):
         return images.draw(batch_size, generator)
     return images[torch.randint(len(images), (batch_size,), generator=generator, device=images.device)]
 
@@ -78,7 +78,7 @@ class Training:
             raise ValueError(f"images are single images but the model is trained on pairs: give it {needed}.")
         self.model, self.optimizer, self.images = model, optimizer, images
         self.precision = check_choice("precision", precision, PRECISIONS)
-        self.batch_size, self.clip, self.steps = batch_size, clip, model.steps()
+        self.batch_size, self.clip, self.steps = batch_size, clip, list(map(unfrozen, model.steps()))
         groups = optimizer.param_groups[:1] if clip_only_decaying else optimizer.param_groups
         self.clipped = {id(parameter) for group in groups for parameter in group["params"]}
         self.generator = make_generator(seed, device)
@@ -86,6 +86,7 @@ class Training:
         self.weight_decays = [group["weight_decay"] for group in optimizer.param_groups]
         self.updates, self.total, self.seconds = 0, None, 0.0  # `total`: their number at the end, once known
         self.processor_before = 0.0  # seconds of processor time of the processes before this one
+        self.probing = 0.0  # seconds of processor time of all probes
         self.curve: list[dict[str, float]] = []
         self.point: dict[str, tuple[Tensor, int]] = {}  # of the next point of the curve: sum and number of each term
         self.made_with: dict[str, str] = {}  # settings that its checkpoints must have; empty: any
@@ -122,7 +123,8 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         with networks_in(self.precision, self.model):
             loss, terms = step.loss(draw_batch(self.images, self.batch_size, self.generator), self.generator)
-        loss.backward(inputs=step.parameters)
+        with backward_in(self.precision, self.model):
+            loss.backward(inputs=step.parameters)
         if self.clip is not None:
             torch.nn.utils.clip_grad_value_([p for p in step.parameters if id(p) in self.clipped], self.clip)
         self.optimizer.step()
@@ -132,7 +134,7 @@ class Training:
 # %% ../../nbs/train/02_loop.ipynb #ad50e489
 def state_of(training: Training) -> dict[str, Any]:
     "All that changes from update to update."
-    plain = ("updates", "total", "seconds", "curve", "point", "made_with", "environments")
+    plain = ("updates", "total", "seconds", "curve", "point", "made_with", "environments", "probing")
     return {name: getattr(training, name) for name in plain} | {
         "model": training.model.state_dict(),
         "optimizer": training.optimizer.state_dict(),
@@ -170,7 +172,14 @@ def signature(state: dict[str, Any]) -> list[Any]:
     "The structure of a training state: its parts, names and shapes of tensors, the optimiser's groups."
     tensors = {name: (tensor.shape, tensor.dtype) for name, tensor in state["model"].items()}
     groups = [len(group["params"]) for group in state["optimizer"]["param_groups"]]
-    newer = {"processor_seconds", "made_with", "total", "environments", "point"}  # which older checkpoints do not have
+    newer = {
+        "processor_seconds",
+        "made_with",
+        "total",
+        "environments",
+        "point",
+        "probing",
+    }  # which older checkpoints do not have
     parts = sorted({*state} - newer)
     return [parts, tensors, groups, type(state["updates"]), type(state["curve"])]
 
@@ -217,7 +226,7 @@ def restore(training: Training, state: dict[str, Any]) -> None:
     training.model.load_state_dict(state["model"])
     training.updates, training.seconds, training.curve = state["updates"], state["seconds"], state["curve"]
     training.processor_before = state.get("processor_seconds", 0.0)
-    training.environments = state.get("environments", [])
+    training.environments, training.probing = state.get("environments", []), state.get("probing", 0.0)
     device = training.generator.device
     training.point = {name: (total.to(device), n) for name, (total, n) in state.get("point", {}).items()}
     if not is_continuable(training, state):
@@ -352,11 +361,14 @@ def reconstructs(curve: Curve, slack: float = 1.0) -> bool:
 
 # %% ../../nbs/train/02_loop.ipynb #99ad1043
 def most_modular(curve: Curve, threshold: float, slack: float = 1.0) -> bool:
-    "Whether the last point is the best so far: the highest InfoM of those that reconstruct above `threshold`."
+    """Whether the last point is the best so far: the highest InfoM of those whose PSNR reaches `threshold` (4.1).
+
+    While none has reached it, those within `slack` dB of the best count.
+    """
     kept, best = None, -math.inf
     for point in (point for point in curve if "psnr" in point):
         best = max(best, point["psnr"])
-        needed = min(threshold, best - slack)
+        needed = threshold if best >= threshold else best - slack
         if point["psnr"] >= needed and (kept is None or kept["psnr"] < needed or point["infom"] >= kept["infom"]):
             kept = point
     return kept is curve[-1]
@@ -454,7 +466,6 @@ def fit(
     on_log: Sequence[Callable[[dict[str, float]], None]] = (),  # called with each new point of the curve
     progress: bool = True,  # show a bar, in a terminal ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
-    bar_line: int = 0,  # ... so many lines down
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
 
@@ -475,8 +486,7 @@ def fit(
         training.note_environment(environment)
     training.total, step, saved = updates, CudaGraphStep(training), clock()
     longest = 0.0  # seconds of a point of the curve
-    look = {"unit": "update", "file": bar_file, "position": bar_line, "leave": bar_line == 0}
-    look["disable"] = None if progress else True  # None: where there is no terminal
+    look = {"unit": "update", "file": bar_file, "leave": None, "disable": None if progress else True}
     noted = noted_signals() if checkpoint is not None else nullcontext(lambda: False)
     with noted as interrupted, tqdm(total=updates, initial=training.updates, **look) as bar:
         while training.updates < updates:
@@ -492,7 +502,9 @@ def fit(
                 save(training, checkpoint)
                 raise KeyboardInterrupt(f"{training.updates:,} of {updates:,} updates are made.")
             if is_probed(training.updates):
+                began = time.process_time()
                 point |= probe(training.model)
+                training.probing += time.process_time() - began
             training.curve.append(point)
             for log in on_log:
                 log(point)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from ..baselines.autoencoder import Autoencoder
+from ..core.device import float32_products_in
 from ..core.errors import check_choice
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/train/06_precision.ipynb #f7d27600
-PRECISIONS = ("fp32", "bf16")
+PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def to_float32(output: Any) -> Any:
@@ -104,6 +105,22 @@ def in_bfloat16(forward: Callable[..., Any], device_type: str) -> Callable[..., 
 
     return run
 
+# %% ../../nbs/train/06_precision.ipynb #47783d3c
+def in_tf32(forward: Callable[..., Any]) -> Callable[..., Any]:
+    "A network's `forward` with products in TF32, where a GPU has it."
+
+    @wraps(forward)
+    def run(*inputs: Any, **named: Any) -> Any:
+        with float32_products_in("tf32"):
+            return forward(*inputs, **named)
+
+    return run
+
+
+def backward_in(precision: str, model: Autoencoder) -> AbstractContextManager[None]:
+    "Inside, the backward pass of a training in that precision is computed."
+    return float32_products_in("tf32") if precision == "tf32" and not model.exact_backward else nullcontext()
+
 # %% ../../nbs/train/06_precision.ipynb #31b7e79c
 def outermost(networks: Iterable[nn.Module]) -> list[nn.Module]:
     "Each network once, without those inside another one."
@@ -115,12 +132,13 @@ def outermost(networks: Iterable[nn.Module]) -> list[nn.Module]:
 @contextmanager
 def networks_in(precision: str, model: Autoencoder) -> Iterator[None]:
     "Inside, the forward passes of the model's `networks` run in that precision, one of `PRECISIONS`."
-    lowered = outermost(model.networks) if check_choice("precision", precision, PRECISIONS) == "bf16" else []
+    lowered = outermost(model.networks) if check_choice("precision", precision, PRECISIONS) != "fp32" else []
     device_type = next(model.parameters()).device.type
     formers = [vars(network).get("forward") for network in lowered]
     try:
         for network in lowered:
-            network.forward = in_bfloat16(network.forward, device_type)
+            forward = network.forward
+            network.forward = in_bfloat16(forward, device_type) if precision == "bf16" else in_tf32(forward)
         yield
     finally:
         for network, former in zip(lowered, formers, strict=True):

@@ -22,12 +22,13 @@ __all__ = []
 
 # %% ../../nbs/train/04_speed.ipynb #e9fa7ec3
 class Counted(TorchDispatchMode):
-    "Counts the floating-point operations of what is called inside, as `operations`."
+    "Counts the floating-point operations of what is called inside, as `operations`, and the `calls`."
 
-    operations = 0
+    operations, calls = 0, 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
+        self.calls += not function.is_view
         if formula := flop_registry.get(function._overloadpacket):
             self.operations += formula(*args, **(kwargs or {}), out_val=result)
         return result

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from PIL import Image
 
-from ..core.device import device_name, float32_products
+from ..core.device import device_name, float32_products, listed_gpu
 from ..core.extensions import LOADED
 from ..core.errors import DataError, Diverged
 from ..core.files import held, project_root, read_json, remove_unfinished, set_aside
@@ -44,7 +44,17 @@ __all__ = []
 # %% ../../nbs/train/03_store.ipynb #06ddcea1
 def git_commit() -> str | None:
     "The checkout's commit, with `+changes` where files differ from it; nothing where its folder is no repository."
-    git = ["git", "-C", str(project_root()), "--git-dir=.git", "--work-tree=."]  # not one around an unpacked archive
+    # Not one around an unpacked archive. No program that its configuration names, and no lock while somebody commits.
+    git = [
+        "git",
+        "-c",
+        "core.fsmonitor=",
+        "--no-optional-locks",
+        "-C",
+        str(project_root()),
+        "--git-dir=.git",
+        "--work-tree=.",
+    ]
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # nor one whose hook calls
 
     def answer(*command: str) -> str:
@@ -61,12 +71,8 @@ LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 def cuda_versions() -> dict[str, str]:
     "Versions of CUDA and cuDNN that PyTorch has, and of the driver; empty where it is unknown."
-    ask = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        driver = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=60).stdout.split()[:1]
-    except (OSError, subprocess.SubprocessError):
-        driver = []
-    return {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version()), "driver": "".join(driver)}
+    cudnn, driver = str(torch.backends.cudnn.version()), listed_gpu()[1]
+    return {"cuda": str(torch.version.cuda), "cudnn": cudnn, "driver": driver}
 
 
 def environment(device: Any) -> dict[str, Any]:
@@ -90,9 +96,15 @@ def digest(record: dict[str, Any]) -> str:
     return fingerprint({name: value for name, value in record.items() if name != "digest"})
 
 
+def one_line(found: re.Match[str]) -> str:
+    "A JSON list without lists or objects, on one line."
+    return re.sub(r"\n\s*", "", re.sub(r",\n\s*", ", ", found[0]))
+
+
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    "Write JSON so that a reader finds the whole file or none; `ValueError` for a NaN or an infinity."
-    write_text(path, json.dumps(record, indent=1, sort_keys=True, allow_nan=False) + "\n")
+    "Write JSON, a list of numbers on one line, whole or not at all; `ValueError` for a NaN or an infinity."
+    text = json.dumps(record, indent=1, sort_keys=True, allow_nan=False)
+    write_text(path, re.sub(r"\[\n[^][{}]*\]", one_line, text) + "\n")
 
 # %% ../../nbs/train/03_store.ipynb #5117513a
 SCHEMA = 1  # of records; those without a number have this one
@@ -147,6 +159,14 @@ def lighter(output: dict[str, Any]) -> dict[str, Any]:
     return output | {"data": {"image/jpeg": base64.b64encode(jpeg.getvalue()).decode(), **others}}
 
 # %% ../../nbs/train/03_store.ipynb #3e60833a
+def without_paths(text: str, root: Path) -> str:
+    "The text of a notebook without the path of a checkout and that of the home directory, which name people."
+    for folder, short in ((root.resolve(), "."), (Path.home(), "~")):
+        path = json.dumps(str(folder), ensure_ascii=False)[1:-1]
+        text = text.replace(f"{path}/", "" if short == "." else "~/").replace(path, short)
+    return text
+
+
 def copy_kept(
     source: Path,
     target: Path,
@@ -165,7 +185,7 @@ def copy_kept(
             shutil.copyfile(source, part)
             return
         try:
-            notebook = json.loads(source.read_text(encoding="utf-8").replace(f"{root.resolve()}/", ""))
+            notebook = json.loads(without_paths(source.read_text(encoding="utf-8"), root))
             for cell in notebook["cells"]:
                 if cell["cell_type"] == "code":
                     cell["outputs"] = [*map(lighter, cell["outputs"])]
@@ -177,6 +197,7 @@ def copy_kept(
 ENDING = re.compile(r"-seed-?\d+-[0-9a-f]{8}")  # of a run's id
 CHECKPOINTS = ("checkpoint.pt", "kept.pt")  # of an unfinished training: the latest, and the best so far
 SHARED = ("model/model.safetensors", "model/card.json", "latents.npz", "slots.npz")  # with another checkout
+IN_MODEL = {"model": "model/model.safetensors", "card": "model/card.json"}  # by folder of an older checkout
 
 
 def is_diverged(record: Mapping[str, Any]) -> bool:
@@ -184,9 +205,19 @@ def is_diverged(record: Mapping[str, Any]) -> bool:
     return "diverged" in record
 
 
+def kept_files(results: Path) -> Iterator[tuple[str, str, Path]]:  # run, name in its folder, file
+    "What is kept of runs: a folder for each or, in an older checkout, records, and a folder for each kind of file."
+    for path in sorted(path for path in results.rglob("*") if path.is_file()):
+        folder, *names = path.relative_to(results).parts
+        if names and ENDING.search(folder):
+            yield folder, "/".join(names), path
+        elif ENDING.search(path.stem):
+            yield path.stem, IN_MODEL.get(folder, f"{folder}{path.suffix}") if names else "run.json", path
+
+
 @dataclass(frozen=True)
 class Store:
-    "Runs on disk: one folder each under `runs`, and the records that are kept under `results`."
+    "Runs on disk: one folder each under `runs`, and under `results` what is kept of them."
 
     runs: Path
     results: Path
@@ -199,11 +230,11 @@ class Store:
 
     def kept(self, run: str) -> Path:
         "Where the record of the run of that id is kept."
-        return self.results / f"{run}.json"
+        return self.results / run / "run.json"
 
-    def all_kept(self) -> list[Path]:
+    def all_kept(self) -> dict[str, Path]:  # by id
         "The files of all kept records; other files and folders are no records."
-        return sorted(path for path in self.results.glob("*.json") if ENDING.search(path.stem) and path.is_file())
+        return {run: path for run, name, path in kept_files(self.results) if name == "run.json"}
 
     def records(self, run: str) -> list[Path]:
         "The files that hold the record of the run of that id."
@@ -216,9 +247,8 @@ class Store:
     def everything(self) -> tuple[list[dict[str, Any]], list[DataError]]:
         "The records of all finished runs, each once, and what is wrong with the files that cannot be believed."
         believed, faults = {}, []
-        files = {path: path.stem for path in self.all_kept()}
-        files |= {path: path.parent.name for path in sorted(self.runs.glob("*/run.json"))}
-        for path, run in files.items():
+        made = [(path.parent.name, path) for path in sorted(self.runs.glob("*/run.json"))]
+        for run, path in [*self.all_kept().items(), *made]:
             try:
                 believed[run] = read_record(path, run)
             except DataError as fault:
@@ -231,7 +261,7 @@ class Store:
         with held(self.runs / f"{spec.id}.lock") as ours:
             if ours:
                 remove_unfinished(self.runs / spec.id)
-                remove_unfinished(self.results, f"{spec.id}.*")
+                remove_unfinished(self.results / spec.id)
             yield ours
 
     def finish(self, spec: RunSpec, record: dict[str, Any]) -> Path:
@@ -258,15 +288,14 @@ class Store:
             raise
 
     def keep(self, spec: RunSpec, name: str) -> Path:
-        "Copy a file of the run's folder to where files outlive it: `results/<what it is>/<run>`."
-        kept = self.results / Path(name).stem / f"{spec.id}{Path(name).suffix}"
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        "Copy a file of the run's folder to where files outlive it."
+        kept = self.results / spec.id / name
         copy_kept(self.runs / spec.id / name, kept, self.results.parent.parent)
         return kept
 
     def find(self, run: str, name: str) -> Path:
         "A file of the run of that id, in its folder or kept; `DataError` where it is neither."
-        places = (self.runs / run / name, self.results / Path(name).stem / f"{run}{Path(name).suffix}")
+        places = (self.runs / run / name, self.results / run / name)
         if found := next((path for path in places if path.exists()), None):
             return found
         raise DataError(places[0], "is missing, and no copy was kept; delete the run's record to do the run again.")
@@ -287,10 +316,9 @@ class Store:
         theirs = {r["id"]: r for r in believed if r["spec"]["scale"] != "smoke" and ours.get(r["id"], r) == r}
         differing = (r["id"] for r in believed if ours.get(r["id"], r) != r)
         faults += [DataError(other.kept(run), "differs from the record here, and is not copied.") for run in differing]
-        for path in (path for path in other.results.glob("*/*") if path.stem in theirs):
-            place = self.results / path.relative_to(other.results)
+        for run, name, path in kept_files(other.results):
             try:
-                if not place.exists():
+                if run in theirs and name != "run.json" and not (place := self.results / run / name).exists():
                     copy_kept(path, place, other.results.parent.parent)
             except DataError as fault:
                 faults.append(fault)

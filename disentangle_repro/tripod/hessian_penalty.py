@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..core.device import HALF, in_float32
+
 # %% auto #0
 __all__ = []
 
@@ -29,8 +31,15 @@ def layers(
     returned: Activations | Sequence[Activations],  # by a decoder
     last: Linear | None = None,  # still to be applied to the last layer
 ) -> list[tuple[Activations, Linear]]:
-    "Activations layer by layer, each with the linear map that is still to be applied to them."
+    """Activations layer by layer, each with the linear map that is still to be applied to them.
+
+    `ValueError` for activations in half precision, in which finite differences are rounding errors.
+    """
     by_layer = [returned] if isinstance(returned, Tensor) else list(returned)
+    for activations in by_layer:
+        if activations.dtype in HALF:
+            why = "in which a finite difference is a rounding error: needed is torch.float32 or torch.float64"
+            raise ValueError(f"decoder returned {activations.dtype}, {why}.")
     return list(zip(by_layer, [identity] * (len(by_layer) - 1) + [last or identity], strict=True))
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #aa9e1e10
@@ -92,6 +101,7 @@ def rademacher(
     return 2 * torch.randint(2, shape, generator=generator, device=device, dtype=latents.dtype) - 1
 
 # %% ../../nbs/tripod/03_hessian_penalty.ipynb #75e5dd57
+@in_float32
 def hessian_penalty(
     decoder: Decoder,
     latents: Float[Tensor, "batch latents"],
@@ -103,11 +113,12 @@ def hessian_penalty(
 ) -> Float[Tensor, ""]:
     """An estimate of 2 * sum over j1 != j2 of H_k[j1, j2]**2 (tripod, equation 8; Peebles et al., 2020).
 
-    Unbiased but for the error of equation 9; mean over samples and over the activations k of a layer, sum over layers.
+    Unbiased up to the error of equation 9; mean over samples and over the activations k of a layer, sum over layers.
     `decoder` maps (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; called once, with
     2 * n_perturbations * batch rows, each of which it must treat alone and alike: no dropout, no batch normalisation in
     training. On CUDA its convolutions need single precision (`full_precision`).
-    `ValueError` for fewer than two perturbations or a decoder that returns another number of rows.
+    The decoder is called outside of autocast. `ValueError` for fewer than two perturbations, or a decoder that returns
+    another number of rows or half precision.
     """
     rows = both_sides(latents, epsilon * rademacher(latents, n_perturbations, generator))
     penalty = latents.new_zeros(())

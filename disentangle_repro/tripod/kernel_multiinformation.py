@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..baselines.variational import aggregate_log_densities
+from ..core.device import in_float32
 from ..core.errors import PROTOCOLS, check_choice, is_code
 
 # %% auto #0
@@ -28,7 +29,9 @@ def multiinformation_at(
 
 # %% ../../nbs/tripod/02_kernel_multiinformation.ipynb #fd343ee6
 def check_samples(latents: Float[Tensor, "batch latents"]) -> Float[Tensor, "batch latents"]:
-    "Returns `latents`; `ValueError` for fewer than two samples."
+    "Returns `latents`; `ValueError` for another shape, and fewer than two samples."
+    if latents.ndim != 2:
+        raise ValueError(f"latents has shape {tuple(latents.shape)} but needs two dimensions, samples and latents.")
     if len(latents) < 2:
         raise ValueError(f"latents has {len(latents)} samples but at least 2 are needed to compare them.")
     return latents
@@ -70,11 +73,12 @@ def check_scales(
     if scales.shape != latents.shape[1:]:
         columns = tuple(latents.shape[1:])
         raise ValueError(f"scales has shape {tuple(scales.shape)} but must be {columns}: one number per latent.")
-    if scales.device.type == "cpu" and (scales < 0).any():
+    if scales.device.type == "cpu" and not torch.compiler.is_compiling() and (scales < 0).any():
         raise ValueError(f"scales holds {scales.min().item():.3g} but standard deviations must not be negative.")
     return scales
 
 
+@in_float32
 def kernel_multiinformation(
     latents: Float[Tensor, "batch latents"],  # z, quantised or not
     scales: Float[Tensor, "latents"] | None = None,  # sigma of the continuous latents; left out: of `latents`
@@ -84,7 +88,13 @@ def kernel_multiinformation(
     """Kernel-based latent multi-information (tripod, equations 11 to 14 and Algorithm 1, lines 7 to 13).
 
     The joint density has Silverman's bandwidths, the marginals have `scales`. Gradients reach `latents` and `scales`.
-    `ValueError` for fewer than two samples, another number of scales than of latents, or a negative one.
+    Computed in float32 also under autocast or for half precision. `ValueError` for latents of another shape, fewer than
+    two samples, another number of scales than of latents, or a negative one. For latents that are the same in all
+    samples it depends on the shape alone: it does not tell that an encoder has collapsed.
+
+    Shape:
+        - latents: (batch, n_latents), and scales: (n_latents)
+        - Output: a scalar
     """
     check_choice("protocol", protocol, PROTOCOLS)
     scales = latent_scales(latents, protocol) if scales is None else check_scales(scales, check_samples(latents))

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ..core.device import in_float32
 from ..core.errors import is_code
 from disentangle_repro.tripod.hessian_penalty import (
     Activations,
@@ -77,6 +78,7 @@ def rounding_floor(
     return (10 * torch.finfo(activations.dtype).eps / epsilon**2) ** 2 * size
 
 # %% ../../nbs/tripod/04_normalized_hessian_penalty.ipynb #9837f6eb
+@in_float32
 def normalized_hessian_penalty(
     decoder: Decoder,
     latents: Float[Tensor, "batch latents"],
@@ -94,8 +96,15 @@ def normalized_hessian_penalty(
     (rows, n_latents) to a tensor (rows, ...) or to a list of them, one per layer; it is called once, with
     4 * n_perturbations * batch rows, each of which it must treat alone and alike: no dropout, no batch normalisation in
     training. On CUDA its convolutions need single precision (`full_precision`). A layer whose denominator may be
-    rounding alone counts as zero: in bfloat16 all do. `ValueError` for fewer than two perturbations, `scales` of
-    another shape, one row without `scales`, a decoder that makes another number of rows, or an unknown protocol.
+    rounding alone counts as zero. The decoder is called outside of autocast. `ValueError` for fewer than two
+    perturbations, `scales` of another shape, one row without `scales`, a decoder that makes another number of rows or
+    half precision, or an unknown protocol. Latents that are the same in all samples have no scale, and a penalty of 0:
+    it does not tell that an encoder has collapsed.
+
+    Shape:
+        - latents: (batch, n_latents), and scales: (n_latents)
+        - decoder: (rows, n_latents) to (rows, *), or to a list of such tensors
+        - Output: a scalar
     """
     scales = latent_scales(latents, protocol) if scales is None else scales
     rows, sums = both_sides(latents, epsilon * directions(latents, scales, n_perturbations, generator)), []

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..baselines.autoencoder import Autoencoder, PlainLatent, checked_weights, make_networks
-from ..core.device import float32_products_in
+from ..core.device import float32_products_in, without_autocast
 from ..nets.residual import ResidualDecoder
 from ..qlae.latent_quantization import LatentQuantizer
 from .finite_scalar_quantization import FiniteScalarQuantizer
@@ -30,8 +30,7 @@ __all__ = []
 @contextmanager
 def full_precision(device_type: str) -> Iterator[None]:
     "Forward passes in single precision: outside of autocast, and on a CUDA device without TF32."
-    lowered = torch.amp.is_autocast_available(device_type)
-    with float32_products_in("ieee"), torch.autocast(device_type, enabled=False) if lowered else nullcontext():
+    with float32_products_in("ieee"), without_autocast(device_type):
         yield
 
 # %% ../../nbs/tripod/06_tripod.ipynb #f42e7cd4
@@ -39,7 +38,7 @@ class Tripod(Autoencoder):
     """Finite scalar quantisation, kernel multi-information and the normalised Hessian penalty (tripod, Algorithm 1).
 
     Takes images (batch, 64, 64, channels) of bytes; latents are (batch, n_latents), each one of `n_values` in [-1, 1].
-    `protocol` chooses between the text, its letter and the released code where they differ (Q7, T4, R3, R5).
+    `protocol` chooses between our reading, the literal text and the released code where they differ (Q7, T4, R3, R5).
     """
 
     def __init__(
@@ -73,6 +72,10 @@ class Tripod(Autoencoder):
         reconstruction = self.likelihood.loss(self.decoder(latents), images)
         penalties = {**penalties, **self.penalties(self.latent.bounded(encoded), latents, generator)}
         return self.weighted(reconstruction, penalties), {"reconstruction": reconstruction, **penalties}
+
+    @property
+    def exact_backward(self) -> bool:
+        return self.weights["hessian"] > 0
 
     def penalties(
         self,
@@ -120,7 +123,7 @@ def normalised(activations: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows
 class NaiveTripod(Tripod):
     """Latent quantisation, fixed smoothing and the vanilla Hessian penalty (tripod, section 4.1).
 
-    Inputs and outputs as of `Tripod`. Activations are normalised within the penalty, or by the text's letter within the
+    Inputs and outputs as of `Tripod`. Activations are normalised within the penalty, or by the literal text within the
     decoder (R5): then `ValueError` for networks other than "residual".
     """
 

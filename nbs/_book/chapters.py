@@ -5,8 +5,8 @@ import json
 import re
 from pathlib import Path
 
-MODULES = ["package", "metrics", "representations", "models", "torchmetrics", "lightning", "saved_models", "papers"]
-MODULES += ["common", "command"]
+MODULES = ["package", "metrics", "representations", "models", "layers", "torchmetrics", "lightning", "saved_models"]
+MODULES += ["papers", "common", "command"]
 DIRECTIVE = re.compile(r"^#\s?\|\s*(.*)\n?", re.MULTILINE)
 
 
@@ -25,19 +25,52 @@ def folders(front, source):
 
 
 def chapters(folder):
-    "In reading order: by number, those without one after them. The imports of the proof checks are no chapter."
-    names = {path.stem for path in folder.glob("*.ipynb")} - {"index", "000_proofs"}
+    "In reading order: by number, those without one after them."
+    names = {path.stem for path in folder.glob("*.ipynb")} - {"index"}
     return sorted(names, key=lambda name: (not name[0].isdigit(), name))
 
 
 def contents(name, text, source):
     if name == "index":
         indices = [f"{folder}/index" for folder in folders(text, source)]
-        parts = (("Folders", indices), ("By name", [*MODULES, "_book/api"]))
-        return [markdown("\n".join(toctree(entries, caption) for caption, entries in parts))]
+        parts = (("Folders", [*indices, "_book/tables"]), ("By name", [*MODULES, "_book/api"]))
+        routes = (source / "_book" / "routes.md").read_text(encoding="utf-8").replace("](../", "](")  # from this page
+        return [markdown("\n".join([routes, *(toctree(entries, caption) for caption, entries in parts)]))]
     folder, _, chapter = name.rpartition("/")
     within = re.findall(r"\]\((\w+/index)\.ipynb\)", text) if folder == "lab" else []
     return [markdown(toctree([*within, *chapters(source / folder)]))] if chapter == "index" else []
+
+
+def exports(folder):
+    "The chapter that each module of a folder is exported from, and its title."
+    found = {}
+    for name in chapters(folder):
+        text = (folder / f"{name}.ipynb").read_text(encoding="utf-8")
+        if module := re.search(r'"#\| default_exp ([\w.]+)', text):
+            found[module[1]] = name, re.search(r'"# (.+?)(?:\\n)?"', text)[1]
+    return found
+
+
+def head(name, book, source):
+    "How long a chapter takes to read, at 150 words a minute, and which earlier chapters of its folder its code uses."
+    words = sum(len("".join(cell["source"]).split()) for cell in book["cells"] if cell["cell_type"] == "markdown")
+    code = "\n".join("".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code")
+    used = {module.removeprefix("disentangle_repro.") for module in re.findall(r"^from ([\w.]+) import", code, re.M)}
+    folder, _, own = name.rpartition("/")
+    earlier = {key: value for key, value in exports(source / folder).items() if key in used and value[0] < own}
+    links = ", ".join(f"[{title}]({chapter}.ipynb)" for chapter, title in sorted(earlier.values()))
+    minutes = max(1, round(words / 150))
+    return f"*{minutes} minute{'s' * (minutes > 1)} to read{'; uses ' * bool(links)}{links}.*"
+
+
+def with_head(name, book, source):
+    "The first cell with the head of a chapter after its title and summary; other pages as they are."
+    if "/" not in name or name.endswith("/index"):
+        return book["cells"]
+    first, *rest = book["cells"]
+    parts = "".join(first["source"]).split("\n\n")
+    text = "\n\n".join([*parts[:2], head(name, book, source), *parts[2:]])
+    return [first | {"source": text}, *rest]
 
 
 def set_apart(text):
@@ -104,7 +137,7 @@ def read(app, name, content):
         return
     book = json.loads(content[0])
     text = "".join("".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "markdown")
-    shown = describe([cell for cell in map(obey, book["cells"]) if cell])
+    shown = describe([cell for cell in map(obey, with_head(name, book, Path(app.srcdir))) if cell])
     book["cells"] = shown + contents(name, text, Path(app.srcdir))
     content[0] = json.dumps(book)
 

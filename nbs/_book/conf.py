@@ -17,8 +17,8 @@ project_copyright = about["copyright"]
 language = "en"
 root_doc = "index"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_copybutton"]
-extensions += ["chapters", "docments", "excerpts"]  # beside this file
-exclude_patterns = ["**/.ipynb_checkpoints", "**/000_proofs.ipynb", "_book/static"]
+extensions += ["chapters", "docments", "excerpts", "tables"]  # beside this file
+exclude_patterns = ["**/.ipynb_checkpoints", "proofs/**", "_book/static", "_book/routes.md"]
 
 nb_execution_mode = "off"
 nb_output_stderr = "remove"

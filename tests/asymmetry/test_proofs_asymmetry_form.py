@@ -104,3 +104,7 @@ BROKEN_FORM = [
 
 test_a_broken_order_is_seen, test_no_check_of_orders_is_left_unbroken = proof_tests(interaction, BROKEN_INTERACTION)
 test_a_broken_form_is_seen, test_no_form_check_is_left_unbroken = proof_tests(form, BROKEN_FORM)
+
+both = Chapter("asymmetry/02_form", "asymmetry.interaction")  # generators and form take the same indices
+ON_BOTH_SIDES = [("Theorem C.2", "values", "interaction_indices", first_powers_only)]
+test_a_formula_broken_on_both_sides_is_seen, _ = proof_tests(both, ON_BOTH_SIDES)

@@ -84,6 +84,16 @@ def test_images_do_not_depend_on_those_beside_them(chunk):
         torch.testing.assert_close(together, alone, rtol=1e-9, atol=0)
 
 
+@pytest.mark.parametrize("decoder", ["broadcast", "convolutional", "transformer"])
+def test_images_of_a_model_have_their_channels_last_and_are_seen_to(decoder):
+    with seeded(0):
+        model, slots = slot_autoencoder(2, dim=4, image_size=16, decoder=decoder, width=0.1), torch.randn(1, 2, 4)
+    expected = sj.slot_jacobian(model.decoder, slots)
+    images = lambda z: model.decoder(z).image.movedim(1, 3)  # noqa: E731
+    assert sj.slot_jacobian(model.decode, slots).shape == expected.shape == (1, 2, 16, 16)
+    torch.testing.assert_close(sj.slot_jacobian(images, slots), expected)
+
+
 def test_numpy_and_torch_of_any_precision_and_masks_of_any_integers():
     jacobian, masks = random_jacobian(3, 4, 5, 6), torch.randint(4, (3, 5, 6), generator=make_generator(1))
     scores = sj.j_ari(jacobian, masks), sj.jis(jacobian, masks > 0)

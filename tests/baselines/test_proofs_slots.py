@@ -14,6 +14,11 @@ def even_masks(parts, alpha):
     return slots.SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
 
 
+def not_competing(parts, alpha):
+    masks = alpha.sigmoid()
+    return slots.SlotImages((masks[:, :, None] * parts).sum(1), parts, masks)
+
+
 def first_on_top(parts, alpha):
     return COMPOSED(parts, alpha - torch.arange(alpha.shape[1])[:, None, None])
 
@@ -28,6 +33,7 @@ BROKEN_NETS = [
     ("additive decoder", "a part and its alpha", "mixed_difference", without_both),
     ("additive decoder", "not additive", "composed", even_masks),
     ("additive decoder", "permuting", "composed", first_on_top),
+    ("additive decoder", "permuting", "composed", not_competing),
     ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: mask * dx),
     ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: mask * (dx + da * part)),
     ("section 6, spatial broadcast", "", "sheet_slope", lambda mask, part, image, dx, da: dx + da * (part - image)),
@@ -42,6 +48,10 @@ def shared_among_positions(keys, queries):
 
 def earlier_positions_louder(weights, values, epsilon=1e-8):
     return WEIGHTED_MEAN(weights / torch.arange(1, weights.shape[1] + 1)[:, None], values, epsilon)
+
+
+def plain_mean(weights, values, epsilon=1e-8):
+    return WEIGHTED_MEAN(torch.ones_like(weights), values, epsilon)
 
 
 class AlwaysUnrolled(slot_attention.SlotAttention):
@@ -64,6 +74,8 @@ LOCATELLO, CHANG = "slot attention, Locatello et al. ", "slot attention, Chang e
 
 BROKEN_ATTENTION = [
     (LOCATELLO + "equations 1 and 2", "", "responsibilities", shared_among_positions),
+    (LOCATELLO + "equations 1 and 2", "", "responsibilities", lambda keys, queries: (keys @ queries.mT).softmax(2)),
+    (LOCATELLO + "equations 1 and 2", "", "weighted_mean", plain_mean),
     (LOCATELLO + "algorithm 1", "", "SlotAttention", ValuesForKeys),
     (LOCATELLO + "algorithm 1", "", "weighted_mean", lambda weights, values: weights.mT @ values),
     (LOCATELLO + "proposition 1", "", "weighted_mean", earlier_positions_louder),

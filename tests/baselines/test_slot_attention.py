@@ -13,6 +13,7 @@ from disentangle_repro.baselines.slot_attention import (
     slot_networks,
 )
 from disentangle_repro.core.device import make_generator, seeded
+from disentangle_repro.nets.slots import luminance_chroma
 
 N_SLOTS, DIM = 4, 8
 KINDS = {
@@ -69,6 +70,33 @@ def test_the_loss_is_the_mean_squared_error_of_what_is_decoded(images):
     torch.testing.assert_close(loss, (drawn - images / 255).square().mean())
 
 
+@pytest.mark.parametrize("kind", ["sa", "sa_noa", "transformer", "ae"])
+@pytest.mark.parametrize("chroma", [None, 2.3])
+def test_networks_compute_in_another_range_and_images_stay_in_0_1(kind, chroma, images):
+    with seeded(0):
+        model = KINDS[kind](dim=DIM, image_size=16, width=0.1, image_range=[-1, 1], chroma=chroma)
+    seen = []
+    model.encoder.convolutions.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    slots = model.encode(images)
+    turn = torch.eye(3) if chroma is None else luminance_chroma(chroma)
+    taken = torch.einsum("oc,bhwc->bohw", turn, 2 * (images / 255) - 1)
+    torch.testing.assert_close(seen[0], taken, rtol=0, atol=1e-5)
+    last = model.decoder.colour[-2] if kind == "transformer" else model.decoder.layers[-1]
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias[:3] = turn @ torch.tensor([0.5, -0.5, 0.0])  # of this range
+        drawn, (loss, _) = model.decode(slots), model.loss(images)
+    colour = torch.tensor([0.75, 0.25, 0.5]) if chroma is None else 0.5 + turn.T @ turn @ torch.tensor([0.25, -0.25, 0])
+    torch.testing.assert_close(drawn, colour.clamp(0, 1).expand_as(drawn), rtol=0, atol=1e-5)
+    torch.testing.assert_close(loss, (colour - images / 255).square().mean())
+
+
+@pytest.mark.parametrize("wrong", [[1, -1], [0, 0], [0], [0, float("inf")]])
+def test_a_range_is_two_numbers_the_smaller_first(wrong):
+    with pytest.raises(ValueError, match=r"image_range is \[.*must be two finite numbers, the smaller one first"):
+        slot_autoencoder(N_SLOTS, image_size=16, image_range=wrong)
+
+
 def test_more_slots_at_test_time_are_inferred_where_they_are_sampled(kind, images):
     model = new_model(kind)
     if kind in DRAWS:
@@ -90,7 +118,7 @@ def test_the_same_stream_gives_the_same_loss_and_leaves_the_global_one_alone(kin
 
 def test_codes_do_not_depend_on_the_batch(kind, images):
     with torch.no_grad():
-        model = new_model(kind).double()
+        model = new_model(kind).double().eval()
         encode = model.slots(model.encoder(images.permute(0, 3, 1, 2).double() / 255)).slots
         alone = model.slots(model.encoder(images[3:4].permute(0, 3, 1, 2).double() / 255)).slots
     torch.testing.assert_close(encode[3:4], alone, rtol=0, atol=1e-9)
@@ -123,7 +151,7 @@ def test_segments_are_the_largest_masks(kind, images):
 def test_segments_without_masks_are_where_slots_looked():
     with seeded(0), torch.no_grad():
         model, images = KINDS["sa_noa"](dim=DIM, image_size=64, width=0.1), squares(3, 64)
-        attention = model.slots(model.encoder(images.permute(0, 3, 1, 2).float() / 255)).attention
+        attention = model.eval().slots(model.encoder(images.permute(0, 3, 1, 2).float() / 255)).attention
         segments = model.segment(images)
     assert attention.shape == (3, 32 * 32, N_SLOTS) and segments.shape == (3, 64, 64)
     for row in (0, 13, 63):
@@ -176,7 +204,7 @@ def test_implicit_differentiation_makes_one_round_more():
         implicit, features = SlotAttention(3, DIM, iterations=2, implicit=True), torch.randn(2, 9, DIM)
     with seeded(0):
         unrolled = SlotAttention(3, DIM, iterations=3)
-    torch.testing.assert_close(implicit(features).slots, unrolled(features).slots)
+    torch.testing.assert_close(*(module(features, make_generator(0)).slots for module in (implicit, unrolled)))
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,28 @@
 "Runs on threads and on the workers of Dask: the same runs, each once, whoever dies."
 
+import json
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from dask_by_hand import start_dask
 from distributed import LocalCluster
+from small_checkout import checkout_with
 
 from disentangle_repro.data import load
 from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.lab.runs import engine
-from disentangle_repro.lab.runs.engine import check_engine, executor, kernel_environment, worker_environment
-from disentangle_repro.lab.runs.runner import do_runs, execute
+from disentangle_repro.lab.runs.engine import check_engine, do_runs, executor, in_own_process, worker_environment
+from disentangle_repro.lab.runs.runner import FAILED, run
 from disentangle_repro.train.store import CHECKPOINTS, Store
 
 
@@ -29,6 +32,10 @@ def specs(n: int) -> list[RunSpec]:
 
 def store_in(folder: Path) -> Store:
     return Store(folder / "runs", folder / "results")
+
+
+def here(do: Callable[..., None]) -> Callable[..., int]:
+    return partial(run, do=do)
 
 
 def finish(spec: RunSpec, store: Store) -> None:
@@ -69,9 +76,9 @@ def pool_of(workers: int) -> Iterator[Executor]:
 def test_a_run_costs_less_than_20_ms_to_hand_out(workers, tmp_path):
     store = store_in(tmp_path)
     with pool_of(workers) as pool:
-        do_runs(specs(4), store, pool, finish)  # every worker has imported what it needs
+        do_runs(specs(4), store, pool, here(finish))  # every worker has imported what it needs
         start = time.process_time(), time.perf_counter()
-        assert do_runs(specs(104), store, pool, finish) == {}
+        assert do_runs(specs(104), store, pool, here(finish)) == {}
         busy, seconds = time.process_time() - start[0], time.perf_counter() - start[1]
     records, faults = store.everything()
     assert len(records) == 104 and not faults
@@ -87,7 +94,7 @@ def two_workers():
 
 def test_a_run_is_resumed_elsewhere_when_its_worker_dies(two_workers, tmp_path):
     store, (spec,) = store_in(tmp_path), specs(1)
-    assert do_runs([spec], store, two_workers, kill_the_first_time) == {}
+    assert do_runs([spec], store, two_workers, here(kill_the_first_time)) == {}
     assert store.record(spec)["scores"] == {"seed": spec.seed}
 
 
@@ -96,8 +103,8 @@ def test_a_run_that_kills_every_worker_fails_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "LIVES", 4)  # Dask's own number
     store, (deadly, *others) = store_in(tmp_path), specs(3)
     with pool_of(1) as pool:
-        assert do_runs(others, store, pool, finish) == {}
-        failures = do_runs([deadly], store, pool, kill_always)
+        assert do_runs(others, store, pool, here(finish)) == {}
+        failures = do_runs([deadly], store, pool, here(kill_always))
     assert list(failures) == [deadly.id] and "KilledWorker" in failures[deadly.id]
     assert "KilledWorker" in store.failure(deadly)["error"] and store.record(others[0])
 
@@ -108,9 +115,9 @@ def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
     processes, address = start_dask(tmp_path, PYTHONPATH=os.pathsep.join(sys.path))
     try:
         with pytest.raises(ConnectionError, match="scheduler was lost.*same command again"), executor(address) as pool:
-            assert do_runs(specs(3), store, pool, finish) == {}
+            assert do_runs(specs(3), store, pool, here(finish)) == {}
             processes[0].send_signal(signal.SIGKILL)
-            do_runs(specs(5), store, pool, linger)
+            do_runs(specs(5), store, pool, here(linger))
     finally:
         for process in processes:
             process.kill()
@@ -118,7 +125,37 @@ def test_a_lost_scheduler_is_said_and_finished_runs_stay(tmp_path):
     records, faults = store.everything()
     assert len(records) == 3 and not faults
     with executor("local") as pool:
-        assert do_runs(specs(5), store, pool, finish) == {}
+        assert do_runs(specs(5), store, pool, here(finish)) == {}
+
+
+def broken_on(worker: str, spec: RunSpec, store: Store, **_) -> int:
+    "A run that takes a moment, and fails in half of it on one worker, or on the first that has one."
+    (first := store.runs / "first").exists() or first.write_text(engine.worker_name())
+    time.sleep(0.1)
+    if engine.worker_name() == (worker or first.read_text()):
+        return FAILED
+    time.sleep(0.1)
+    return run(spec, store, finish)
+
+
+def test_a_worker_that_fails_three_times_in_a_row_gets_no_more(tmp_path, capsys):
+    "It would take more of the runs than any other, 13 of 60 with eight workers."
+    store = store_in(tmp_path)
+    with executor("local:8") as pool:
+        assert 3 <= len(do_runs(specs(60), store, pool, partial(broken_on, "worker 3"))) <= 5
+    assert "worker 3 gets no more runs: the last 3 have failed there." in capsys.readouterr().out
+    assert len(store.everything()[0]) >= 55
+    with executor("local:1") as pool:
+        assert len(do_runs(specs(60), store, pool, partial(broken_on, "worker 1"))) <= 5, "the only one goes on"
+
+
+@pytest.mark.whole
+def test_a_worker_of_dask_that_fails_three_times_in_a_row_gets_no_more(tmp_path):
+    store = store_in(tmp_path)
+    store.runs.mkdir(parents=True)
+    with pool_of(2) as pool:
+        assert 3 <= len(do_runs(specs(30), store, pool, partial(broken_on, ""))) <= 6
+        assert len(engine.resources(pool._client)) == 1
 
 
 def test_an_interruption_begins_nothing_that_is_queued():
@@ -171,28 +208,23 @@ def test_a_worker_gets_a_gpu_of_its_parents(parents, given, monkeypatch):
 
 
 def test_eight_gpus_have_eight_workers_each_with_its_own(tmp_path, monkeypatch):
-    "Faked: eight workers at the same time, and what a kernel of one of them sees."
+    "Faked: eight workers at the same time, and what the process of a run sees."
     monkeypatch.setattr("torch.cuda.device_count", lambda: 8)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    nbformat, together = pytest.importorskip("nbformat"), threading.Barrier(8)
-    code = "import os; os.environ['CUDA_VISIBLE_DEVICES']"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
-    nbformat.write(notebook, tmp_path / "gpu.ipynb")
+    together, (spec,), store = threading.Barrier(8), specs(1), store_in(tmp_path)
+    of_process = "os.environ['CUDA_VISIBLE_DEVICES'], os.environ['TQDM_POSITION']"
+    code = f"import os, json; json.dump([{of_process}], open(folders['runs'] + '/seen', 'w'))"
+    do = partial(in_own_process, checkout=checkout_with(code, tmp_path / "checkout"))
 
     def of_a_worker(_: int) -> str:
         together.wait(60)
-        return kernel_environment()["CUDA_VISIBLE_DEVICES"]
-
-    def of_a_kernel() -> str:
-        execute(str(tmp_path / "gpu.ipynb"), tmp_path / "done.ipynb")
-        (output,) = nbformat.read(tmp_path / "done.ipynb", 4).cells[-1].outputs
-        assert output["data"]["text/plain"] == repr(name := kernel_environment()["CUDA_VISIBLE_DEVICES"])
-        return name
+        return engine._here.environment["CUDA_VISIBLE_DEVICES"]
 
     with executor("local") as pool:
         assert sorted(pool.map(of_a_worker, range(8))) == [str(number) for number in range(8)]
-        assert pool.submit(of_a_kernel).result() in "01234567"
+        assert do_runs([spec], store, pool, do) == {}
+    gpu, line = json.loads((store.runs / "seen").read_text())
+    assert int(line) == int(gpu) + 1
 
 
 def test_the_notebooks_of_a_run_are_those_of_the_checkout_that_asks_for_it(two_workers, tmp_path):
@@ -217,8 +249,8 @@ def test_a_finished_run_gives_its_checkpoints_back_unless_they_are_to_be_kept(tm
         finish(spec, store)
 
     with executor("local") as pool:
-        do_runs([one, last], store, pool, train)
-        do_runs([other], store, pool, train, keep_checkpoints=True)
+        do_runs([one, last], store, pool, here(train))
+        do_runs([other], store, pool, here(train), keep_checkpoints=True)
     left = {spec.seed: sum((store.runs / spec.id / name).exists() for name in CHECKPOINTS) for spec in specs(3)}
     assert left == {one.seed: 0, other.seed: 2, last.seed: 2}
     assert f"1 of 1 runs: {other.id} done" in capsys.readouterr().out, "without a terminal, a line in place of the bar"
@@ -231,5 +263,5 @@ def allowed(dask_scheduler) -> int:
 def test_a_scheduler_elsewhere_allows_as_many_failures():
     "One that others have started: Dask allows three."
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
-        with engine.client(cluster.scheduler_address) as connected:
-            assert connected.run_on_scheduler(allowed) == 9
+        with executor(cluster.scheduler_address) as pool:
+            assert pool._client.run_on_scheduler(allowed) == 9

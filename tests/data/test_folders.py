@@ -85,6 +85,7 @@ def test_the_order_of_axes_is_that_of_the_published_array(data):
                 im[:, :, 0, azimuth, elevation] = 10 + 50 * elevation + 10 * azimuth + car
                 im[64:, :, 1, azimuth, elevation] = 99
         savemat(data / "cars" / f"{car}_mesh.mat", {"im": im})
+        (data / "cars" / f"._{car}_mesh.mat").write_bytes(b"of a Mac")
     loaded = load_dataset("cars3d", "official")
     elevation, azimuth, car = loaded.sources.T
     assert loaded.images[:, 0, 0, 0].equal((10 + 50 * elevation + 10 * azimuth + car).to(torch.uint8))

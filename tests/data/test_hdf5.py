@@ -464,7 +464,7 @@ def test_two_processes_do_not_disturb_each_other(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "drawn.txt"]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_a_gpu_draws_the_same_images(tmp_path):
     for device in ("cpu", "cuda"):
         write_images(tmp_path / f"{device}.h5", SHAPES3D, n=1000, device=device)

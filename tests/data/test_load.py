@@ -192,7 +192,7 @@ def test_what_does_not_fit_into_a_gpu_stays_in_main_memory(small, monkeypatch):
     "The device `meta` in place of a GPU."
     lazy = OnDisk(load.rendered_file(SMALL, 50, 1), "images")
     monkeypatch.setattr(load, "free_memory", lambda device: 10**9 if device.type == "cpu" else 1000)
-    with pytest.warns(UserWarning, match="free on meta: they stay in main memory, and every batch is copied"):
+    with pytest.warns(UserWarning, match="free on meta: they stay in main memory, and every batch is copied, and no"):
         (images,) = load.placed([lazy], "meta")
     assert images[torch.tensor([3, 1])].device.type == "meta" and not images.is_cuda
     assert images.to("cpu")[[3, 1, 3]].equal(lazy[torch.tensor([3, 1, 3])])
@@ -232,7 +232,7 @@ def test_training_from_disk_is_training_from_memory(small, monkeypatch):
         ({"name": "shapes4d"}, "name is 'shapes4d' but must be one of 'shapes3d', 'mpi3d'"),
         ({"name": "shapes3d", "source": "paper"}, "source is 'paper' but must be one of 'rendered', 'official'"),
         ({"name": "mpi3d_toy"}, "source is 'rendered' but mpi3d_toy is only published: pass source=\"official\""),
-        ({"name": "gmm2d", "source": "official"}, "is only rendered: pass source=\"rendered\""),
+        ({"name": "gmm2d", "source": "official"}, 'is only rendered: pass source="rendered"'),
         ({"name": "shapes3d", "n": 10.0}, "n is 10.0 but must be an integer"),
         ({"name": "shapes3d", "n": 0}, "n is 0 but must be from 1 to 480000"),
         ({"name": "shapes3d", "n": 480_001}, "n is 480001 but must be from 1 to 480000"),
@@ -289,6 +289,13 @@ def test_drawing_beforehand(small):
     assert sorted(path.name for path in (small / "rendered").iterdir()) == names
     load.main(["shapes3d"])
     assert (small / "rendered" / "shapes3d.h5").exists()
+
+
+def test_a_gpu_draws_into_files_of_other_names(small, monkeypatch):
+    "Its images differ in rounding, and were taken for those drawn on a CPU."
+    monkeypatch.setattr(load, "drawing_device", lambda scene: torch.device("cuda"))
+    monkeypatch.setattr(load, "write_images", lambda *_, **__: None)
+    assert load.rendered_file(SMALL, 9).name == "shapes3d-n9-seed0-cuda.h5"
 
 
 @pytest.mark.parametrize("arguments", [["shapes4d"], ["shapes3d", "--n", "0"], ["mpi3d_toy"]])

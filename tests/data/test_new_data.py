@@ -244,7 +244,7 @@ def test_specifications_without_a_joint_distribution_keep_their_names():
 
 
 def cell_of(notebook, text):
-    cells = json.loads((NOTEBOOKS / "lab" / "runs" / notebook).read_text())["cells"]
+    cells = json.loads((NOTEBOOKS / "lab" / "notebooks" / notebook).read_text())["cells"]
     (cell,) = ("".join(c["source"]) for c in cells if c["cell_type"] == "code" and text in "".join(c["source"]))
     return cell
 

@@ -169,7 +169,7 @@ def test_scenes_are_a_prefix_and_in_range():
     assert SPRITES.size == 100_000 and SPRITES.categories["shape"] == tuple(NAMES)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_a_gpu_draws_the_same():
     sources = SPRITES.sample(500, seed=3)
     torch.testing.assert_close(SPRITES.generate(sources.cuda()).cpu(), SPRITES.generate(sources), rtol=0, atol=1e-3)

@@ -42,6 +42,23 @@ def test_chapters_are_numbered_in_reading_order_and_imports_of_proof_checks_are_
     assert not linked or linked == [name for name in listed if name[0].isdigit()]
 
 
+def test_the_head_of_a_chapter_is_from_its_words_and_imports(tmp_path):
+    def cells(*cells):
+        return {"cells": [{"cell_type": kind, "source": text.splitlines(keepends=True)} for kind, text in cells]}
+
+    first = cells(("markdown", "# The first\n\n> It."), ("code", "#| default_exp folder.first"))
+    code = "from disentangle_repro.folder.first import x"
+    second = cells(("markdown", "# Two\n\n> It.\n\n" + "word " * 450), ("code", code))
+    for name, notebook in (("01_first", first), ("02_second", second)):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "folder" / f"{name}.ipynb").write_text(json.dumps(notebook))
+    with_head = runpy.run_path(str(BOOK / "chapters.py"))["with_head"]
+    (cell, _) = with_head("folder/02_second", second, tmp_path)
+    assert cell["source"].split("\n\n")[2] == "*3 minutes to read; uses [The first](01_first.ipynb).*"
+    assert with_head("folder/01_first", first, tmp_path)[0]["source"].endswith("> It.\n\n*1 minute to read.*")
+    assert with_head("index", first, tmp_path) == first["cells"]
+
+
 def test_links_of_chapters_lead_to_a_chapter_and_a_heading_in_it():
     found, links = broken_in_notebooks(NBS)
     assert links > 400 and not found
@@ -76,3 +93,12 @@ def test_a_link_to_nowhere_is_found(tmp_path, link, broken):
         cell = {"cell_type": "markdown", "source": [text]}
         (folder / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
     assert broken_in_notebooks(folder) == ([("01_this.ipynb", link)] * broken, 1 + (":" not in link))
+
+
+def test_every_published_table_is_on_a_page():
+    written = runpy.run_path(str(BOOK / "tables.py"))["written"]
+    tables = NBS.parent / "paper_tables" / "tables" / "study"
+    pages = {path.stem: written(path.stem) for path in (BOOK / "tables").glob("*.md")}
+    titles = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in tables.glob("*.md")}
+    assert len(titles) > 40
+    assert not [name for name, title in titles.items() if f"#{title}\n" not in pages[name.partition("_")[0]]]

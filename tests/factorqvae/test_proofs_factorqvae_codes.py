@@ -1,6 +1,5 @@
 "Each proof check of scalar codes goes red when the formula it stands for is broken."
 
-
 import torch
 from mutations import Chapter, proof_tests
 

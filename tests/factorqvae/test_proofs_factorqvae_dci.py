@@ -34,3 +34,7 @@ BROKEN = [
 ]
 
 test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(two_dcis, BROKEN)
+
+scores = Chapter("factorqvae/04_two_dcis", "scores.infomec")
+SQUARED = [(RELABELLED, "", "compactness", lambda nmi: scores.modularity(nmi.T) ** 2)]
+test_a_broken_score_is_seen, _ = proof_tests(scores, SQUARED)

@@ -7,7 +7,7 @@ density_ratio = Chapter("factorqvae/02_total_correlation")
 factorqvae = Chapter("factorqvae/03_factorqvae")
 
 ORIGINAL = density_ratio.names
-factorial = ORIGINAL['factorial']
+factorial = ORIGINAL["factorial"]
 
 
 def without_the_joint(joint):

@@ -25,10 +25,7 @@ class Project:
     def __init__(self, folder: Path, models: tuple[str, ...] = ("ae", "qlae"), updates: int = 150):
         self.folder, self.tables, self.of = folder, folder / "paper_tables", (models, updates)
         self.store = Store(self.tables / "runs", self.tables / "results")
-        for part in ("runs", "tables"):
-            shutil.copytree(ROOT / "nbs" / "lab" / part, folder / "nbs" / "lab" / part)
-        (folder / "nbs" / "qlae").mkdir()
-        shutil.copy(ROOT / "nbs" / "qlae" / "tables.ipynb", folder / "nbs" / "qlae")
+        shutil.copytree(ROOT / "nbs" / "lab" / "notebooks", folder / "nbs" / "lab" / "notebooks")
         shutil.copytree(ROOT / "paper_tables" / "reported", self.tables / "reported")
         shutil.copy(ROOT / "paper_tables" / "claims.yaml", self.tables)
         shutil.copy(ROOT / "settings.ini", folder)
@@ -41,7 +38,7 @@ class Project:
 
     def add_cell(self, notebook: str, code: str, after: str) -> None:
         "Put a cell behind the one that ends so, in this checkout only."
-        path = self.folder / "nbs" / "lab" / "runs" / notebook
+        path = self.folder / "nbs" / "lab" / "notebooks" / notebook
         book = nbformat.read(path, as_version=4)
         (place,) = [n for n, cell in enumerate(book.cells, 1) if cell.source.endswith(after)]
         book.cells.insert(place, nbformat.v4.new_code_cell(code))

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 from disentangle_repro.baselines.autoencoder import Autoencoder
 from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.experiment.run_spec import RunSpec
+from disentangle_repro.lab.runs.runner import run
 from disentangle_repro.qlae import LatentQuantizer
 from disentangle_repro.train import Store, Training, fit, make_optimizer
 from disentangle_repro.train.loop import load
@@ -49,6 +51,11 @@ def new_training(seed: int, inject: Injected = nothing, n_latents: int = 4) -> T
 
     training.prepare = prepare_and_inject
     return training
+
+
+def here(do: Callable[..., None]) -> Callable[..., int]:
+    "Does a run in this process; `do_runs` starts one for each."
+    return partial(run, do=do)
 
 
 def files_of(spec: RunSpec, store: Store) -> tuple[Path, Path]:

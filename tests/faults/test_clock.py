@@ -5,10 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from small_runs import PowerCut, at, cut, files_of, results, specs, store_in, train, undisturbed
+from small_runs import PowerCut, at, cut, files_of, here, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import do_runs, executor
 
 IN_2100 = 4_102_444_800
 
@@ -34,7 +33,8 @@ def test_a_clock_set_back_changes_nothing(tally, tmp_path, monkeypatch):
         resumed_from.append(training.updates)
 
     with executor("local", at_once=1) as pool:
-        assert do_runs(specs(3), store, pool, lambda spec, store: train(spec, store, note), keep_checkpoints=True) == {}
+        do = here(lambda spec, store: train(spec, store, note))
+        assert do_runs(specs(3), store, pool, do, keep_checkpoints=True) == {}
     assert 20 in resumed_from and files_of(begun, store)[0].stat().st_mtime < IN_2100
     after = results(store)
     lost = sum(after.get(run) != record for run, record in before.items())

@@ -72,7 +72,7 @@ def test_a_scheduler_that_is_killed(project, undisturbed, tally):
         everybody = [one for dask in started for one in family(dask)]
         before = project.finished()
         kill(everybody)
-        assert process.wait(120) == 1
+        assert process.wait(120) == 2
     finally:
         end_dask(started)
     assert "scheduler was lost" in project.said()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import PowerCut, at, cut, files_of, new_training, results, specs, store_in, train, undisturbed
+from small_runs import PowerCut, at, cut, files_of, here, new_training, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import load_dataset
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import do_runs, set_damaged_aside
-from disentangle_repro.lab.tables.cells import snapshot
+from disentangle_repro.lab.report import wrong_runs
+from disentangle_repro.lab.runs.engine import do_runs, executor
+from disentangle_repro.lab.runs.runner import set_damaged_aside
 from disentangle_repro.train.loop import read_own_state, read_state, save
 from disentangle_repro.train.store import digest, project_store, read_record
 
@@ -147,7 +147,7 @@ def test_a_damaged_record_is_named_put_aside_and_made_anew(alter, peace, tally, 
     assert str(path) in capsys.readouterr().out and path.with_name("run.json.damaged").exists()
     before = results(store)
     with executor("local", at_once=1) as pool:
-        assert do_runs(specs(3), store, pool, train) == {}
+        assert do_runs(specs(3), store, pool, here(train)) == {}
     begun = (store.runs / "begun").read_text().split("\n")[3:-1]
     assert [line.split()[0] for line in begun] == [damaged.id], "only the damaged one is done again"
     lost = sum(results(store)[run] != record for run, record in before.items()) + 2 - len(before)
@@ -187,17 +187,17 @@ def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, 
     store, (spec, other, *_) = store_in(tmp_path), specs(2)
     path, kept = store.finish(spec, {"scores": {}}), store.kept(spec.id)
     record = change(json.loads(path.read_text()))
-    kept.parent.mkdir()
+    kept.parent.mkdir(parents=True)
     for file in (path, kept):
         file.write_text(json.dumps(record | {"digest": digest(record)}))
-    (kept.with_name("notes.json")).write_text("mine")
-    (kept.with_name("folder.json")).mkdir()
+    (store.results / "notes.json").write_text("mine")
+    (store.results / "folder.json").mkdir()
     store.finish(other, {"scores": {}})
     before = sorted(tmp_path.rglob("*"))
     set_damaged_aside(store)
     assert "2 records are of another version" in capsys.readouterr().out and sorted(tmp_path.rglob("*")) == before
     assert [record["id"] for record in store.everything()[0]] == [other.id]
-    assert [run.state for run in snapshot(store).found.values() if run.id == spec.id] == ["waiting"]
+    assert {run for run, _ in wrong_runs(store)} == {spec.id}
     tally(f"a record of another version: {change.__name__.replace('_', ' ')}")
 
 
@@ -205,12 +205,12 @@ def test_a_record_of_another_version_and_files_that_are_no_records_stay(change, 
 def test_a_note_of_a_failure_that_is_none_stops_nothing(alter, tmp_path):
     store, (spec,) = store_in(tmp_path), specs(1)
     alter(store.fail(spec, "out of memory"))
-    assert store.failure(spec) is None and [run.state for run in snapshot(store).found.values()] == ["damaged"]
+    assert store.failure(spec) is None and wrong_runs(store) == []
 
 
 def test_a_record_without_a_schema_is_believed():
-    path = next(path for path in project_store().all_kept() if "schema" not in json.loads(path.read_text()))
-    assert read_record(path, path.stem)["id"] == path.stem
+    path = next(path for path in project_store().all_kept().values() if "schema" not in json.loads(path.read_text()))
+    assert read_record(path, path.parent.name)["id"] == path.parent.name
 
 
 def test_no_turned_byte_of_a_record_is_believed(whole, tally, tmp_path):

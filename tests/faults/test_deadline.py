@@ -2,24 +2,32 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 
-import nbformat
 import pytest
 import torch
 from distributed import LocalCluster
-from small_runs import UPDATES, files_of, new_training, results, specs, store_in, train, undisturbed
+from small_checkout import checkout_with
+from small_runs import UPDATES, files_of, here, new_training, results, specs, store_in, train, undisturbed
 
 from disentangle_repro.core.errors import OutOfTime
 from disentangle_repro.experiment.run_spec import RunSpec
-from disentangle_repro.lab.runs import runner
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import Outcome, attempt, do_runs, limit_of, updates_made, what_is_left
+from disentangle_repro.lab.runs.engine import (
+    deadline_of,
+    do_runs,
+    executor,
+    in_own_process,
+    last_start,
+    updates_made,
+    what_is_left,
+)
+from disentangle_repro.lab.runs.runner import NOT_NOW, run
 from disentangle_repro.lab.study import design
 from disentangle_repro.lab.tables import make
 from disentangle_repro.train import fit
 from disentangle_repro.train.loop import read_state
 
-LATER = limit_of(60, 0)
+LATER = deadline_of(60, 0)
 
 
 def with_steps(n: int = 3) -> list[RunSpec]:
@@ -42,9 +50,9 @@ def stopping(after: int):
     return do
 
 
-def in_turn(of, store, do, limit=LATER) -> dict[str, str]:
+def in_turn(of, store, do, deadline=LATER) -> dict[str, str]:
     with executor("local", at_once=1) as pool:
-        return do_runs(of, store, pool, do, limit, keep_checkpoints=True)
+        return do_runs(of, store, pool, here(do), deadline, keep_checkpoints=True)
 
 
 def test_a_run_that_is_out_of_time_has_not_failed_and_goes_on(tmp_path):
@@ -90,10 +98,10 @@ def test_a_complete_training_is_scored_by_the_next_command(tmp_path):
     assert fit(new_training(0), 40, clock=lambda: 44.0, **how) == training.curve
 
 
-def begun_by(of, store, limit) -> list[int]:
+def begun_by(of, store, deadline) -> list[int]:
     "Seeds of the runs that are begun, in this order."
     begun = []
-    assert in_turn(of, store, lambda spec, store, deadline: begun.append(spec.seed), limit) == {}
+    assert in_turn(of, store, lambda spec, store, deadline: begun.append(spec.seed), deadline) == {}
     return begun
 
 
@@ -105,22 +113,23 @@ def test_begun_runs_go_first_and_all_else_as_it_came(tmp_path):
     assert begun_by(some, store, LATER) == [2, 4, 0, 1, 3]
 
 
-def test_no_run_is_begun_when_five_minutes_remain_or_half_of_a_short_time(tmp_path, monkeypatch):
+def test_no_run_is_begun_when_five_minutes_remain_or_half_of_a_short_time(tmp_path):
     store, some = store_in(tmp_path), with_steps(2)
-    assert LATER.deadline - LATER.last_start == 300
-    limit, short, now = limit_of(5, 60), limit_of(1, 60), time.time()
-    assert limit.deadline - now == pytest.approx(240, abs=5) and limit.last_start - now == pytest.approx(120, abs=5)
-    assert short.deadline - now == pytest.approx(40, abs=5) and short.last_start - now == pytest.approx(20, abs=5)
-    assert begun_by(some, store, limit) == [0, 1]
-    monkeypatch.setattr(time, "time", lambda: limit.last_start + 1)
-    assert begun_by(some, store, limit) == [] and attempt(some[0], store, limit=limit).outcome is Outcome.OUT_OF_TIME
+    assert LATER - last_start(LATER) == 300
+    deadline, short, now = deadline_of(5, 60), deadline_of(1, 60), time.time()
+    assert deadline - now == pytest.approx(240, abs=5) and last_start(deadline) - now == pytest.approx(120, abs=5)
+    assert short - now == pytest.approx(40, abs=5) and last_start(short) - now == pytest.approx(20, abs=5)
+    assert begun_by(some, store, deadline) == [0, 1]
+    with executor("local", at_once=1) as pool:
+        do = here(lambda spec, store, deadline: pytest.fail("begun"))
+        assert do_runs(some, store, pool, do, deadline, begin_until=now) == {}
     assert what_is_left(some, store).startswith("Out of time: 2 runs are not begun, 0 are half done.")
 
 
 def test_with_a_deadline_nobody_is_waited_for(tmp_path):
     store, (held, *others) = store_in(tmp_path), with_steps(3)
     with store.hold(held) as ours:
-        assert ours and attempt(held, store, limit=LATER).outcome is Outcome.HELD
+        assert ours and run(held, store) == NOT_NOW
         assert begun_by([held, *others], store, LATER) == [1, 2]
 
 
@@ -128,9 +137,9 @@ def test_a_deadline_means_the_same_on_workers_of_dask(tmp_path):
     store, some = store_in(tmp_path), with_steps(3)
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         with executor(cluster.scheduler_address) as pool:
-            assert do_runs(some, store, pool, note_deadline, LATER) == {}
+            assert do_runs(some, store, pool, here(note_deadline), LATER) == {}
     notes = [(store.folder(spec) / "deadline").read_text() for spec in some]
-    assert notes == [str(LATER.deadline)] * 3 and not list(store.runs.glob("*/failure.json"))
+    assert notes == [str(LATER)] * 3 and not list(store.runs.glob("*/failure.json"))
 
 
 def note_deadline(spec, store, deadline):
@@ -138,20 +147,17 @@ def note_deadline(spec, store, deadline):
     raise OutOfTime("0 of 40 updates are made.")
 
 
-def test_a_notebook_is_given_its_deadline_and_tells_that_it_is_out_of_time(tmp_path, monkeypatch):
+def test_a_run_is_given_its_deadline_and_tells_that_it_is_out_of_time(tmp_path):
     code = "from disentangle_repro.core.errors import OutOfTime\nraise OutOfTime(f'{deadline} is over')"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
-    (tmp_path / "nbs" / "lab" / "runs").mkdir(parents=True)
-    nbformat.write(notebook, tmp_path / "nbs" / "lab" / "runs" / "run.ipynb")
-    monkeypatch.setattr(runner, "project_root", lambda: tmp_path)
-    store, (spec,) = store_in(tmp_path), specs(1)
-    with pytest.raises(OutOfTime, match="^4000000000.5 is over$"):
-        runner.execute_run(spec, store, 4_000_000_000.5)
-    assert attempt(spec, store).outcome is Outcome.OUT_OF_TIME and store.failure(spec) is None
+    checkout, (spec,) = checkout_with(code, tmp_path), specs(1)
+    store = store_in(tmp_path)
+    with executor("local", at_once=1) as pool:
+        assert do_runs([spec], store, pool, partial(in_own_process, checkout=checkout), 4_000_000_000.5) == {}
+    assert "4000000000.5 is over" in (store.folder(spec) / "run.ipynb").read_text()
+    assert store.failure(spec) is None
 
 
-def out_of_time(spec, store, deadline=None, checkout=None):
+def out_of_time(spec, store, deadline=None):
     if deadline is None:
         raise ValueError("no deadline was given")
     raise OutOfTime("5 of 10 updates are made.")
@@ -161,7 +167,7 @@ def test_tables_are_made_of_what_there_is_and_what_is_left_is_said(tmp_path, mon
     laid_out = []
     monkeypatch.setattr(make, "project_store", lambda: store_in(tmp_path))
     monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: laid_out.append(notebook))
-    monkeypatch.setattr(make.do_runs, "__defaults__", (out_of_time, None, False))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (here(out_of_time), None, False, None))
     asked = "--papers qlae --models ae qlae --datasets mpi3d --scale smoke".split()
     assert make.main([*asked, "--minutes", "25"]) == 0
     printed = capsys.readouterr().out
@@ -171,6 +177,6 @@ def test_tables_are_made_of_what_there_is_and_what_is_left_is_said(tmp_path, mon
 
 def test_the_study_ends_in_time_and_says_what_is_left(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
-    monkeypatch.setattr(design, "execute_run", out_of_time)
+    monkeypatch.setattr(design.do_runs, "__defaults__", (here(out_of_time), None, False, None))
     assert design.main(["--minutes", "25"]) == 0
     assert "Out of time: " in (said := capsys.readouterr().out) and "FAILED" not in said

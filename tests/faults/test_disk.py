@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from small_runs import files_of, new_training, results, specs, store_in, train, undisturbed
+from small_runs import files_of, here, new_training, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import do_runs, executor
 from disentangle_repro.train import Store
 from disentangle_repro.train.loop import save
 
@@ -86,7 +85,7 @@ def open_folder() -> Iterator[Path]:
 
 def do(store: Store, of: list) -> dict[str, str]:
     with executor("local", at_once=1) as pool:
-        return do_runs(of, store, pool, train)
+        return do_runs(of, store, pool, here(train))
 
 
 def whole_only(store: Store) -> bool:

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from disentangle_repro.train.store import lighter
 
 pytest.importorskip("nbconvert")
-from disentangle_repro.lab.report.run_pages import notebook_html
+from disentangle_repro.lab.report import notebook_html
 
 EVIL = ("<script>alert(1)</script>", "<svg onload=alert(1)>", '"><img src="x" onerror="alert(1)">',
         '<a href="javascript:alert(1)">x</a>', "[x](javascript:alert(1))", "<iframe src=//evil></iframe>",

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from small_runs import at, results, specs, store_in, train, undisturbed
+from small_runs import at, here, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import do_runs, executor
 
 
 def drive(folder: Path) -> None:
@@ -18,7 +17,7 @@ def drive(folder: Path) -> None:
     status = 1
     try:
         with executor("local", at_once=1) as pool:
-            status = int(do_runs(specs(6), store_in(folder), pool, train) != {})
+            status = int(do_runs(specs(6), store_in(folder), pool, here(train)) != {})
     finally:
         os._exit(status)
 
@@ -59,7 +58,7 @@ def test_a_run_that_somebody_else_holds_is_waited_for_and_not_done_again(peace, 
     other.start()
     assert ours.wait(30)
     with executor("local", at_once=1) as pool:
-        assert do_runs([held, *others], store, pool, train_and_tell) == {}
+        assert do_runs([held, *others], store, pool, here(train_and_tell)) == {}
     other.join()
     assert begun(tmp_path) == sorted(spec.id for spec in specs(3))
     expected = {spec.id: peace[spec.id] for spec in specs(3)}
@@ -72,7 +71,7 @@ def test_ctrl_c_ends_the_wait_for_a_run_that_somebody_else_holds(tally, tmp_path
     start = time.monotonic()
     with store.hold(held), pytest.raises(KeyboardInterrupt, match="Interrupted: 1 runs are not begun"):
         with executor("local", at_once=1) as pool:
-            do_runs([held], store, pool, lambda *_: pytest.fail("done twice"))
+            do_runs([held], store, pool, here(lambda *_: pytest.fail("done twice")))
     assert time.monotonic() - start < 10
     tally("Ctrl-C while a run is waited for")
 
@@ -87,6 +86,6 @@ def test_the_run_of_a_driver_that_was_killed_is_taken_over(peace, tally, tmp_pat
     resumed_from = []
     with executor("local", at_once=1) as pool:
         first = lambda training: resumed_from or resumed_from.append(training.updates)  # noqa: E731
-        assert do_runs([spec], store, pool, lambda spec, store: train(spec, store, first)) == {}
+        assert do_runs([spec], store, pool, here(lambda spec, store: train(spec, store, first))) == {}
     assert resumed_from == [20], "it goes on from the checkpoint"
     tally("a driver killed while it held a run", equal=results(store)[spec.id] == peace[spec.id])

@@ -1,16 +1,15 @@
-"What goes wrong in a training: a loss that is no number, no memory left, a kernel that dies."
+"What goes wrong in a training: a loss that is no number, no memory left, a process that dies."
 
 import math
 import re
 
-import nbformat
 import pytest
 import torch
-from small_runs import UPDATES, at, files_of, results, specs, store_in, train, undisturbed
+from small_checkout import checkout_with
+from small_runs import UPDATES, at, files_of, here, results, specs, store_in, train, undisturbed
 
-from disentangle_repro.lab.runs import runner
-from disentangle_repro.lab.runs.engine import executor
-from disentangle_repro.lab.runs.runner import do_runs
+from disentangle_repro.lab.runs.engine import do_runs, executor, in_own_process
+from disentangle_repro.lab.runs.runner import run
 from disentangle_repro.train.loop import read_state
 from disentangle_repro.train.store import is_diverged
 
@@ -46,7 +45,7 @@ def do_badly(folder, then, update):
         train(spec, store, at(update, then) if spec is runs[1] else lambda training: None)
 
     with executor("local", at_once=1) as pool:
-        return store, runs, do_runs(runs, store, pool, train_badly)
+        return store, runs, do_runs(runs, store, pool, here(train_badly))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_a_run_that_diverges_is_finished_without_scores(update, then, updates, t
     assert is_diverged(record) and record["scores"] == {} and record["environment"]["device"]
     assert record["diverged"]["updates"] == updates and record["diverged"]["terms"].keys() == terms
     with executor("local", at_once=1) as pool:
-        assert do_runs(runs, store, pool, lambda *_: pytest.fail("done again")) == {}
+        assert do_runs(runs, store, pool, here(lambda *_: pytest.fail("done again"))) == {}
     others = {run: kept for run, kept in results(store).items() if run != runs[1].id}
     equal = others == undisturbed(tmp_path / "in peace", [runs[0], runs[2]])
     tally("loss or weights turned NaN", lost=2 - len(others), equal=equal)
@@ -79,30 +78,29 @@ def test_a_run_that_fails_stops_alone_and_goes_on_later(tally, tmp_path):
     before, checkpoint = results(store), read_state(files_of(bad, store)[0])
     assert checkpoint["updates"] == 20 and all(map(math.isfinite, (p["loss"] for p in checkpoint["curve"])))
     with executor("local", at_once=1) as pool:
-        assert do_runs(runs, store, pool, train) == {} and store.failure(bad) is None
+        assert do_runs(runs, store, pool, here(train)) == {} and store.failure(bad) is None
     after = results(store)
     lost = sum(after.get(run) != record for run, record in before.items()) + 2 - len(before)
     equal = after == undisturbed(tmp_path / "in peace", specs(3))
     tally("out of memory in a step", lost=lost, believed=bad.id in before, equal=equal)
 
 
-def test_a_kernel_that_dies_is_said_and_stops_nothing_else(tally, tmp_path, monkeypatch):
-    "As when the system kills the process that has taken the most memory."
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os; os._exit(9)")])
-    notebook.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "python3"}
-    (tmp_path / "nbs" / "lab" / "runs").mkdir(parents=True)
-    nbformat.write(notebook, tmp_path / "nbs" / "lab" / "runs" / "run.ipynb")
-    monkeypatch.setattr(runner, "project_root", lambda: tmp_path)
-    store, (dying, *others) = store_in(tmp_path), specs(3)
+def test_a_process_that_dies_is_said_and_stops_nothing_else(tally, tmp_path):
+    "As when the system kills the one that has taken the most memory; in a folder whose name looks like a template."
+    checkout = checkout_with("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", tmp_path / "of {y}")
+    store, (dying, *others) = store_in(checkout), specs(3)
 
-    def do(spec, store):
-        runner.execute_run(spec, store) if spec is dying else train(spec, store)
+    def do(spec, store, **options):
+        if spec is dying:
+            return in_own_process(spec, store, checkout, **options)
+        return run(spec, store, train, **options)
 
     with executor("local", at_once=1) as pool:
         failures = do_runs([dying, *others], store, pool, do)
-        assert list(failures) == [dying.id] and "Kernel died" in failures[dying.id]
+        assert list(failures) == [dying.id]
+        assert re.match("killed by SIGKILL, .* out of memory .*--workers", failures[dying.id])
         before = results(store)
-        assert do_runs([dying, *others], store, pool, train) == {}
+        assert do_runs([dying, *others], store, pool, here(train)) == {}
     after = results(store)
     lost = sum(after[run] != record for run, record in before.items()) + 2 - len(before)
-    tally("a kernel that dies", lost=lost, equal=after == undisturbed(tmp_path / "in peace", specs(3)))
+    tally("a run's process that dies", lost=lost, equal=after == undisturbed(tmp_path / "in peace", specs(3)))

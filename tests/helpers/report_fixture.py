@@ -14,7 +14,7 @@ from disentangle_repro.experiment.run_spec import RunSpec
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import once, run_spec, wanted
-from disentangle_repro.lab.report import site
+from disentangle_repro.lab.report import make_report
 from disentangle_repro.papers import PAPERS, measurement_of
 from disentangle_repro.train.store import Store
 
@@ -93,4 +93,4 @@ def small_store(folder) -> Store:
 
 def small_report(folder) -> Path:
     "The report of the small store, below `folder`."
-    return site.make_report(small_store(folder / "store"), folder / "report").parent
+    return make_report(small_store(folder / "store"), folder / "report").parent

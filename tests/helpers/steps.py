@@ -91,13 +91,19 @@ class WithoutStream(TorchFunctionMode):
 
 
 class AllOnMeta(TorchDispatchMode):
-    "Every tensor that an operation takes or makes is on the `meta` device, or is remembered in `strays`."
+    """Every tensor that an operation takes or makes is on the `meta` device, or is remembered in `strays`.
+
+    So is a norm over a dimension of one that is counted from the end: PyTorch up to 2.11 does not drop it on `meta`."""
 
     def __init__(self):
         super().__init__()
         self.strays = set()
 
     def __torch_dispatch__(self, operation, types, arguments=(), named=None):
+        if operation.overloadpacket is torch.ops.aten.linalg_vector_norm:
+            dims = arguments[2] if len(arguments) > 2 else None
+            if any(dim < 0 and arguments[0].shape[dim] == 1 for dim in dims or ()):
+                self.strays.add(f"{operation} over {dims}")
         made = operation(*arguments, **(named or {}))
         tensors = [leaf for leaf in tree_leaves((arguments, named, made)) if isinstance(leaf, torch.Tensor)]
         self.strays |= {f"{operation} on {t.device}" for t in tensors if t.device != META}

@@ -18,8 +18,11 @@ def network_images(images):
 def give_weights(model, shapes):
     "Give each parameter the fixture's values; they must be of the same names and shapes."
     ours = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-    assert ours == shapes, {name: (ours.get(name), shapes.get(name)) for name in ours.keys() | shapes.keys()
-                            if ours.get(name) != shapes.get(name)}
+    assert ours == shapes, {
+        name: (ours.get(name), shapes.get(name))
+        for name in ours.keys() | shapes.keys()
+        if ours.get(name) != shapes.get(name)
+    }
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(numbers.weight(name, shapes[name]))))

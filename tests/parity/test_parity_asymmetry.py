@@ -1,6 +1,7 @@
 """The models and scores of asymmetry, against what JackBrady/interaction-asymmetry computes.
 
-The same weights, images and noise go through both, in float64; `make_asymmetry.py` wrote the released side.
+The same weights, images and noise go through both, in float64; `make_asymmetry.py` of benchmarks/parity wrote
+the released side.
 """
 
 import pytest

@@ -1,6 +1,7 @@
 """The models and metrics of factorqvae's comparison, against what ituvisionlab/FactorQVAE computes.
 
-The same weights, images and noise go through both, in float64; `make_factorqvae.py` wrote the released side.
+The same weights, images and noise go through both, in float64; `make_factorqvae.py` of benchmarks/parity wrote
+the released side.
 """
 
 import math

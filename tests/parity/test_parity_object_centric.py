@@ -1,7 +1,8 @@
 """Slot attention, MONet and FG-ARI, against what addtt/object-centric-library computes.
 
 That library is nobody's released code for the papers here, but the models are the same published ones. It was read for
-what a baseline needs. The same weights, images and noise go through both, in float64; `make_object_centric.py` wrote
+what a baseline needs. The same weights, images and noise go through both, in float64; `make_object_centric.py` of
+benchmarks/parity wrote
 the library's side. What it does in its own way is put into our modules, or taken out of what they are given.
 """
 

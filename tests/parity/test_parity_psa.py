@@ -1,6 +1,7 @@
 """The models of images of psa under `protocol="code"`, and its scores of slots, against what koriavinash1/PSA computes.
 
-The same weights, images and noise go through both, in float64; `make_psa.py` wrote the released side.
+The same weights, images and noise go through both, in float64; `make_psa.py` of benchmarks/parity wrote
+the released side.
 """
 
 import pytest

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -22,7 +23,7 @@ from disentangle_repro.train.speed import Counted
 SMOKE, PAPER = Request(SCALES["smoke"]), Request(SCALES["paper"])
 ONE = Rates("one", 1e12, 1e12)
 TRAININGS = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 39}
-MEASUREMENTS = {"asymmetry": 2, "tripod": 2, "psa": 17}
+MEASUREMENTS = {"asymmetry": 2, "tripod": 3, "psa": 18, "qlae": 1}
 
 
 @pytest.fixture
@@ -123,11 +124,22 @@ def test_an_unknown_paper_is_refused(store, capsys):
 def test_the_command_prints_tables_and_sums(store, capsys):
     assert cost.main("--papers qlae psa --scale smoke --workers 5".split()) == 0
     printed = capsys.readouterr().out
-    assert "left: trainings 87 of 87; measurements 17 of 17 runs" in printed
-    assert "h with 5" in printed and "hours, one: training" in printed and "psa_proj" in printed
-    assert "NOT in the hours" not in printed
+    assert "left: trainings 87 of 87; measurements 19 of 19 runs" in printed
+    assert "h with 5" in printed and "hours, one: training" in printed and "psa_proj" not in printed
+    assert "NOT in the hours" not in printed and "free here" in printed
+    assert cost.main("--papers psa --scale smoke".split()) == 0 and "psa_proj" in capsys.readouterr().out
     assert cost.main("--papers asymmetry --scale smoke --source official".split()) == 0
     assert "published files that are not there yet: sprites, clevr6" in capsys.readouterr().out
+
+
+def test_cores_here_are_no_gpus_elsewhere_and_years_are_called_years(store, monkeypatch, capsys):
+    monkeypatch.setattr(cost, "n_workers", lambda: 7)
+    psa = "--papers psa --scale paper --models ae".split()
+    assert cost.main(psa) == 0 and " with 1, " in (here := capsys.readouterr().out) and " with 7" in here
+    assert cost.main([*psa, "--device", "h100"]) == 0 and " with 7" not in (there := capsys.readouterr().out)
+    assert " with 1, " in there and " with 8" in there and "years)" not in here + there
+    monkeypatch.setattr(cost, "measured_rates", lambda works: Rates("slow", 1e6, 1e6))
+    assert cost.main(psa) == 0 and "years) with 7\nmore than a year: --device" in capsys.readouterr().out
 
 
 def test_a_damaged_record_of_tuning_is_named(store):
@@ -146,12 +158,12 @@ def test_the_plan_and_the_tables_agree_on_what_is_wanted(store, monkeypatch):
     monkeypatch.setattr(make, "project_store", lambda: store)
     monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: output.parent)
     monkeypatch.setattr(make, "do_runs", lambda specs, *rest, **how: asked.extend(s.id for s in specs) or {})
-    make.make_tables(["tripod", "psa"], SMOKE)
+    make.make_tables(["tripod", "psa"], SMOKE, make.parser().parse_args([]))
     assert sorted(set(asked)) == sorted(asked_runs(["tripod", "psa"], SMOKE, store).id)
 
 
 def test_a_gpu_that_is_not_here_is_estimated(store, capsys, monkeypatch):
-    "Hours and gigabytes, marked as estimates; nothing is tried, and a disk without room is named."
+    "Hours and gigabytes, marked as estimates; nothing is tried, and this machine's disk and memory are not named."
     monkeypatch.setattr(cost, "measured_rates", lambda works: pytest.fail("something was tried"))
     request = "--papers qlae --models ae qlae --scale short --device".split()
     for device, name in (("h100", "NVIDIA H100 SXM"), ("h200", "NVIDIA H200 SXM")):
@@ -159,9 +171,40 @@ def test_a_gpu_that_is_not_here_is_estimated(store, capsys, monkeypatch):
         printed = capsys.readouterr().out
         assert f"hours, {name}: training" in printed and "ESTIMATED" in printed and "its data sheet's rate" in printed
         assert "MORE than" not in printed
+        assert "free" not in printed and "TUNED=reported" not in printed
     monkeypatch.setattr(cost.shutil, "disk_usage", lambda path: SimpleNamespace(free=1e6))
-    assert cost.main([*request, "h100"]) == 0
+    monkeypatch.setattr(cost, "measured_rates", lambda works: ONE)
+    assert cost.main(request[:-1]) == 0
     assert "; MORE than is free" in capsys.readouterr().out
+
+
+def test_hours_in_each_precision_and_without_tuning_are_side_by_side(store, capsys, monkeypatch):
+    monkeypatch.setitem(cost.DEVICES, "h100", Rates("a GPU", 1e12, 4e12, 2e12))
+    assert cost.main("--papers qlae --models qlae --datasets mpi3d --scale paper --device h100".split()) == 0
+    printed = capsys.readouterr().out
+    fp32, tf32, bf16 = (float(word.replace(",", "")) for word in re.search("as asked +(.*)", printed)[1].split())
+    reported, *_ = (float(word.replace(",", "")) for word in re.search("TUNED=reported +(.*)", printed)[1].split())
+    assert 1.8 < fp32 / tf32 <= 2.01 and 3.5 < fp32 / bf16 <= 4.01 and reported < 0.7 * fp32
+    assert "free" not in printed.split("hours, a GPU")[1]
+    assert "fewest hours: make tables with the options of this plan and TUNED=reported SET=training.prec" in printed
+    assert "workers, a GPU each: " in printed and "main memory: images of 8 runs at once" in printed
+
+
+def test_counts_of_scale_paper_are_stored_and_those_of_today(store, monkeypatch):
+    "Counting them took a minute and a half, in which `make plan` printed nothing."
+    kinds, stored = {step_key(spec): spec for spec in cost.every_kind()}, cost.stored_works()
+    assert {cost.digest(key) for key in kinds} == stored.keys()
+    for spec in (run_spec("psa", "psa", "clevr6", PAPER), run_spec("qlae", "infowgan_gp", "shapes3d", PAPER)):
+        assert list(cost.count_work(spec)) == pytest.approx(list(stored[cost.digest(step_key(spec))]), rel=1e-3)
+    monkeypatch.setattr(cost, "count_work", lambda spec: pytest.fail("counted again"))
+    works, problems = cost.count_kinds(asked_runs(["qlae", "psa"], PAPER, store))
+    assert works and not problems
+
+
+def test_an_update_takes_at_least_the_time_to_call_its_operations():
+    rates = Rates("", 1.0, 8.0, 4.0, call=0.5)
+    assert rates.seconds(Work(16.0, 0, 2.0), "bf16") == 2.0 and rates.seconds(Work(16.0, 0, 10.0), "bf16") == 5.0
+    assert rates.seconds(Work(12.0, 0), "tf32") == 3.0 and rates.seconds(Work(12.0, 0, 0, True), "tf32") == 9.0
 
 
 def test_a_model_that_cannot_be_counted_is_named(store, capsys, monkeypatch):

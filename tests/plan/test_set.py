@@ -1,6 +1,7 @@
 "Any hyperparameter set by a command: in the specification, the name, the record and the note of the table."
 
 import re
+from functools import partial
 
 import pytest
 
@@ -9,9 +10,11 @@ from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.cost import asked_runs
 from disentangle_repro.lab.plan.request import Request, asked_request, parser
 from disentangle_repro.lab.plan.specs import run_spec, table_specs, wanted
+from disentangle_repro.lab.records import runs
+from disentangle_repro.lab.runs.runner import run
 from disentangle_repro.lab.tables import make
 from disentangle_repro.lab.tables.layout import footnote, table_cells
-from disentangle_repro.lab.tables.make import is_study, tables_folder
+from disentangle_repro.lab.tables.make import tables_folder
 from disentangle_repro.papers import METRIC_NAMES, PAPERS, trained
 from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS
 from disentangle_repro.qlae.reported import ABLATIONS, ALL_MODELS
@@ -38,7 +41,7 @@ def test_it_is_in_the_record_and_the_name_and_the_note(tmp_path, monkeypatch):
         scores = {metric: 0.5 for metric in METRIC_NAMES}
         store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
 
-    monkeypatch.setattr(make.do_runs, "__defaults__", (done, None, False))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (partial(run, do=done), None, False, None))
     options = "--papers qlae --scale smoke --models ae --datasets mpi3d --set training.batch_size=32 model.beta=2"
     assert make.main(options.split()) == 0
     (record,), _ = store.everything()
@@ -47,10 +50,10 @@ def test_it_is_in_the_record_and_the_name_and_the_note(tmp_path, monkeypatch):
     plain = run_spec("qlae", "ae", "mpi3d", SMOKE)
     assert record["id"] != plain.id and record["id"].startswith(plain.id[:-8])
     request, table = asked("--set", "training.batch_size=32", "model.beta=2"), PAPERS["qlae"].tables[0]
-    cells = table_cells(table, request, store)
+    cells = table_cells(table, request, runs(store, request))
     assert cells.ours.notna().sum() == len(table.metrics)
     assert "set where a model has it: training.batch_size = 32, model.beta = 2" in footnote(cells)
-    without = table_cells(table, SMOKE, store)
+    without = table_cells(table, SMOKE, runs(store, SMOKE))
     assert without.ours.isna().all() and "set" not in without and "set where" not in footnote(without)
     assert tables_folder(request) != tables_folder(SMOKE) == tables_folder(asked())
 
@@ -90,10 +93,6 @@ def test_a_wrong_name_or_value_is_refused_before_anything_is_trained(wrong, said
 def test_a_whole_number_is_the_same_float():
     of = [run_spec("qlae", "beta_vae", "mpi3d", Request(SCALES["smoke"], set={"model.beta": b})).id for b in (2, 2.0)]
     assert of[0] == of[1]
-
-
-def test_what_is_set_is_not_the_study():
-    assert not is_study(parser().parse_args(["--set", "training.batch_size=32"]))
 
 
 @pytest.mark.parametrize("wrong", ["--models tripod", "--models ae --datasets sprites", "--datasets sprites"])
@@ -159,7 +158,14 @@ def test_a_table_that_no_paper_has_is_refused():
         make.main("--papers qlae --scale smoke --table 16".split())
 
 
+def test_many_settings_have_a_folder_whose_name_a_file_system_takes():
+    names = ("model.beta", "model.width", "optimizer.learning_rate", "optimizer.weight_decay", "optimizer.beta1")
+    sets = [{name: number / 7**9 for name in names} for number in (1, 2)]
+    first, second = (tables_folder(Request(SCALES["smoke"], set=values)).name for values in sets)
+    assert first != second and len(first) == len(second) < 60
+
+
 def test_tables_of_reported_values_have_a_folder_and_a_note_of_their_own(store):
     request = asked("--tuned", "reported")
-    assert tables_folder(request) != tables_folder(SMOKE) and not is_study(parser().parse_args(["--tuned", "reported"]))
-    assert "values of the settings" in footnote(table_cells(PAPERS["tripod"].tables[0], request, store))
+    assert tables_folder(request) != tables_folder(SMOKE)
+    assert "values of the settings" in footnote(table_cells(PAPERS["tripod"].tables[0], request, runs(store, request)))

@@ -52,6 +52,15 @@ def first_position_first(features, log_a, floor=psa.FLOOR):
     return UPDATE(features, log_a - torch.arange(log_a.shape[2]) / 100, floor)
 
 
+def one_variance_for_all_dimensions(features, log_a, floor=psa.FLOOR):
+    after = UPDATE(features, log_a, floor)
+    return after._replace(variance=after.variance.mean(2, keepdim=True).expand_as(after.variance))
+
+
+def equal_weights(keys, values, mixture, query, floor=psa.FLOOR):
+    return ITERATE(keys, values, mixture._replace(log_weight=0 * mixture.log_weight), query, floor)
+
+
 def scaled_by_the_variance(mean, scale, generator=None):
     return DRAW(mean, scale.square(), generator)
 
@@ -146,6 +155,8 @@ BROKEN = [
     ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", LayerNormed),
     ("Algorithms 1 to 3", "", "ProbabilisticSlotAttention", LearnedVarianceWithoutFloor),
     ("Algorithm 1", "", "update", first_position_first),
+    ("Algorithm 1", "", "update", one_variance_for_all_dimensions),
+    ("Algorithm 1", "", "iterate", equal_weights),
     ("Algorithm 1, the slots", "", "draw", scaled_by_the_variance),
     ("Algorithm 1, the slots", "", "draw", one_noise_for_all_slots),
     ("Algorithm 1, the slots", "", "draw", one_noise_for_all_dimensions),

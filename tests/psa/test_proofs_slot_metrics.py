@@ -59,6 +59,7 @@ def means_of_trainings(a, b, scores):
 BROKEN = [
     ("SMCC, permutation", "", "assign", as_they_come),
     ("SMCC, affine map", "", "align", aligned_from_raw_slots),
+    ("SMCC, affine map", "", "slot_agreement", lambda a, b, **choices: ORIGINAL["slot_agreement"](a, a, **choices)),
     ("SMCC, order", "", "MATCHINGS", {**sm.MATCHINGS, "first": sm.match_alternating}),
     ("released SMCC", "", "kernel_agreement", kernel_of_the_text),
     ("slot R2", "", "correlations", squared_correlations),

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from disentangle_repro.baselines.slot_attention import Standardised, fixed_noise
 from disentangle_repro.core.device import make_generator, seeded
-from disentangle_repro.psa import probabilistic_slot_attention as chapter
 from disentangle_repro.psa.mixture import FLOOR, fit_mixture, standard_start
-from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention, Standardised
+from disentangle_repro.psa.probabilistic_slot_attention import ProbabilisticSlotAttention
 
 BATCH, POSITIONS, INPUTS, DIM, SLOTS = 4, 16, 5, 8, 4
 UPDATES = 200
@@ -126,17 +126,15 @@ def test_what_the_layer_refuses():
         ProbabilisticSlotAttention(3, 8, iterations=0)
     with pytest.raises(ValueError, match="queries is 'drawn'"):
         ProbabilisticSlotAttention(3, 8, queries="drawn")
-    with pytest.raises(ValueError, match="features have 7 dimensions per position but the layer takes 8"):
+    with pytest.raises(ValueError, match=r"features has shape \(1, 4, 7\) but needs \(batch, positions, 8\)"):
         ProbabilisticSlotAttention(3, 8)(torch.zeros(1, 4, 7))
 
 
-def test_without_a_generator_the_start_is_drawn_on_the_cpu(monkeypatch):
+def test_in_evaluation_without_a_generator_the_start_is_drawn_on_the_cpu():
     "Features on `meta` stand for those on a GPU, which would draw other numbers."
-    drawn_on, draw = [], chapter.draw
-    monkeypatch.setattr(chapter, "draw", lambda mean, *rest: drawn_on.append(mean.device.type) or draw(mean, *rest))
     with seeded(0):
-        layer = ProbabilisticSlotAttention(5, 8)
+        layer = ProbabilisticSlotAttention(5, 8).eval()
     start = layer.start(torch.empty(3, 30, 8, device="meta"))
-    assert drawn_on == ["cpu"] and start.mean.device.type == "meta" and start.mean.shape == (3, 5, 8)
+    assert fixed_noise(5, 8).device.type == "cpu" and start.mean.device.type == "meta" and start.mean.shape == (3, 5, 8)
     on_cpu = layer.start(torch.empty(3, 30, 8)).mean
     assert on_cpu[0].equal(on_cpu[2]) and on_cpu[0].equal(torch.randn(1, 5, 8, generator=make_generator(0))[0])

@@ -46,6 +46,16 @@ def test_psa_keeps_the_leaky_rectifier(name):
     assert rectifiers(create_model(name, dataset="sprites", width=0.1, dim=8)) == {"LeakyReLU"}
 
 
+def test_the_two_models_of_psa_3_differ_in_their_slots_only():
+    models = [create_model(name, dataset="sprites", width=0.1) for name in ("psa_noa", "sa_noa")]
+    for part in ("encoder", "decoder"):
+        ours, theirs = (model.get_submodule(part) for model in models)
+        assert repr(ours) == repr(theirs) and rectifiers(ours) == {"LeakyReLU"}
+        assert all(a.equal(b) for a, b in zip(ours.state_dict().values(), theirs.state_dict().values(), strict=True))
+        assert ours.state_dict().keys() == theirs.state_dict().keys()
+    assert repr(models[0].slots.norm) == repr(models[1].slots.norm_features)
+
+
 def test_the_broadcast_decoder_of_slot_attention_layer_by_layer():
     with seeded(0):
         decoder = slot_autoencoder(3, dim=8, image_size=32, width=0.2).decoder

@@ -112,7 +112,7 @@ def test_an_inactive_latent_is_in_no_sweep_of_information():
 
 
 def test_kept_records_have_this_shape():
-    records = [json.loads(path.read_text()) for path in project_store().all_kept()]
+    records = [json.loads(path.read_text()) for path in project_store().all_kept().values()]
     for record in records:
         if "choices" in record:
             check_shape(record["choices"])

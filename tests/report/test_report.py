@@ -1,13 +1,5 @@
-"""The report in a browser, opened from files: links, console, sorting, filters, keyboard, axe-core, phone, print, size.
+"The report in a browser, opened from files: links, console, sorting, filters, keyboard, axe-core, phone, print, size."
 
-By default a small report is made of a store with made-up scores.
-`REPORT=paper_tables/report` tests one that is there, and `SHOTS=folder` has each kind of page photographed at both
-widths, light and dark.
-"""
-
-import json
-import os
-import random
 import re
 from contextlib import contextmanager
 from html.parser import HTMLParser
@@ -22,25 +14,8 @@ try:
 except ImportError:
     Axe = expect = None  # the fixture `chromium` then skips
 
-REPORT = os.environ.get("REPORT")
-SHOTS = os.environ.get("SHOTS")
-WIDTHS, SCHEMES = (390, 1400), ("light", "dark")
-# what the pages of a folder are
-FOLDERS = {"tables": "table", "runs": "run"}
 PATIENCE = 2_000  # ms for what a click sets going
-FEW = 10  # pages of a kind that are opened of a report that is not small
-KINDS = ("overview", "table", "run", "proofs", "differences", "explorer", "figures")
-ALIKE = [pytest.param(kind, marks=pytest.mark.whole) for kind in ("proofs", "differences")]  # the script is tables'
-SEEN_BY_AXE = [
-    pytest.param(kind, width, scheme, marks=[pytest.mark.whole] if scheme == "dark" and kind not in KINDS[:2] else [])
-    for kind in KINDS for width, scheme in zip(WIDTHS, SCHEMES, strict=True)
-]  # fmt: skip
-
-
-def kind_of(path):
-    "What a page is, by its place in the site."
-    parts = path.split("/")
-    return FOLDERS.get(parts[0], parts[0]) if len(parts) > 1 else {"index.html": "overview"}.get(path, Path(path).stem)
+KINDS = ("index.html", "explorer.html", "notebook.html")
 
 
 class Parsed(HTMLParser):
@@ -74,16 +49,13 @@ class Site:
             self.read[page] = Parsed((self.folder / page).read_text(encoding="utf-8"))
         return self.read[page]
 
-    def of_kind(self, kind, some=None):
-        "Pages of a kind; of many, some by chance."
-        pages = [page for page in self.pages if kind_of(page) == kind]
-        return sorted(random.Random(0).sample(pages, some)) if some and len(pages) > some else pages
+    def of_kind(self, kind):
+        "Pages of that file name."
+        return [page for page in self.pages if Path(page).name == kind]
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    if REPORT:
-        return Site(REPORT)
     from report_fixture import small_report
 
     return Site(small_report(tmp_path_factory.mktemp("small")))
@@ -174,7 +146,7 @@ def sorter(table, place):
 def check_sorting(page):
     "A click on a heading sorts by its column, a second one the other way round; the heading says which."
     page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    tables = page.locator("table.sortable, table.lean")
+    tables = page.locator("table.sortable")
     assert tables.count(), "there is no table to sort"
     for number in range(tables.count()):
         table = tables.nth(number)
@@ -197,7 +169,7 @@ def check_sorting(page):
 def shown_rows(page):
     "Rows of the filtered tables that are to be seen, as their data and text."
     return page.evaluate(f"""() => [...document.querySelectorAll("table.sortable")].flatMap({ROWS})
-        .filter(r => !r.querySelector(".dt-empty")).map(r => ({{...r.dataset,
+        .map(r => ({{...r.dataset,
             text: [...r.cells].map(c => c.textContent).join(" ").toLowerCase()}}))""")
 
 
@@ -293,25 +265,13 @@ def weight(site, page):
     return (site.folder / page).stat().st_size + sum(file.resolve().stat().st_size for file in files)
 
 
-def check_overview(chromium, site):
-    "The overview is small and is there at once."
-    assert weight(site, "index.html") < 300_000, f"the overview weighs {weight(site, 'index.html'):,} bytes"
-    with opened(chromium, site, "index.html") as page:
-        # `wait_for_function` polls by evaluating a text, which these pages allow nobody
-        paints = page.evaluate("""async () => { let paints = []
-            while (!(paints = performance.getEntriesByType("paint")).length) await new Promise(requestAnimationFrame)
-            return paints.map(p => p.startTime) }""")
-        assert max(paints) < 1_000
-        assert page.locator("main h1").is_visible() and page.locator("main table").first.is_visible()
-
-
 def check_print(page):
     "On paper: tables but no controls, light, and nothing hidden that can be scrolled to on the screen."
     page.emulate_media(media="print", color_scheme="dark")
     hidden = page.evaluate("""() => [...document.querySelectorAll("main table")].filter(t => t.offsetParent === null
         && !t.closest("details:not([open])")).map(t => t.outerHTML.slice(0, 100))""")
     assert hidden == [], "tables are not printed"
-    left = page.evaluate("""() => [...document.querySelectorAll("nav, .controls, .dt-search, .skip")]
+    left = page.evaluate("""() => [...document.querySelectorAll("nav, .controls, .skip")]
         .filter(e => e.offsetParent !== null).map(e => e.outerHTML.slice(0, 100))""")
     assert left == [], "controls are printed"
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
@@ -321,176 +281,91 @@ def check_print(page):
     assert cut == 0, "a region that scrolls is cut off on paper"
 
 
-def check_smoke(page):
-    """A number that leads to a run of scale smoke is marked, and the page says what the mark means.
-
-    But for what is measured in full at every scale.
-    """
-    bare = page.evaluate("""() => [...document.querySelectorAll("td a[href*='-smoke-']")].filter(a =>
-        !/-(mixture|iteration_times)-/.test(a.href) && /^[-−]?[0-9]/.test(a.textContent.trim())
-        && !a.closest(".smoke") && !a.querySelector(".smoke"))
-        .map(a => a.parentElement.outerHTML.slice(0, 160))""")
-    assert bare == [], "numbers that mean nothing are not marked"
-    if page.locator("main .smoke >> visible=true").count():
-        assert re.search(r"mean(s)? nothing", page.locator("main").inner_text())
-
-
 # the report
 
 
 def test_every_kind_of_page_is_there(site):
-    assert {kind_of(page) for page in site.pages} == set(KINDS)
+    assert {Path(page).name for page in site.pages} == set(KINDS)
 
 
 def test_links_resolve(site):
     check_links(site)
 
 
+def test_every_run_is_listed_with_its_record(site):
+    "Finished runs with state and links, and above them those that failed or are damaged."
+    text = (site.folder / "index.html").read_text(encoding="utf-8")
+    rows, links = re.findall(r'<tr id="([^"]+)"', text), site.parsed("index.html").links
+    assert len(rows) > 20 and all(f"runs/{run}/run.json" in links for run in rows)
+    trouble = text.partition('id="trouble"')[2].partition("</ul>")[0]
+    assert "loss is nan at update 7: reconstruction nan, &lt;kl&gt; 0.1" in trouble
+    assert "is not a whole record" in trouble
+    assert not [run for run in rows if run in trouble]
+    assert set(re.findall(r'data-state="([^"]+)"', text)) == {"finished", "in no table"}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_open_quietly_and_fit_a_phone(chromium, site, kind):
-    pages = site.of_kind(kind, FEW if REPORT and kind == "run" else None)
+    pages = site.of_kind(kind)
     with opened(chromium, site, pages[0], width=390) as page:
         for path in pages:
             page.goto((site.folder / path).as_uri(), wait_until="load")
             check_quiet(page)
             check_width(page)
+            check_heads(page)
             assert page.locator("h1").count() == 1 and page.title()
-            check_smoke(page)
 
 
-@pytest.mark.parametrize("kind", ["overview", "table", *ALIKE])
+@pytest.mark.parametrize("kind", KINDS[:2])
 def test_tables_sort(chromium, site, kind):
-    for path in site.of_kind(kind, 1):
-        with opened(chromium, site, path) as page:
-            check_sorting(page)
+    with opened(chromium, site, kind) as page:
+        check_sorting(page)
 
 
-@pytest.mark.parametrize("kind", ["table", *ALIKE])
-def test_tables_are_filtered(chromium, site, kind):
-    a_choice = re.compile('<option value="[^"]')
-    pages = [path for path in site.of_kind(kind) if a_choice.search((site.folder / path).read_text(encoding="utf-8"))]
-    assert pages, "nowhere is there a choice"
-    for path in random.Random(0).sample(pages, min(2, len(pages))):
-        with opened(chromium, site, path) as page:
-            check_filters(page)
-
-
-def test_tables_are_filtered_by_what_their_rows_differ_in(site):
-    seen = set()
-    for path in site.of_kind("table"):
-        text = (site.folder / path).read_text(encoding="utf-8")
-        filters = set(re.findall(r'<select data-filter="(\w+)"', text))
-        for name in ("scale", "source", "protocol"):
-            values = set(re.findall(rf'<tr[^>]* data-{name}="([^"]*)"', text))
-            assert (name in filters) == (len(values) > 1), (path, name, values)
-        seen |= filters
-    assert REPORT or seen == {"scale", "source", "protocol"}
-
-
-def test_the_first_columns_of_a_table_stay(chromium, site):
-    "Model, data set and scale are where they were when the metrics scroll; on a phone the first column has all three."
-    path = "tables/qlae_1.html"
-    for width, stays in ((900, 3), (400, 1)):
-        with opened(chromium, site, path, width) as page:
-            left = """() => [...document.querySelectorAll("table.sortable tbody tr:first-child > *")]
-                .filter(c => c.offsetParent).map(c => Math.round(c.getBoundingClientRect().left))"""
-            before = page.evaluate(left)
-            page.evaluate("() => { document.querySelector('.scroll:has(table.sortable)').scrollLeft = 200; }")
-            after = page.evaluate(left)
-            assert after[:stays] == before[:stays]
-            assert all(a < b for a, b in zip(after[stays:], before[stays:], strict=True))
-            first = page.locator("table.sortable tbody tr:first-child th").inner_text()
-            assert ("shapes3d" in first) == (width == 400)
+def test_runs_are_filtered(chromium, site):
+    with opened(chromium, site, "index.html") as page:
+        check_filters(page)
 
 
 def check_heads(page):
     "The heading of a column stands above its cells, or the cells say their heading themselves."
     off = page.evaluate("""() => [...document.querySelectorAll("main table")].flatMap(table => {
         const row = table.tBodies[0] && [...table.tBodies[0].rows].find(r => r.offsetParent);
-        if (!row || !table.tHead || table.tHead.rows.length > 1 || table.closest("details:not([open])")) return [];
+        if (!row || !table.tHead || table.closest("details:not([open])")) return [];
         const left = cell => cell.getBoundingClientRect().left;
         const in_grid = cell => getComputedStyle(cell).display === "table-cell";
         return [...table.tHead.rows[0].cells].map((head, i) => [head, row.cells[i]]).filter(([head, cell]) => cell
             && head.offsetParent && cell.offsetParent && in_grid(cell) && Math.abs(left(head) - left(cell)) > 1)
             .map(([head]) => head.textContent); })""")
     assert off == [], "headings beside their columns"
+    bare = page.evaluate("""() => [...document.querySelectorAll("table.prose tbody td")].filter(c => c.offsetParent
+        && getComputedStyle(c).display !== "table-cell" && c.dataset.heading === undefined).length""")
+    assert bare == 0, "a cell of a card has no heading"
 
 
-@pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
-def test_headings_stand_above_their_columns_on_a_phone(chromium, site, kind):
-    with opened(chromium, site, site.of_kind(kind)[0], 400) as page:
-        check_heads(page)
-        bare = page.evaluate("""() => [...document.querySelectorAll("table.prose tbody td")].filter(c => c.offsetParent
-            && getComputedStyle(c).display !== "table-cell" && c.dataset.heading === undefined).length""")
-        assert bare == 0, "a cell of a card has no heading"
-
-
-def test_the_first_screen_names_what_reproduced_of_each_paper(chromium, site):
-    papers = ("qlae-1", "tripod-2", "factorqvae-4", "asymmetry-1", "psa-3")
-    with opened(chromium, site, "index.html", 1280) as page:
-        for paper in papers:
-            box = page.locator(".forest svg text", has_text=re.compile(rf"^{paper}: .+: .+")).bounding_box()
-            assert box["y"] + box["height"] < 900, paper
-        figure = page.locator(".forest svg").bounding_box()
-        assert figure["y"] + figure["height"] < 920
-
-
-def test_a_number_leads_to_its_run(chromium, site):
-    number = re.compile(r'<td[^>]*>(?:<span[^>]*>)?<a href="\.\./runs/[^>]*>(?:<span[^>]*>)?[-−]?\d')
-    pages = [path for path in site.of_kind("table") if number.search((site.folder / path).read_text(encoding="utf-8"))]
-    for path in {"tables/qlae_1.html", *random.Random(0).sample(pages, 2)}:
-        with opened(chromium, site, path) as page:
-            numbers = page.locator("td a[href*='runs/']").filter(has_text=re.compile(r"^\s*[-−]?\d"))
-            numbers.first.click()
-            page.wait_for_url("**/runs/**/index.html*")
-            assert page.locator("h1").count() == 1
-            assert page.locator("a[href='run.json']").count(), "the page of a run does not lead to its record"
-            check_quiet(page)
-
-
-NUMBER = re.compile(r'data-order="([^"]+)">(?:<span[^>]*>)?<a href="\.\./runs/([^/"]+)/index\.html">')
-SEEDS = re.compile(r'<td class="number" data-order="(\d+)">\d')
-
-
-def numbers_of_one_run(text):
-    "Numbers of ours in rows that one training stands behind, each with the run that it leads to."
-    rows = [row for row in text.split("<tr")[1:] if NUMBER.search(row) and SEEDS.findall(row)[-1:] == ["1"]]
-    return [found for row in rows for found in NUMBER.findall(row) if "-iteration_times-" not in found[1]]
-
-
-def test_a_number_is_a_score_of_the_run_that_it_leads_to(site):
-    texts = [(site.folder / path).read_text(encoding="utf-8") for path in site.of_kind("table")]
-    found = [number for text in texts for number in numbers_of_one_run(text)]
-    assert REPORT or len(found) > 100  # a report of a large scale may have several seeds everywhere
-    for number, run in found:
-        scores = json.loads((site.folder / "runs" / run / "run.json").read_text())["scores"].values()
-        assert any(float(number) == float(f"{score:.6g}") for score in scores), f"{number} is no score of {run}"
-
-
-@pytest.mark.parametrize("kind", ["overview", "table", "proofs", "differences"])
-def test_the_keyboard_is_enough(chromium, site, kind):
-    with_runs = [p for p in site.of_kind(kind) if any("runs/" in link for link in site.parsed(p).links)]
-    path = (with_runs or site.of_kind(kind))[0]
-    with opened(chromium, site, path) as page:
+def test_the_keyboard_is_enough(chromium, site):
+    with opened(chromium, site, "index.html") as page:
         check_keyboard(page)
-        if kind == "table":
-            check_keyboard_opens_a_run(page)
+        tab_to(page, "td a[href*='notebook.html']", 2_000)
+        check_focus(page)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/runs/**")
+        assert page.locator("h1").count() == 1
 
 
-@pytest.mark.parametrize(("kind", "width", "scheme"), SEEN_BY_AXE)
+@pytest.mark.parametrize("width, scheme", [(390, "light"), (1400, "dark")])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_serious_for_axe(chromium, site, kind, width, scheme):
-    path = max(site.of_kind(kind, 5), key=lambda page: (site.folder / page).stat().st_size)
-    with opened(chromium, site, path, width, scheme) as page:
-        check_width(page)
-        if SHOTS:
-            page.screenshot(path=Path(SHOTS) / f"{kind}-{width}-{scheme}.png", full_page=True)
-        if not REPORT:  # rows are alike, and axe takes its time over each
-            page.evaluate("() => document.querySelectorAll('tbody tr:nth-child(n+25)').forEach(row => row.remove())")
+    with opened(chromium, site, site.of_kind(kind)[0], width, scheme) as page:
+        check_width(page)  # rows are alike, and axe takes its time over each
+        page.evaluate("() => document.querySelectorAll('tbody tr:nth-child(n+25)').forEach(row => row.remove())")
         check_axe(page)
 
 
-def test_the_overview_is_small_and_there_at_once(chromium, site):
-    check_overview(chromium, site)
+def test_the_index_is_small(site):
+    files = {site.folder / unquote(urlsplit(link).path) for link in site.parsed("index.html").fetched}
+    weight = sum(file.stat().st_size for file in files | {site.folder / "index.html"})
+    assert weight < 300_000, f"it weighs {weight:,} bytes"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -499,10 +374,8 @@ def test_pages_can_be_printed(chromium, site, kind):
         check_print(page)
 
 
-@pytest.mark.parametrize("kind", ["table", "proofs", "differences"])
-def test_nothing_is_missing_without_scripts(chromium, site, kind):
-    path = site.of_kind(kind)[0]
-    with opened(chromium, site, path) as page:
+def test_nothing_is_missing_without_scripts(chromium, site):
+    with opened(chromium, site, "index.html") as page:
         rows = len(shown_rows(page))
-    with opened(chromium, site, path, java_script_enabled=False) as page:
+    with opened(chromium, site, "index.html", java_script_enabled=False) as page:
         assert page.locator("table.sortable tbody tr").count() == rows > 0

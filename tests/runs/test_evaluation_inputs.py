@@ -1,6 +1,5 @@
 "What scores are computed from: scenes that nobody trained on, and codes by their places where boosted trees look."
 
-
 import numpy as np
 import pytest
 import torch

@@ -15,7 +15,9 @@ import torch
 
 from disentangle_repro.core.errors import until
 from disentangle_repro.data import layouts, load_dataset
+from disentangle_repro.data import load as load_module
 from disentangle_repro.data.clevr6 import CLEVR6
+from disentangle_repro.data.hdf5 import OnDisk
 from disentangle_repro.data.objects_room import OBJECTS_ROOM
 from disentangle_repro.data.official import PUBLISHED
 from disentangle_repro.data.sprites import SPRITES
@@ -143,8 +145,8 @@ def run(spec, folder, monkeypatch):
     training = assemble(spec, training_scenes(spec.dataset, spec.source, needed["train"]).images)
     unseen = held_out_scenes(spec.dataset, spec.source, needed["test"])
     to_choose_by = held_out_scenes(spec.dataset, spec.source, needed["validation"], "validation")
-    fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_steps(4), progress=False,
-        kept=folder / "kept.pt", make_criterion=make_criterion(spec))  # fmt: skip
+    fit(training, 4, log_every=2, probe=make_probe(spec, to_choose_by), probe_every=probe_steps(4, spec.scale),
+        progress=False, kept=folder / "kept.pt", make_criterion=make_criterion(spec))  # fmt: skip
     load(training, folder / "kept.pt")
     return training.model, score(spec, training.model, unseen), unseen
 
@@ -174,6 +176,17 @@ def test_a_run_on_published_files_from_training_to_scores(data, monkeypatch, mod
     assert evaluation.scores["slot_count_mae"] == pytest.approx(expected, abs=1e-6)
 
 
+def test_scenes_that_stay_on_disk_are_trained_on_and_probed(data, monkeypatch):
+    monkeypatch.setattr(load_module, "free_memory", lambda device: 0)
+    spec = small_spec("sa", "clevr6", {"n_slots": 7, "iterations": 2})
+    with pytest.warns(UserWarning, match="stay on disk"):
+        training = assemble(spec, training_scenes("clevr6", "official").images)
+        held_out = held_out_scenes("clevr6", "official", 4)
+    assert isinstance(training.images, OnDisk)
+    training.update()
+    assert make_probe(spec, held_out)(training.model)["psnr"] > 0
+
+
 def test_slots_that_are_the_latents_agree_with_the_truth(data):
     held_out = held_out_scenes("sprites", "official", 120)
     scores = scoring.truth_scores(held_out, held_out.object_features[:, [2, 0, 3, 1]] * 3 + 1)
@@ -187,7 +200,7 @@ class Plot:
 
 @pytest.mark.parametrize("paper", ["psa", "asymmetry"])
 def test_the_notebook_chooses_by_scenes_for_validation(data, paper):
-    notebook = json.loads((Path(__file__).parents[2] / "nbs" / "lab" / "runs" / "slots.ipynb").read_text())
+    notebook = json.loads((Path(__file__).parents[2] / "nbs" / "lab" / "notebooks" / "slots.ipynb").read_text())
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     spec = dataclasses.replace(small_spec("psa", "objects_room", {"n_slots": 7}), paper=paper)
     spec.hyperparameters["data"]["images"] = 20

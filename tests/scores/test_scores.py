@@ -1,6 +1,7 @@
 "Scores against independent computations, and what they refuse."
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from sklearn.model_selection import train_test_split
 from disentangle_repro import metrics
 from disentangle_repro.metrics import completeness, dci, disentanglement, mse, psnr
 from disentangle_repro.scores import dci as dci_module
-from disentangle_repro.scores.inputs import InputWarning
+from disentangle_repro.scores.inputs import InputWarning, far_rows
+from disentangle_repro.scores.registry import LATENTS
 
 
 def synthetic(n, value_counts=(10, 10, 10, 8, 4, 15), n_latents=12, seed=0):
@@ -332,3 +334,110 @@ def test_frames_of_several_types_are_numbers(beyond_annotations):
     assert metrics.mig(mixed, latents) == metrics.mig(mixed.astype(int), latents)
     with pytest.raises(ValueError, match="in column 0 <NA>: needed are real numbers"):
         metrics.mig(frame.replace(0, pd.NA), latents)
+
+
+# Types of numbers
+
+
+@pytest.mark.parametrize("name", ["mig", "jemmig", "mig_sup", "dcimig", "modularity_score"])
+def test_a_score_of_float32_latents_on_a_grid_is_that_of_its_function(name):
+    "Of 41 values some are on edges of bins, which differ by precision: `score` and the class convert as the function."
+    rng = np.random.default_rng(0)
+    sources = rng.integers([4, 5], size=(2_000, 2))
+    grid = np.linspace(-0.5, 0.5, 41).astype(np.float32)
+    latents = grid[np.clip(8 * sources + rng.integers(-2, 3, size=sources.shape), 0, 40)]
+    metric = metrics.METRICS[name]
+    alone = metric.function(sources, latents)
+    assert alone != metric.function(sources, latents.astype(float)), "the precision matters here"
+    for models in ((), [latents[:, ::-1]]):
+        scored = metrics.score(sources, latents, metrics=[name], references=False, models=models).scores
+        assert list(scored.values()) == [alone]
+
+
+@pytest.mark.parametrize("kind", [">f4", "longdouble", "f2", "bool"])
+def test_latents_of_any_type_of_numbers_can_be_scored(kind, beyond_annotations):
+    "Also where halves of the samples are scored; the scores are those of the same numbers as `float64`."
+    rng = np.random.default_rng(0)
+    sources = rng.integers(2, size=(400, 2))
+    latents = sources.astype(kind)
+    for name in ("mig", "infom"):
+        of_kind, of_doubles = (
+            metrics.score(sources, array, metrics=[name], discrete=True, references=False, halvings=2)
+            for array in (latents, sources.astype(float))
+        )
+        assert of_kind.scores == of_doubles.scores and of_kind.half_widths == of_doubles.half_widths
+
+
+def test_reconstructions_of_0_and_1_are_refused_beside_bytes():
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(4, 8, 8, 3), dtype=np.uint8)
+    for metric in (psnr, mse):
+        with pytest.raises(ValueError, match="reconstructions holds bytes of 0 and 1, but white is 255"):
+            metric(images, images // 128)
+    assert mse(0 * images, images // 128) < 1e-5, "the reconstruction of a black image may be as dark"
+
+
+# Warnings of arrays
+
+OF_SAMPLES = [name for name, metric in metrics.METRICS.items() if metric.takes == LATENTS]
+
+
+def with_one_far_row():
+    rng = np.random.default_rng(0)
+    sources = np.stack([rng.integers(0, 4, 1_000), rng.integers(0, 5, 1_000)], 1)
+    latents = sources + 0.1 * rng.normal(size=sources.shape)
+    latents[0] = 300, -300
+    return sources, latents
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_every_metric_names_the_row_and_the_latent_of_one_far_out(name):
+    "The score stays as it is defined: of MIG nothing is left."
+    sources, latents = with_one_far_row()
+    options = {"discrete": False} if name == "infomec" else metrics.SMALL_FOREST if name == "dci" else {}
+    with pytest.warns(InputWarning, match="Far from all others: row 0 in latent 0; row 0 in latent 1"):
+        metrics.METRICS[name].function(sources, latents, **options)
+
+
+def test_score_warns_once_of_arrays(recwarn):
+    sources, latents = with_one_far_row()
+    metrics.score(sources, latents, metrics=["infomec", "mig", "irs", "sap"], references=False)
+    assert len([each for each in recwarn if "Far from all others" in str(each.message)]) == 1
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform", "laplace", "exponential", "quantised", "rare"])
+@pytest.mark.parametrize("n", [100, 1_000, 100_000])
+def test_ordinary_latents_have_no_row_far_out(kind, n):
+    rng = np.random.default_rng(0)
+    draws = {
+        "quantised": lambda size: np.linspace(-1, 1, 12)[rng.integers(12, size=size)],
+        "rare": lambda size: (rng.random(size) < 0.004) + 0.0,
+    }
+    z = draws[kind]((n, 8)) if kind in draws else getattr(rng, kind)(size=(n, 8))
+    assert not far_rows(z)
+
+
+def test_a_threshold_that_leaves_no_latent_is_named():
+    sources, latents = with_one_far_row()
+    latents = latents[1:] / 1_000
+    with pytest.warns(InputWarning, match="No latent has a variance above 0.01, so MIG-sup is 0"):
+        assert metrics.mig_sup(sources[1:], latents) == 0
+    with pytest.warns(InputWarning, match="All latents are below the threshold of 0.05, so the score is 0"):
+        generator, counts = metrics.lookup_generator(sources[1:], latents)
+        assert metrics.factor_vae_score(generator, counts, train=10, test=10) == 0
+
+
+def test_a_source_like_an_id_is_left_out_of_explicitness_with_a_warning():
+    sources, latents = with_one_far_row()
+    wider = np.c_[sources, np.arange(len(sources))]
+    for protocol in ("paper", "code"):
+        with pytest.warns(InputWarning, match="left out in column 2"), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            assert metrics.explicitness_score(wider, latents, protocol=protocol) > 0.5
+
+
+def test_a_dead_latent_with_rounding_is_not_informative():
+    rng = np.random.default_rng(0)
+    sources = rng.normal(size=(1_000, 4))
+    models = [np.c_[sources, 0.1 + 1e-9 * rng.normal(size=1_000)] for _ in range(3)]
+    np.testing.assert_allclose(metrics.udr(models), metrics.udr([sources] * 3), atol=1e-3)

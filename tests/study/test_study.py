@@ -1,5 +1,6 @@
 "The study: its stages, what outlives a machine, and that records are taken in from another checkout."
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,11 +14,10 @@ from disentangle_repro.lab.plan.specs import after_tuning, run_spec, tuning_spec
 from disentangle_repro.lab.study import design
 from disentangle_repro.lab.study.design import BLOCKS, REQUEST, keep, stages, trainings
 from disentangle_repro.lab.tables.make import is_study, parser
-from disentangle_repro.lab.tables.verdicts import SEEDS
 from disentangle_repro.models import create_model
 from disentangle_repro.nets.slots import ChannelMap
 from disentangle_repro.papers import PAPERS, trained
-from disentangle_repro.train.store import Store, project_store
+from disentangle_repro.train.store import Store, kept_files, project_store
 
 TUNED = replace(REQUEST, scale=replace(REQUEST.scale, study=False))  # without the papers' parts `scaling`
 
@@ -26,25 +26,33 @@ def store_in(folder):
     return Store(folder / "paper_tables" / "runs", folder / "paper_tables" / "results")
 
 
-def test_stages_come_in_the_stated_order_and_every_counted_cell_has_its_seeds(tmp_path):
-    names, runs = zip(*stages(store_in(tmp_path)), strict=True)
-    assert [name for name in names if ";" not in name] == [block.name for block in BLOCKS]
-    of = dict(zip(names, runs, strict=True))
-    for block in BLOCKS:
-        cells = [(spec.seed, block.models.index(spec.model)) for spec in of[block.name]]
-        assert cells == sorted(set(cells)) and len(cells) == SEEDS * len(block.models)
-        assert {(spec.paper, spec.dataset) for spec in of[block.name]} == {(block.paper, block.dataset)}
-
-
-def test_no_seed_of_tuning_counts_and_tuning_takes_half_of_the_updates(tmp_path):
-    for block in BLOCKS:
-        tuning, counted = trainings(block, store_in(tmp_path))
-        assert {spec.seed for spec in tuning} <= {0}
+def test_stages_have_every_judged_run_in_the_order_of_blocks_and_wait_for_tuning_only(tmp_path):
+    store = store_in(tmp_path)
+    (first, second, comparisons), judged = stages(store), [trainings(block, store)[1] for block in BLOCKS]
+    assert [s.id for s in (*first, *second) if s.seed] == [spec.id for specs in judged for spec in specs]
+    tuned = next(n for n, block in enumerate(BLOCKS) if trainings(block, store)[0])
+    assert {spec.seed for spec in first[-9:]} == {0} and len(second) == sum(map(len, judged[tuned:]))
+    assert all(spec.part("measurement")["runs"] for spec in comparisons)
+    for block, specs in zip(BLOCKS, judged, strict=True):
+        seeds = PAPERS[block.paper].study
+        cells = [(spec.seed, block.models.index(spec.model)) for spec in specs]
+        assert cells == sorted(set(cells)) and {(s.paper, s.dataset) for s in specs} == {(block.paper, block.dataset)}
         for model in block.models:
-            first = 12 if (model, block.dataset) == ("psa_proj", "clevr6") else 11  # whose seed 11 chose a setting
-            assert [spec.seed for spec in counted if spec.model == model] == [*range(first, first + SEEDS)]
-        steps = {spec.model: spec.part("training")["steps"] for spec in counted}
+            last = 11 + seeds[model, block.dataset]
+            assert [spec.seed for spec in specs if spec.model == model] == [*range(11, last)]
+
+
+def test_no_seed_of_tuning_is_judged_and_tuning_takes_half_of_the_updates(tmp_path):
+    for block in BLOCKS:
+        tuning, judged = trainings(block, store_in(tmp_path))
+        assert {spec.seed for spec in tuning} <= {0}
+        steps = {spec.model: spec.part("training")["steps"] for spec in judged}
         assert all(spec.part("training")["steps"] == steps[spec.model] // 2 for spec in tuning)
+
+
+def test_the_run_that_chose_a_setting_is_not_judged(tmp_path):
+    todo = wanted(["psa"], REQUEST, store_in(tmp_path), ["psa_proj"], ["clevr6"])
+    assert [spec.seed for spec in todo.trainings] == [12, 13, 14, 15]
 
 
 @pytest.mark.parametrize("scale, tried", [("study", [1.0, 3.0, 10.0]), ("paper", [0.1, 0.3, 1.0, 3.0, 10.0])])
@@ -65,8 +73,8 @@ def test_weight_decay_is_the_reported_one_and_loss_weights_of_baselines_are_tune
     blocks = [block for block in BLOCKS if (block.paper, block.dataset) == ("qlae", "shapes3d")]
     both = [trainings(block, store_in(tmp_path)) for block in blocks]
     decays = {spec.model: spec.part("optimizer")["weight_decay"] for _, counted in both for spec in counted}
-    reported = {"ae": 0.001, "qlae": 0.1, "qlae_global_codebook": 0.1, "qlae_no_weight_decay": 0.0, "vqvae": 0.0}
-    assert {model: decays[model] for model in reported} == reported and decays["vqvae_weight_decay"] == 0.01
+    reported = {"ae": 0.001, "qlae": 0.1, "qlae_no_weight_decay": 0.0, "vqvae": 0.0}
+    assert {model: decays[model] for model in reported} == reported
     assert {spec.model for tuning, _ in both for spec in tuning} == {"beta_vae", "beta_tcvae", "bioae"}
 
 
@@ -79,7 +87,7 @@ def test_scalar_codebooks_keep_their_reach_and_vectors_their_start(tmp_path):
 def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     begun = []
 
-    def do_runs(specs, store, pool, do, limit):
+    def do_runs(specs, store, pool, deadline):
         begun.extend(specs)
         return {}
 
@@ -88,7 +96,7 @@ def test_counted_runs_wait_for_their_tuning(tmp_path, monkeypatch, capsys):
     assert design.main([]) == 0
     counted = {spec.model for spec in begun if (spec.paper, spec.dataset, spec.seed) == ("qlae", "shapes3d", 11)}
     assert counted >= {"qlae", "ae", "vqvae"} and not counted & {"beta_vae", "beta_tcvae", "bioae"}, "not tuned yet"
-    assert "18 of them skipped" in capsys.readouterr().out
+    assert "12 skipped" in capsys.readouterr().out
 
 
 def test_trainings_wait_until_their_own_tuning_is_complete(tmp_path):
@@ -137,34 +145,47 @@ FILES = {
 @pytest.mark.parametrize(
     "model, seed, kept",
     [
-        ("qlae", 11, {"latents", "run", "moves", "slots", "model", "card"}),
-        ("vqvae", 11, {"latents", "run", "moves", "slots"}),
-        ("qlae", 12, {"latents", "slots"}),
+        ("qlae", 11, {*FILES} - {"checkpoint.pt"}),
+        ("vqvae", 11, {"latents.npz", "run.ipynb", "moves.jpg", "slots.jpg"}),
+        ("qlae", 12, {"latents.npz", "slots.jpg"}),
         ("qlae", 0, set()),
     ],
 )
 def test_what_is_kept_of_a_run(tmp_path, model, seed, kept):
     store, spec = store_in(tmp_path), run_spec("qlae", model, "shapes3d", REQUEST, seed)
     finished(store, spec, FILES)
-    assert {path.parent.name for path in store.results.glob("*/*")} == kept
+    assert {name for _, name, _ in kept_files(store.results)} == kept | {"run.json"}
 
 
 @pytest.mark.parametrize("seed, largest", [(11, design.LARGEST), (12, design.SMALL)])
 def test_a_file_that_is_too_large_is_not_kept(tmp_path, seed, largest):
     store, spec = store_in(tmp_path), run_spec("qlae", "ae", "shapes3d", REQUEST, seed)
     finished(store, spec, {"latents.npz": bytes(largest + 1)})
-    assert not list(store.results.glob("*/*")) and store.record(spec)
+    assert [name for _, name, _ in kept_files(store.results)] == ["run.json"] and store.record(spec)
 
 
 def test_copies_that_a_killed_command_left_out_are_made_when_it_starts_again(tmp_path, monkeypatch):
     store = store_in(tmp_path)
-    spec = next(spec for _, runs in stages(store) for spec in runs if spec.seed)
+    spec = next(spec for runs in stages(store) for spec in runs if spec.seed)
     finished(store, spec, FILES)
-    (kept,) = store.results.glob("latents/*")
+    (kept,) = store.results.glob("*/latents.npz")
     kept.unlink()
-    monkeypatch.setattr(design, "do_runs", lambda *_: {})
+    monkeypatch.setattr(design, "do_runs", lambda *_, **__: {})
     monkeypatch.setattr(design, "project_store", lambda: store)
     assert design.main([]) == 0 and kept.exists()
+
+
+def test_engine_and_minutes_reach_every_stage(tmp_path, monkeypatch):
+    seen = []
+
+    def note(specs, store, pool, deadline):
+        seen.append((pool._max_workers, deadline - time.time()))
+        return {}
+
+    monkeypatch.setattr(design, "do_runs", note)
+    monkeypatch.setattr(design, "project_store", lambda: store_in(tmp_path))
+    assert design.main(["--engine", "local:2", "--minutes", "60"]) == 0
+    assert len(seen) == 3 and all(n == 2 and 0 < left <= 3580 for n, left in seen)
 
 
 def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(tmp_path, capsys, monkeypatch):
@@ -186,28 +207,25 @@ def test_finished_runs_of_another_checkout_are_taken_in_once_and_damage_is_said(
     assert here.find(spec.id, "latents.npz").read_bytes() == b"latents"
     assert here.find(of_paper.id, "model/model.safetensors").read_bytes() == b"weights"
     assert not (here.runs / of_paper.id / "checkpoint.pt").exists()
-    (kept,) = here.results.glob("latents/*")
+    (kept,) = here.results.glob("*/latents.npz")
     kept.unlink()  # as if it had been taken in between record and copies
     assert command(taken) == 0 and "0 records are new" in capsys.readouterr().out and kept.exists()
-    path = there.results / f"{spec.id}.json"
+    path = there.kept(spec.id)
     path.write_text(path.read_text().replace("rendered", "official", 1))
     (there.runs / spec.id / "run.json").unlink()
     assert command(taken) == 1 and "is not the record of" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "given, study",
-    [([], True), (["--papers", "qlae"], True), (["--scale", "short"], False), (["--seeds", "5"], False),
-     (["--protocol", "code"], False), (["--models", "ae"], False)],
-)  # fmt: skip
-def test_make_tables_lays_out_the_study_unless_something_else_is_asked_for(given, study, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert is_study(parser().parse_args(given)) is study
+@pytest.mark.parametrize("given", [[], ["--papers", "qlae"], ["--workers", "3"], ["--set"]])
+def test_make_tables_lays_out_the_study_unless_a_scale_is_asked_for(given):
+    assert is_study(parser().parse_args(given))
+    assert not is_study(parser().parse_args([*given, "--scale", "study"]))
 
 
-def test_with_a_gpu_nothing_is_laid_out_unasked(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert not is_study(parser().parse_args([]))
+@pytest.mark.parametrize("given", ["--seeds 5", "--protocol code", "--models ae", "--set a.b=1", "--tuned reported"])
+def test_an_option_of_training_needs_a_scale(given):
+    with pytest.raises(ValueError, match=f"{given.split()[0]} without --scale, which is needed to train: one of smoke"):
+        is_study(parser().parse_args(given.split()))
 
 
 def test_fewer_pixels_do_not_change_the_balance_of_a_sum_over_pixels():
@@ -223,7 +241,7 @@ def test_scale_study_changes_nothing_else_than_it_says():
     scale, spec = SCALES["study"], run_spec("qlae", "qlae", "shapes3d", REQUEST)
     assert spec.part("data") | {"images": 20_000, "image_size": 16} == spec.part("data")
     assert spec.part("training")["batch_size"] == 16 and spec.part("training")["precision"] == "bf16"
-    assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 2, 6)
+    assert (scale.tuning_seeds, scale.tuning_values, scale.tuning_divisor, scale.seeds) == (1, 3, 2, 4)
     assert spec.part("optimizer")["learning_rate"] == 1e-3 and spec.part("model")["n_values"] == 10
 
 
@@ -261,7 +279,7 @@ def test_a_pilot_is_one_run_with_a_seed_that_does_not_count(monkeypatch, tmp_pat
     (pilot,) = made
     assert (pilot.paper, pilot.model, pilot.dataset, pilot.seed) == ("tripod", "qlae", "shapes3d", design.PILOT_SEED)
     assert pilot.part("optimizer")["weight_decay"] == 0.01 and pilot.part("training")["steps"] == 30_000
-    assert pilot.seed not in {spec.seed for _, runs in stages(store_in(tmp_path)) for spec in runs}
+    assert pilot.seed not in {spec.seed for runs in stages(store_in(tmp_path)) for spec in runs}
     with pytest.raises(SystemExit):
         design.main([*asked, "--seed", "1"])
     assert len(made) == 1, "a seed that counts was trained as a pilot"

@@ -7,9 +7,9 @@ import pytest
 
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
+from disentangle_repro.lab.records import runs
 from disentangle_repro.lab.tables import claims, layout
-from disentangle_repro.lab.tables.cells import measured_by
-from disentangle_repro.lab.tables.layout import reported_cell, reported_numbers, table_cells, write_table
+from disentangle_repro.lab.tables.layout import measured_by, reported_cell, reported_numbers, table_cells, write_table
 from disentangle_repro.lab.tables.setup_tables import our_setup
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.train.store import Store
@@ -51,7 +51,7 @@ def test_every_reported_number_but_those_of_photographs_is_filled_by_some_comman
 def test_a_cell_says_what_a_checkout_lacks_in_every_file(tmp_path, number, needed):
     store = Store(tmp_path / "runs", tmp_path / "results")
     table = next(table for table in PAPERS["psa"].tables if table.number == number)
-    cells = table_cells(table, SMOKE, store)
+    cells = table_cells(table, SMOKE, runs(store, SMOKE))
     files = [path for path in write_table(table, cells, tmp_path) if not path.stem.endswith("_wide")]
     texts = {path.suffix: path.read_text() for path in files}
     n = len(cells) if table.needs else len(cells) * len(table.needs_of) // len(table.metrics)
@@ -79,7 +79,7 @@ def test_numbers_that_a_reader_fills_in_reach_tables_and_claims(tmp_path, monkey
     try:
         assert claims.reported_difference("asymmetry", *where).value == pytest.approx(0.4)
         table = PAPERS["asymmetry"].tables[0]
-        cells = table_cells(table, SMOKE, Store(tmp_path / "runs", tmp_path / "results"))
+        cells = table_cells(table, SMOKE, runs(Store(tmp_path / "runs", tmp_path / "results"), SMOKE))
         assert cells.reported.notna().sum() == 24
         assert "**0.90 ± 0.02**" in write_table(table, cells, tmp_path)[0].read_text()
     finally:

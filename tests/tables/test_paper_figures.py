@@ -12,9 +12,9 @@ from disentangle_repro.data.load import GRIDS, load_dataset
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec
+from disentangle_repro.lab.records import runs
 from disentangle_repro.lab.runs.evaluate import MOVE_SHEETS, move_sheet
 from disentangle_repro.lab.tables.figures import decoded_again, drawn_figures
-from disentangle_repro.lab.tables.layout import counted_specs
 from disentangle_repro.models import create_model
 from disentangle_repro.train.store import store_in
 
@@ -48,7 +48,8 @@ def test_all_are_drawn_where_all_runs_are_there_and_none_where_none_is(tmp_path,
     assert ", ".join(drawn.figure.number for drawn in empty) == SHOWS_RUNS[paper]
     assert {drawn.state for drawn in empty} == {"needs runs"} and not any([*drawn.draw()] for drawn in empty)
     assert all(f"make tables PAPERS={paper}" in drawn.missing for drawn in empty)
-    for spec in counted_specs(paper, REQUEST, store):
+    known = runs(store, REQUEST)
+    for spec in known.spec[(known.paper == paper) & known.trained]:
         finished(store, spec)
     full = [drawn for drawn in drawn_figures(paper, REQUEST, store) if drawn.figure.shows]
     assert {drawn.state for drawn in full} == {"drawn"}

@@ -1,12 +1,15 @@
 "The command that makes tables, without training anything."
 
 import math
+import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from disentangle_repro.experiment.paper import AGGREGATED
 from disentangle_repro.experiment.scale import SCALES
+from disentangle_repro.lab.plan import cost
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import (
     best_values,
@@ -16,7 +19,9 @@ from disentangle_repro.lab.plan.specs import (
     table_specs,
     tuning_specs,
 )
+from disentangle_repro.lab.records import runs
 from disentangle_repro.lab.runs import engine
+from disentangle_repro.lab.runs.runner import run
 from disentangle_repro.lab.tables import make
 from disentangle_repro.lab.tables.layout import lay_out, reported_numbers, table_cells, write_table
 from disentangle_repro.models import list_models
@@ -40,6 +45,10 @@ def specs_of(store, **how):
     return once(spec for table in paper_tables(["qlae"]) for spec in table_specs(table, replace(SMOKE, **how), store))
 
 
+def cells_of(table, request, store):
+    return table_cells(table, request, runs(store, request))
+
+
 def done(spec, store):
     scores = {metric: 0.1 * (spec.seed + 1) for metric in METRIC_NAMES}
     store.finish(spec, {"scores": scores, "environment": {"device": "CPU"}})
@@ -47,7 +56,7 @@ def done(spec, store):
 
 def failing(spec, store):
     if spec.model == "ae":
-        if spec.dataset == "shapes3d":  # the others' kernels have died
+        if spec.dataset == "shapes3d":  # the others' processes have died
             notebook = store.folder(spec) / "run.ipynb"
             notebook.parent.mkdir(parents=True, exist_ok=True)
             notebook.touch()
@@ -56,14 +65,15 @@ def failing(spec, store):
 
 
 def perform(monkeypatch, do):
-    monkeypatch.setattr(make.do_runs, "__defaults__", (do, None, False))
+    monkeypatch.setattr(make.do_runs, "__defaults__", (partial(run, do=do), None, False, None))
 
 
 def test_a_failure_is_reported_and_does_not_stop_the_others(checkout, monkeypatch, capsys):
     perform(monkeypatch, failing)
     assert make.main(["--papers", "qlae", "--scale", "smoke"]) == 1
     printed = capsys.readouterr().out
-    assert printed.count("FAILED qlae-ae-") == printed.count("out of memory") == 4 and printed.count("run.ipynb") == 1
+    assert len(re.findall("^FAILED qlae-ae-.*out of memory", printed, re.MULTILINE)) == 4
+    assert printed.count("run.ipynb") == 1
     unfinished = [spec.model for spec in specs_of(checkout) if not checkout.record(spec)]
     assert unfinished == ["ae"] * 4
 
@@ -74,7 +84,7 @@ def test_a_second_call_does_nothing_again(checkout, monkeypatch):
     assert make.main(["--scale", "smoke"]) == 0
     assert make.main(["--scale", "smoke"]) == 0
     trained = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 39}
-    measured = {"asymmetry": 2, "tripod": 2, "psa": 17}
+    measured = {"asymmetry": 2, "tripod": 3, "psa": 18, "qlae": 1}
     assert len(asked) == len({spec.id for spec in asked}) == sum(trained.values()) + sum(measured.values())
 
 
@@ -93,6 +103,22 @@ def test_with_a_gpu_the_plan_is_printed_before_anything_is_trained(checkout, mon
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr(make.subprocess, "run", lambda command, **_: order.append(command[-len(arguments) :]))
     assert make.main(arguments) == 0 and order == [arguments, "run"]
+
+
+def test_without_a_scale_stored_runs_are_laid_out_with_a_gpu_too(checkout, monkeypatch, capsys):
+    trained, folders = [], []
+
+    def counted(runs):  # in place of what asks the GPU for its generator's state
+        return {run.key: (run.spec, cost.Work(1e12, 10)) for run in runs.itertuples()}, []
+
+    perform(monkeypatch, lambda spec, store: trained.append(spec))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: folders.append(output.parent.name))
+    monkeypatch.setattr(cost, "count_kinds", counted)
+    monkeypatch.setattr(cost, "measured_rates", lambda works: cost.Rates("one", 1e12, 1e12))
+    assert make.main(["--papers", "asymmetry"]) == 0 and folders == ["study"] and not trained
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert re.match(r"\d+ of \d+ runs .*: some [\d,.]+ h .*here, \d+ at once", last) and "SCALE=study" in last
 
 
 def test_one_seed_of_every_headline_cell_comes_first(checkout, monkeypatch):
@@ -150,7 +176,7 @@ def test_all_papers_are_read_as_their_released_code(checkout, monkeypatch):
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))
     assert make.main("--scale smoke --protocol code".split()) == 0
     assert {spec.paper for spec in asked} == {*PAPERS}
-    of_neither = ("iteration_times", "truth", "mixture")  # measurements that are the same under both protocols
+    of_neither = ("iteration_times", "truth", "mixture", "claims")  # the same under both protocols
     assert {spec.protocol for spec in asked if spec.model not in of_neither} == {"code"}
 
 
@@ -211,13 +237,13 @@ def test_a_damaged_record_is_put_aside_and_its_run_done_again(checkout, monkeypa
 def test_numbers_of_several_seeds_stand_beside_the_papers(checkout):
     for spec in specs_of(checkout, seeds=3):
         done(spec, checkout)
-    cells = table_cells(EVERY_TABLE[0], replace(SMOKE, seeds=3), checkout)
+    cells = cells_of(EVERY_TABLE[0], replace(SMOKE, seeds=3), checkout)
     assert not cells.isna()[["reported", "ours", "ours_ci95"]].any().any()
     row = cells.query("model == 'qlae' and metric == 'infom' and dataset == 'shapes3d'").iloc[0]
     assert (row.reported, row.reported_ci95, row.seeds, row.updates) == (0.95, 0.02, 3, SMOKE.scale.updates)
     assert row.ours == pytest.approx(0.2) and row.ours_ci95 == pytest.approx(4.303 * 0.1 / math.sqrt(3), rel=1e-3)
     shown = lay_out(cells).loc[("shapes3d", "QLAE")]
-    assert shown["InfoM", "ours"] == "0.20 ± 0.25" and shown["", "seeds"] == "3", "all are alike, none is bold"
+    assert shown["InfoM"].endswith("<br>0.20 ± 0.25") and shown["seeds"] == "3", "all are alike, none is bold"
 
 
 def test_means_are_over_seeds_that_did_not_diverge_and_the_cell_says_how_many_did(checkout, tmp_path):
@@ -228,10 +254,10 @@ def test_means_are_over_seeds_that_did_not_diverge_and_the_cell_says_how_many_di
         scores = {metric: better + 0.001 * spec.seed for metric in METRIC_NAMES}
         diverges = spec.model == "ae" or (spec.model == "qlae" and spec.seed > 2)
         checkout.finish(spec, lost if diverges else {"scores": scores, "environment": {"device": "CPU"}})
-    cells = table_cells(EVERY_TABLE[0], replace(SMOKE, seeds=4), checkout)
+    cells = cells_of(EVERY_TABLE[0], replace(SMOKE, seeds=4), checkout)
     laid_out = lay_out(cells)
     for dataset in ("shapes3d", AGGREGATED):
-        shown = laid_out.loc[dataset]["InfoM", "ours"]
+        shown = laid_out.loc[dataset]["InfoM"].str.partition("<br>")[2]
         assert shown["AE"] == "diverged (4 of 4)" and shown["QLAE"] == "0.50 ± 0.00, diverged (1 of 4)"
         assert shown["β-TCVAE"] == "**0.30 ± 0.00**"
     row = cells.query("model == 'qlae' and metric == 'infom' and dataset == 'shapes3d'").iloc[0]

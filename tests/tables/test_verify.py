@@ -10,12 +10,11 @@ from disentangle_repro.core.files import project_root
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import table_specs
-from disentangle_repro.lab.runs.rescore import Compared
 from disentangle_repro.lab.tables import make
 from disentangle_repro.lab.tables.claims_table import claims_table
 from disentangle_repro.lab.tables.make import lay_out_paper, tables_folder
 from disentangle_repro.lab.tables.paper_tables import laid_out, write_paper
-from disentangle_repro.lab.tables.verify import differing, older_records, published, verify
+from disentangle_repro.lab.verify import Compared, differing, older_records, published, tables_again
 from disentangle_repro.papers import PAPERS
 from disentangle_repro.train.store import digest, project_store, write_record
 
@@ -25,7 +24,7 @@ PAPER = "factorqvae"
 
 def in_this_process(notebook, output, *, paper, folder, **asked):
     "What the notebook of a paper's tables does to files."
-    assert Path(notebook).name == "tables.ipynb" and asked["scale"] == "study"
+    assert Path(notebook).name == f"{PAPER}_tables.ipynb" and asked["scale"] == "study"
     Path(folder).mkdir(parents=True, exist_ok=True)
     store = project_store()
     claims = claims_table(store, REQUEST, [paper])
@@ -69,7 +68,7 @@ def verified(capsys):
 def test_nothing_differs_from_what_the_records_give(checkout, capsys):
     status, printed = verified(capsys)
     n = len([*tables_folder(REQUEST).glob("*.csv"), *tables_folder(REQUEST).glob("*.md")])
-    assert status == 0 and f"Nothing differs: {n} published files" in printed and n >= 4
+    assert status == 0 and f"Nothing differs. {n} published files" in printed and n >= 4
     assert "0.50" in (tables_folder(REQUEST) / f"{PAPER}_table_1.md").read_text()
 
 
@@ -81,7 +80,7 @@ def test_a_changed_table_is_told_by_file_and_line(checkout, capsys):
 
 
 def test_a_changed_record_is_told_whether_its_digest_is_mended_or_not(checkout, capsys):
-    path = checkout.all_kept()[0]
+    path = next(iter(checkout.all_kept().values()))
     record = checkout.everything()[0][0]
     path.write_text(path.read_text().replace("0.4", "0.9"))
     status, printed = verified(capsys)
@@ -95,13 +94,12 @@ def test_a_changed_record_is_told_whether_its_digest_is_mended_or_not(checkout, 
 
 @pytest.mark.parametrize("again", [0.4, 0.5])
 def test_scores_are_computed_again_where_latents_are_kept(checkout, capsys, monkeypatch, again):
-    assert "The tables show 3 records; scores of 0 of them" in verified(capsys)[1]
-    run = checkout.all_kept()[0].stem
-    (checkout.results / "latents").mkdir()
-    (checkout.results / "latents" / f"{run}.npz").touch()
-    monkeypatch.setattr("disentangle_repro.lab.runs.rescore.from_latents", lambda *_: [Compared("d", 0.4, again, 0.01)])
+    assert "They show 3 records; scores of 0 of them" in verified(capsys)[1]
+    run = next(iter(checkout.all_kept()))
+    (checkout.results / run / "latents.npz").touch()
+    monkeypatch.setattr("disentangle_repro.lab.verify.from_latents", lambda *_: [Compared("d", 0.4, again, 0.01)])
     status, printed = verified(capsys)
-    assert status == (again != 0.4) and "The tables show 3 records; scores of 1 of them" in printed
+    assert status == (again != 0.4) and "They show 3 records; scores of 1 of them" in printed
     assert (f"{run}: d is 0.500000 from the kept latents, 0.400000 in the record." in printed) == bool(status)
 
 
@@ -115,7 +113,7 @@ def test_tables_on_one_side_only_are_told(tmp_path):
 
 def test_records_of_an_older_revision_are_counted_and_said(checkout, capsys, monkeypatch):
     assert "older revision" not in verified(capsys)[1]
-    monkeypatch.setattr("disentangle_repro.lab.tables.verify.is_older", lambda spec: spec.seed == 11)
+    monkeypatch.setattr("disentangle_repro.lab.verify.is_older", lambda spec: spec.seed == 11)
     status, printed = verified(capsys)
     n = sum(record["spec"]["seed"] == 11 for record in checkout.everything()[0])
     assert status == 0 and n > 0 and f"{n} records are of an older revision" in printed
@@ -129,4 +127,4 @@ def test_each_folder_of_tables_is_its_own_request_and_rehearsals_are_none(tmp_pa
         (tmp_path / name).mkdir()
         (tmp_path / name / "qlae_table_1.md").touch()
     assert {(of.scale.name, of.protocol) for of in published(tmp_path)} == {("study", "paper"), ("short", "code")}
-    assert verify(["qlae"])[1] == 0
+    assert tables_again(["qlae"])[1] == 0

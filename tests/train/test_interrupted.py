@@ -62,7 +62,7 @@ def test_images_and_model_on_different_devices_are_refused():
         Training(training.model, training.optimizer, training.images.to("meta"), batch_size=8, seed=0)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: replays recorded updates")
+@pytest.mark.gpu
 def test_a_resumed_training_is_replayed_with_the_learning_rate_of_each_update(tmp_path):
     whole, stopped, resumed = (new_training("cuda") for _ in range(3))
     whole.total = stopped.total = resumed.total = 40

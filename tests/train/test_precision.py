@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from disentangle_repro.baselines.vqvae import VectorQuantizer
-from disentangle_repro.core.device import make_generator
+from disentangle_repro.core.device import float32_products, float32_products_in, make_generator
 from disentangle_repro.factorqvae.scalar_codes import ScalarQuantizer
 from disentangle_repro.models import create_model
 from disentangle_repro.qlae import LatentQuantizer
@@ -29,6 +29,26 @@ def test_a_loss_that_raises_leaves_nothing_behind():
         training.update()
     assert not any("forward" in vars(network) for network in training.model.networks)
     assert "forward" in vars(training.model.latent)
+
+
+@pytest.mark.parametrize(("name", "backward"), [("ae", "tf32"), ("infowgan_gp", "ieee"), ("tripod", "ieee")])
+def test_tf32_is_on_in_the_passes_that_bf16_may_have_and_nowhere_else(name, backward):
+    training, seen = new_training("grid", name), {}
+    training.precision = "tf32"
+    encoder, latent = training.model.encoder, training.model.latent
+
+    def note(where):
+        seen[where] = float32_products()["convolution"]
+
+    with float32_products_in("ieee"):
+        encoder.register_forward_pre_hook(lambda *_: note("before"))
+        first = next(encoder.parameters())
+        first.register_hook(lambda _: note("backward"))
+        next(encoder.children()).register_forward_hook(lambda *_: note("encoder"))
+        latent.register_forward_pre_hook(lambda *_: note("latent"))
+        training.update()
+        assert set(float32_products().values()) == {"ieee"}
+    assert seen["encoder"] == "tf32" and seen["latent"] == "ieee" and seen["backward"] == backward
 
 
 OWN_LOSSES = [("grid", name) for name in ("ae", "infowgan_gp", "factorvae", "tripod")]

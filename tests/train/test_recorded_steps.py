@@ -215,7 +215,7 @@ def test_the_bounds_for_a_gpu_allow_for_rounding(rounding, pair):
     check_near(partial(new_training, *pair), BOUNDS[pair])
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: replays recorded updates")
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("pair", FEW, ids=":".join)
 def test_on_a_gpu_replayed_updates_are_those_called(pair, precision):

@@ -1,13 +1,11 @@
 "Where a command takes its files from: a relative folder of data, a repository around the checkout, a long TMPDIR."
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from disentangle_repro.core.files import data_folder
-from disentangle_repro.lab.runs.engine import kernel_manager
 from disentangle_repro.train.store import git_commit
 
 
@@ -36,7 +34,19 @@ def test_the_commit_of_a_repository_around_the_checkout_is_not_ours(of_a_hook, c
     assert len(git_commit()) == 40
 
 
-def test_a_relative_folder_of_data_is_the_same_for_a_kernel(checkout, monkeypatch):
+def test_no_program_that_a_repository_names_is_started(checkout, monkeypatch):
+    repository = checkout.parent
+    (repository / "settings.ini").write_text("lib_name = disentangle_repro\n")
+    (repository / "monitor").write_text(f"#!/bin/sh\ntouch {repository}/started\n")
+    (repository / "monitor").chmod(0o755)
+    subprocess.run(["git", "-C", repository, "config", "core.fsmonitor", repository / "monitor"], check=True)
+    subprocess.run(["git", "-C", repository, "add", "settings.ini"], check=True)
+    (repository / "started").unlink(missing_ok=True)
+    monkeypatch.chdir(repository)
+    assert git_commit().endswith("+changes") and not (repository / "started").exists()
+
+
+def test_a_relative_folder_of_data_is_the_same_for_a_notebook(checkout, monkeypatch):
     monkeypatch.setenv("DISENTANGLE_DATA", "my data")
     of_command = data_folder()
     monkeypatch.chdir(checkout / "nbs" / "lab" / "runs")
@@ -45,9 +55,3 @@ def test_a_relative_folder_of_data_is_the_same_for_a_kernel(checkout, monkeypatc
     assert str(data_folder()) == "/elsewhere"
     monkeypatch.setenv("DISENTANGLE_DATA", "~/data")  # as from a file of variables, which no shell has read
     assert data_folder() == Path.home() / "data"
-
-
-@pytest.mark.parametrize("length", [40, 81, 82, 200])
-def test_a_socket_has_a_name_that_fits(length, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", "/tmp/" + "x" * (length - 5))
-    assert len(os.fsencode(f"{kernel_manager()().ip}-5")) <= 107

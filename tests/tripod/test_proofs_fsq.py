@@ -36,5 +36,5 @@ test_a_broken_formula_is_seen, test_no_check_is_left_unbroken = proof_tests(fsq,
 
 @pytest.mark.parametrize("n_values", [1, 0, -3])
 def test_too_few_values_are_refused(n_values):
-    with pytest.raises(ValueError, match=f"n_values is {n_values} but a latent needs at least 2"):
+    with pytest.raises(ValueError, match=f"n_values is {n_values} but must be a whole number of at least 2"):
         Quantizer(3, n_values)

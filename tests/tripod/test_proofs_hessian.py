@@ -40,6 +40,7 @@ HESSIAN_PENALTY = [
     ("equation 8", "by symbol", "off_diagonal_sum", with_the_diagonal),
     ("equation 9, variance", "squared length", "contrasts", not_contrasts),
     ("equation 9, variance", "middle term", "contrasts", not_contrasts),
+    ("equation 9, variance", "middle term", "both_sides", lambda z, steps: ORIGINAL["both_sides"](z, 2 * steps)),
     ("equation 8, few draws", "", "curvature_variance", biased),
 ]
 
@@ -75,6 +76,8 @@ def largest_activation(contrasts):
 NORMALIZED = [
     ("Proposition 3.1", "by symbol", "squares", squares_without_scales),
     ("Proposition 3.1", "by autograd", "squares", squares_without_scales),
+    ("Proposition 3.1", "by autograd", "squares", lambda H, scales: ORIGINAL["squares"](H, scales)[::-1]),
+    ("Proposition 3.1", "by autograd", "exact_penalty", the_same_for_all),
     ("Proposition 3.1", "counter-example", "exact_penalty", the_same_for_all),
     ("A.2, the numerator", "less its expectation", "scaled_signs", unscaled_signs),
     ("A.2, the numerator", "4 sum over j > i", "squares", squares_without_scales),

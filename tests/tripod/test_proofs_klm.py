@@ -65,6 +65,8 @@ BROKEN = [
     ("equation 12", "fixed smoothing", "kernel_multiinformation", own_scales_whatever_comes),
     ("equations 12 and 13", "limit", "endless_normal", without_the_determinant),
     ("equations 12 and 13", "limit", "endless_normal", lambda r, width: endless_normal(r, width) - 0.0966 * len(r)),
+    ("equations 12 and 13", "limit", "kernel_multiinformation", turned_round),
+    ("equations 12 and 13", "limit", "kernel_multiinformation", lambda latents, scales=None: 2 * penalty(latents)),
     ("equations 12 and 13", "2,048", "endless_normal", without_the_determinant),
     ("equations 12 and 13", "sum over its latents", "aggregate_log_densities", of_the_average_latent),
     ("equation 14", "", "aggregate_log_densities", of_the_average_latent),

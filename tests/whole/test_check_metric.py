@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from disentangle_repro.experiment.paper import Score
-from disentangle_repro.metrics import CHANGES, METRICS, Metric, check_metric, leaves_alone, mig
+from disentangle_repro.metrics import METRICS, Metric, check_metric, mig
+from disentangle_repro.scores.check_metric import CHANGES, leaves_alone
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHANGED = {

@@ -1,22 +1,22 @@
 "The command disentangle-repro: what it reads, prints, writes and refuses."
 
 import json
-import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
-from zipfile import ZipFile
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from latent_files import write_files
 
 from disentangle_repro import __version__, command, metrics
 from disentangle_repro.command import IN_A_CHECKOUT, main, read_pair
 from disentangle_repro.lab.command import CHAPTERS
 from disentangle_repro.metrics import dci, infomec, score
+from disentangle_repro.scores.registry import METRIC_NAMES
 
 SMALL = ["--dci-samples", "60", "--no-chance"]
 EVERY = ["InfoM", "InfoE", "InfoC", "D", "I", "C", "MIG", "MIG-sup", "modularity", "DCIMIG", "JEMMIG",
@@ -39,21 +39,8 @@ def scored(both):
 @pytest.fixture
 def files(tmp_path, both, monkeypatch):
     "The same numbers in files of every kind."
-    sources, latents = both
     monkeypatch.chdir(tmp_path)
-    np.savez("both.npz", latents=latents, sources=sources)
-    np.save("latents.npy", latents)
-    np.save("sources.npy", sources)
-    Path("text.npz").write_text("latents, sources")
-    np.savetxt("latents.csv", latents, delimiter=",", fmt="%.18g")
-    pd.DataFrame(sources, columns=["shape", "hue"]).to_csv("sources.csv", index=False)
-    named = {f"latent_{j}": z for j, z in enumerate(latents.T)} | {f"source_{i}": s for i, s in enumerate(sources.T)}
-    pd.DataFrame(named).to_csv("both.csv", index=False)
-    pd.DataFrame(named).rename(columns=str.upper).to_csv("semicolons.csv", index=False, sep=";")
-    pd.DataFrame(named).to_csv("both.tsv", index=False, sep="\t")
-    with h5py.File("both.h5", "w") as file:
-        file["latents"], file["sources"] = latents, sources
-    return tmp_path
+    write_files(*both)
 
 
 def refused(capsys, *arguments):
@@ -62,32 +49,6 @@ def refused(capsys, *arguments):
         main(arguments)
     assert ended.value.code == 2
     return capsys.readouterr().err.strip().splitlines()[-1]
-
-
-# reading
-
-
-@pytest.mark.parametrize("pair", [
-    ("both.npz", None), ("both.csv", None), ("semicolons.csv", None), ("both.tsv", None), ("both.h5", None),
-    ("latents.npy", "sources.npy"), ("latents.csv", "sources.csv"), ("both.npz", "sources.csv"),
-    ("latents.npy", "both.csv"),
-])  # fmt: skip
-def test_every_kind_of_file_gives_the_same_numbers(files, both, pair):
-    sources, latents = read_pair(Path(pair[0]), pair[1])
-    np.testing.assert_array_equal(sources, both[0])
-    np.testing.assert_array_equal(latents, both[1])
-
-
-def test_parquet_is_read_or_said_to_be_unreadable(files, both):
-    table = pd.DataFrame(both[1], columns=["a", "b", "c"])
-    try:
-        table.to_parquet("latents.parquet")
-    except ImportError:
-        Path("latents.parquet").write_bytes(b"PAR1")
-        with pytest.raises(ValueError, match="latents.parquet: pandas needs pyarrow"):
-            read_pair(Path("latents.parquet"), "sources.npy")
-    else:
-        np.testing.assert_array_equal(read_pair(Path("latents.parquet"), "sources.npy")[1], both[1])
 
 
 # scoring
@@ -212,45 +173,23 @@ def test_a_score_that_is_no_number_is_null(both):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("file", "sources", "latents"),
     [
-        ["named.npz", "--latents", "z", "--sources", "factors"],
-        ["latents.npy", "--sources", "named.npz:factors"],
-        ["named.h5", "--latents", "test/z", "--sources", "test/factors"],
-        ["named.csv", "--latents", "z", "--sources", "factor"],
-        ["named.csv", "--latents", "z", "--sources", "sources.csv"],
+        ("named.npz", "factors", "z"),
+        ("latents.npy", "named.npz:factors", ""),
+        ("named.h5", "test/factors", "test/z"),
+        ("named.csv", "factor", "z"),
+        ("named.csv", "sources.csv", "z"),
     ],
 )
-def test_arrays_and_columns_have_the_names_that_are_given(files, both, scored, capsys, arguments):
-    sources, latents = both
-    np.savez("named.npz", z=latents, factors=sources)
-    with h5py.File("named.h5", "w") as file:
-        file["test/z"], file["test/factors"] = latents, sources
-    columns = {f"z{j}": z for j, z in enumerate(latents.T)} | {f"factor {i}": s for i, s in enumerate(sources.T)}
+def test_arrays_and_columns_have_the_names_that_are_given(files, both, file, sources, latents):
+    np.savez("named.npz", z=both[1], factors=both[0])
+    with h5py.File("named.h5", "w") as named:
+        named["test/factors"], named["test/z"] = both
+    columns = {f"z{j}": z for j, z in enumerate(both[1].T)} | {f"factor {i}": s for i, s in enumerate(both[0].T)}
     pd.DataFrame(columns).assign(note=1).to_csv("named.csv", index=False, float_format="%.18g")
-    main(["score", *arguments, "--json", *SMALL])
-    assert json.loads(capsys.readouterr().out)["scores"] == scored.scores
-
-
-@pytest.mark.parametrize("kind", ["npz", "h5", "csv"])
-def test_sources_in_words_are_categorical_factors(files, both, scored, capsys, kind):
-    sources, latents = both
-    words = np.column_stack([np.array(["ball", "cone", "cube"])[sources[:, 0]], sources[:, 1].astype(str)])
-    if kind == "npz":
-        np.savez("worded.npz", latents=latents, sources=words)
-    elif kind == "h5":
-        with h5py.File("worded.h5", "w") as file:
-            file["latents"], file["sources"] = latents, words.astype(object)
-    else:
-        table = pd.DataFrame(latents, columns=["latent 0", "latent 1", "latent 2"])
-        table.assign(source_0=words[:, 0], source_1=words[:, 1]).to_csv("worded.csv", index=False, float_format="%.18g")
-    main(["score", f"worded.{kind}", "--json", *SMALL])
-    assert json.loads(capsys.readouterr().out)["scores"] == scored.scores
-
-
-def test_a_missing_word_is_named(files, capsys):
-    Path("gap.csv").write_text("latent_0,source_0\n0.5,round\n0.7,\n0.2,flat\n")
-    assert "gap.csv: column 'source_0' has no value in row 1" in refused(capsys, "score", "gap.csv")
+    for read, known in zip(read_pair(Path(file), sources, latents), both, strict=True):
+        np.testing.assert_array_equal(read, known)
 
 
 def test_the_page_needs_no_other_file(files):
@@ -259,12 +198,6 @@ def test_the_page_needs_no_other_file(files):
     assert text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>")
     assert text.count("<svg") == 1 and "<h1>both.npz</h1>" in text and text.count("<td>") == 6 * len(EVERY)
     assert 'src="' not in text and "<link" not in text and "<script" not in text
-
-
-def test_row_numbers_that_pandas_writes_are_no_latent(files, both):
-    _, latents = both
-    pd.DataFrame(latents, columns=["z0", "z1", "z2"]).to_csv("indexed.csv")
-    np.testing.assert_allclose(command.read_pair(Path("indexed.csv"), "sources.npy")[1], latents)
 
 
 @pytest.mark.filterwarnings("error")
@@ -281,7 +214,7 @@ def test_what_infomec_would_warn_of_is_printed_once(files, both, capsys):
 def test_some_metrics_are_scored_alone(files, scored, capsys, asked, titles):
     main(["score", "both.npz", "--metrics", *asked, "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert [metrics.METRIC_NAMES[name] for name in found["scores"]] == titles and found["left_out"] == {}
+    assert [METRIC_NAMES[name] for name in found["scores"]] == titles and found["left_out"] == {}
     assert found["scores"] == {name: scored.scores[name] for name in found["scores"]}
     assert found["active"] == scored.results["infomec"].active.tolist()
 
@@ -324,6 +257,7 @@ def test_constant_latents_are_remarked(files, both, capsys):
         (["both.npz", "--dci-samples", "-1"], "--dci-samples is -1 but must be 0, for all, or at least 10"),
         (["both.npz", "--dci-samples", "5"], "--dci-samples is 5 but must be 0, for all, or at least 10"),
         (["both.npz", "--metrics", "infomce"], "Did you mean 'infomec'?"),
+        (["both.npz", "--metrics", "mig,infomec"], "--metrics is 'mig,infomec' but must be names, separated by spaces"),
         (["both.npz", "--metrics", "psnr"], "psnr: it takes images and reconstructions and is a function to call"),
         (["both.npz", "--metrics", "udr"], "udr: needed are the latents of other models, too"),
         (["both.npz", "--metrics", "mig", "--html", "a.html"], "--html draws the NMI of infomec"),
@@ -340,70 +274,6 @@ def test_what_cannot_be_scored_is_named(files, both, capsys, arguments, message)
     pd.DataFrame({"a": ["x", "y"] * 100, "b": 1.0}).to_csv("words.csv", index=False)
     pd.DataFrame({"latent": [0.5], "hue": [1], "shape": [2]}).to_csv("partial.csv", index=False)
     assert message in refused(capsys, "score", *arguments)
-
-
-class Loud:
-    def __reduce__(self):
-        return Path.touch, (Path("opened"),)
-
-
-@pytest.mark.parametrize("name", ["p.npy", "p.npz"])
-def test_pickles_are_not_opened(files, capsys, name):
-    Path(name).write_bytes(pickle.dumps(Loud()))
-    assert f"{name}: cannot be read as {Path(name).suffix} of plain numbers" in refused(capsys, "score", name)
-    objects = np.array([[Loud()]], dtype=object)
-    np.save(name, objects) if name.endswith("npy") else np.savez(name, latents=objects, sources=objects)
-    assert f"{name}: cannot be read" in refused(capsys, "score", name)
-    assert not Path("opened").exists()
-
-
-def test_a_truncated_file_is_named(files, capsys):
-    for name in ("both.npz", "latents.npy"):
-        Path(name).write_bytes(Path(name).read_bytes()[:-900])
-        assert f"{name}: cannot be read as" in refused(capsys, "score", name)
-    Path("latents.csv").write_bytes(b"")
-    assert "latents.csv: cannot be read as .csv" in refused(capsys, "score", "latents.csv")
-
-
-def test_only_what_is_asked_for_is_read(files, both, capsys, monkeypatch):
-    "An array of objects, one of a terabyte, and one that is damaged are not in the way."
-    sources, latents = both
-    np.savez("more.npz", latents=latents, sources=sources, meta=np.array([None, {}], dtype=object))
-    with h5py.File("more.h5", "w") as file:
-        file["latents"], file["sources"] = latents, sources
-        file.create_dataset("images", (10**7, 64, 64, 3), "u1", chunks=(1, 64, 64, 3))
-    for name in ("more.npz", "more.h5"):
-        assert main(["score", name, "--metrics", "mig"]) == 0
-    assert "MIG" in capsys.readouterr().out
-
-
-def corrupt(name: str) -> None:
-    content = bytearray(Path(name).read_bytes())
-    place = content.index(b"latents.npy") + 60
-    content[place : place + 40] = bytes(40)
-    Path(name).write_bytes(content)
-
-
-def test_damaged_arrays_are_named(files, both, capsys):
-    sources, latents = both
-    np.savez_compressed("flipped.npz", latents=latents, sources=sources)
-    corrupt("flipped.npz")
-    with h5py.File("empty.h5", "w") as file:
-        file["sources"], file["latents"] = sources, h5py.Empty("f8")
-    with h5py.File("huge.h5", "w") as file:
-        file["sources"] = sources
-        file.create_dataset("latents", (10**12, 3), "f8", chunks=(100, 3))
-    with h5py.File("one.h5", "w") as file:
-        file["sources"], file["latents"] = sources, 3.0
-    np.savez("one.npz", sources=np.array("red"), latents=np.array("red"))
-    with ZipFile("text.npz", "w") as file:
-        file.writestr("latents", "0.5 0.5")
-    for name, shape in {"huge.npy": f"({10**12},3)", "larger.npy": f"({10**31},3)", "open.npy": "((200,3)"}.items():
-        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
-        Path(name).write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + latents.tobytes())
-    for name in "flipped.npz empty.h5 huge.h5 huge.npy larger.npy open.npy one.h5 one.npz text.npz".split():
-        said = refused(capsys, "score", name, "--sources", "sources.npy")
-        assert re.search(f"{name}: (cannot be read|holds 'sources': needed are latents)", said)
 
 
 # listing
@@ -430,6 +300,7 @@ def test_one_command_has_all_subcommands_in_its_help(capsys):
 
 
 def test_a_mistyped_subcommand_or_gpu_gets_a_suggestion(capsys):
+    assert "SUBCOMMAND is 'metrics': did you mean 'list metrics'?" in refused(capsys, "metrics")
     assert "Did you mean 'tables'?" in refused(capsys, "tabels")
     assert "Did you mean 'h100'?" in refused(capsys, "plan", "--device", "h10")
 
@@ -484,6 +355,7 @@ class Ends:
     [
         (OSError(28, "No space left on device", "tables/a.md"), 1, "[Errno 28] No space left on device: 'tables/a.md'"),
         (PermissionError(13, "Permission denied", "data/.lock"), 1, "[Errno 13] Permission denied: 'data/.lock'"),
+        (ConnectionError("the Dask scheduler was lost."), 2, "the Dask scheduler was lost."),
         (KeyboardInterrupt("Interrupted: 2 runs are not begun."), 130, "Interrupted: 2 runs are not begun."),
     ],
 )
@@ -499,3 +371,13 @@ def test_a_file_in_place_of_a_folder_is_one_line(tmp_path, capsys, monkeypatch):
     assert main(["data", "shapes3d", "--n", "3"]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and str(tmp_path / "file") in said
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_bars_and_warnings_need_no_terminal_and_no_open_stream(closed):
+    program = "import disentangle_repro, tqdm; tqdm.tqdm.write('one'); print(*tqdm.tqdm([1], disable=None))"
+    command = f'"$0" -c "{program}" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,6 +1,5 @@
 "Every model takes a step: as both protocols build it, without a device's numbers, with networks in bf16, at two sizes."
 
-
 import pytest
 import torch
 from steps import CASES, OF_FACTORQVAE, check_step, check_step_in_bf16, check_step_on_meta, configuration, training_of

@@ -72,7 +72,6 @@ BEFORE = {
     ("sprites", "ae"): ("19ee3b7c", 16712.6645, 0.356292),
     ("sprites", "monet"): ("50afd1d8", 25307.3561, 29455.96),
     ("sprites", "sa"): ("7f6fbc34", 13441.7997, 0.3352114),
-    ("sprites", "sa_noa"): ("1d256d3f", 13951.1788, 0.3281884),
     ("sprites", "slot_attention-spatial_broadcast-rec"): ("c4a8fb01", 7000.30503, 3947.155),
     ("sprites", "slot_attention-transformer-rec"): ("3a41c211", 94254.5558, 4436.638),
     ("sprites", "transformer-transformer-rec"): ("29d64b23", 102125.067, 4502.217),

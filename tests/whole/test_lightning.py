@@ -1,5 +1,6 @@
 "Models as LightningModules: the updates of Lightning's loop are those of the package's own."
 
+import socket
 import sys
 import warnings
 from copy import deepcopy
@@ -129,3 +130,27 @@ def test_a_longer_training_that_begins_with_a_checkpoint_is_warned_of(name, warn
         trainer.save_checkpoint(file)
     longer = [warning for warning in seen if "is of a training of 2 updates, and 4" in str(warning.message)]
     assert len(longer) == warns
+
+
+def train_in_a_process(rank, name, port, folder):
+    import os
+
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank), "NODE_RANK": "0"}
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = create_model(name, **SMALL, image_size=16)
+    images = torch.randint(256, (16, 16, 16, 3), dtype=torch.uint8, generator=make_generator(0))
+    torch.save(model.state_dict(), f"{folder}/start.pt") if rank == 0 else None
+    trained(model, images, max_steps=2, devices=2, strategy="ddp_find_unused_parameters_true")
+    torch.save(model.state_dict(), f"{folder}/{rank}.pt")
+
+
+@needs_lightning
+@pytest.mark.parametrize("name", ["factorvae", "qlinfowgan_gp"])
+def test_several_processes_train_a_model_of_several_steps(name, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(train_in_a_process, (name, port, str(tmp_path)), nprocs=2)
+    start, one, other = (torch.load(tmp_path / f"{of}.pt") for of in ("start", 0, 1))
+    assert all(one[key].equal(other[key]) for key in one) and any(not one[key].equal(start[key]) for key in one)

@@ -11,20 +11,10 @@ from disentangle_repro import command, metrics
 from disentangle_repro.core.extensions import remember
 from disentangle_repro.data import load_dataset
 from disentangle_repro.experiment.paper import Score
-from disentangle_repro.metrics import (
-    GENERATOR,
-    LATENTS,
-    METRIC_NAMES,
-    METRICS,
-    PAPER_CALLS,
-    Metric,
-    add_metric,
-    dci,
-    list_metrics,
-    score,
-)
+from disentangle_repro.metrics import METRICS, PAPER_CALLS, Metric, add_metric, dci, list_metrics, score
 from disentangle_repro.papers import PAPERS, REGISTRIES, add_column
 from disentangle_repro.scores.dci import MAX_SAMPLES
+from disentangle_repro.scores.registry import GENERATOR, LATENTS, METRIC_NAMES
 
 OF_LATENTS = {name: of for m in METRICS.values() if m.takes in (LATENTS, GENERATOR) for name, of in m.scores.items()}
 

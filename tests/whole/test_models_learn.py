@@ -9,11 +9,9 @@ from disentangle_repro.core.device import make_generator
 from disentangle_repro.models import SLOT_MODELS, create_model
 from disentangle_repro.nets.style import to_network
 from disentangle_repro.papers import PAPERS
-from disentangle_repro.psa.mixture import FLOOR
+from disentangle_repro.psa.settings import model_values
 from disentangle_repro.qlae.negative_results import NEGATIVE_RESULTS
 from disentangle_repro.train import Training, fit, make_optimizer
-
-LETTER = {"dim": 64, "floor": FLOOR, "sampled": True}  # psa's text, with slot attention's number of dimensions
 
 
 def two_squares(n: int, size: int) -> torch.Tensor:
@@ -55,7 +53,7 @@ def test_attention_is_not_one_hot_and_not_of_one_slot_before_training(name):
 
 @pytest.mark.parametrize("name", SATURATED)
 def test_that_attention_is_one_hot_or_of_one_slot_would_be_seen(name):
-    assert start_attention(name, **LETTER)[0] < 0.02
+    assert start_attention(name, protocol="text")[0] < 0.02
     assert start_attention(name, nn.LayerNorm(8))[1] > 0.5, "as PSA-NoA was before its features were standardised"
     entropy, share = start_attention(name, protocol="code")
     assert entropy < 0.02 and share > 0.5
@@ -126,4 +124,4 @@ def test_what_is_said_of_a_model_is_of_one():
 
 
 def test_a_layer_that_learns_nothing_would_be_seen():
-    assert short_training("psa", "psa_proj", most=400, **LETTER) > ENOUGH
+    assert short_training("psa", "psa_proj", most=400, **model_values("psa_proj", "text")) > ENOUGH

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.specifiers import SpecifierSet
 
 PROJECT = Path(__file__).parents[2]
@@ -40,7 +41,7 @@ def test_every_pin_allows_every_promised_python():
     "Of those that are installed: an environment with another version is not that of constraints.txt."
     settings = ConfigParser(interpolation=None)
     settings.read(PROJECT / "settings.ini")
-    promised = [f"{settings['DEFAULT']['min_python']}.0", "3.11.2", "3.12.0", "3.13.0"]
+    promised = [f"{settings['DEFAULT']['min_python']}.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0"]
     lines = (PROJECT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if "==" in line)
     allowed = {name: metadata(name).get("Requires-Python") for name in pins if find_version(name) == pins[name]}
@@ -69,6 +70,32 @@ def test_files_have_the_line_ends_of_unix_wherever_they_are_cloned():
 def test_no_address_is_a_placeholder():
     for name in ("settings.ini", "CITATION.cff", "setup.py", "README.md"):
         assert ".example" not in (PROJECT / name).read_text(), name
+
+
+def test_address_and_owner_are_those_of_settings():
+    settings = ConfigParser(interpolation=None)
+    settings.read(PROJECT / "settings.ini")
+    about = settings["DEFAULT"]
+    citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == about["version"] and citation["authors"] == [{"name": about["author"]}]
+    assert citation.get("repository-code", "") == about["git_url"], "CITATION.cff: repository-code is git_url's"
+    if empty := [name for name in ("user", "git_url") if not about[name]]:
+        pytest.skip(f"settings.ini: {' and '.join(empty)} (the owner, the repository's address) are still empty")
+
+
+def test_workflows_pin_what_they_use_and_may_only_read():
+    "An action's tag can be moved; its commit cannot."
+    by_tag, workflows = [], sorted((PROJECT / ".github/workflows").glob("*.yml"))
+    assert len(workflows) == 3
+    for path in workflows:
+        text = path.read_text()
+        uses = re.findall(r"uses: (\S+)@(\S+)  # (v?)", text)
+        assert len(uses) == text.count("uses:"), path.name
+        by_tag += [action for action, commit, _ in uses if not re.fullmatch("[0-9a-f]{40}", commit)]
+        assert yaml.safe_load(text)["permissions"] == {"contents": "read"}, path.name
+    assert by_tag == ["pypa/gh-action-pypi-publish"]
+    promised = yaml.safe_load((PROJECT / ".github/workflows/test.yml").read_text())["jobs"]["test"]["strategy"]
+    assert promised["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
 
 
 @pytest.mark.skipif(not (PROJECT / ".git").exists(), reason="not a checkout")

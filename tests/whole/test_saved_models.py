@@ -3,16 +3,19 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from disentangle_repro.baselines.autoencoder import plain_autoencoder
+from disentangle_repro.core.errors import DataError
 from disentangle_repro.core.saved import CARD, WEIGHTS, as_safetensors
-from disentangle_repro.models import create_model, from_pretrained
+from disentangle_repro.models import create_model, from_pretrained, load_files
 from disentangle_repro.saved_models import list_pretrained
 
 QLAE = {"name": "qlae", "dataset": "shapes3d", "protocol": "paper", "width": 0.125, "seed": 3, "n_values": 7}
@@ -22,6 +25,7 @@ SEVERAL = {
     "factorqvae": {"name": "factorqvae", "dataset": "shapes3d", "width": 0.125},
     "infowgan_gp": {"name": "infowgan_gp", "dataset": "shapes3d", "width": 0.125},
     "psa": {"name": "psa", "dataset": "sprites", "width": 0.25, "dim": 16},
+    "psa_noa": {"name": "psa_noa", "dataset": "sprites", "width": 0.25},
 }
 
 
@@ -106,6 +110,15 @@ def test_what_would_not_come_back_is_not_written(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         model.save_pretrained(tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_weights_of_another_range_of_images_are_refused(tmp_path):
+    create_model("sa", "sprites", width=0.125, image_range=[-1, 1]).save_pretrained(tmp_path)
+    card = json.loads((tmp_path / CARD).read_text())
+    del card["hyperparameters"]["image_range"]
+    (tmp_path / CARD).write_text(json.dumps(card))
+    with pytest.raises(DataError, match="offset is of no use"):
+        from_pretrained(tmp_path)
 
 
 @pytest.mark.parametrize("value", [(7.0, 7.0), torch.tensor(7.0)])
@@ -227,10 +240,12 @@ def test_weights_that_have_changed_or_are_no_numbers_are_refused(folder):
 
 @pytest.mark.parametrize("record", ["[" * 100_000, "[1]", '{"spec": null}', '{"spec": {}}'])
 def test_weights_whose_record_is_none_are_named(record, folder):
-    (folder / WEIGHTS).rename(folder / f"run{Path(WEIGHTS).suffix}")
-    (folder.parent / "run.json").write_text(record)
-    with pytest.raises(ValueError, match="run.json: cannot be read as the record of .*run.safetensors"):
-        list_pretrained(folder.parent)
+    run = folder.parent / "results" / "run"
+    run.mkdir(parents=True)
+    folder.rename(run / "model")
+    (run / "run.json").write_text(record)
+    with pytest.raises(ValueError, match=f"run.json: cannot be read as the record of .*{WEIGHTS}"):
+        list_pretrained(run.parent)
 
 
 @pytest.mark.parametrize(
@@ -264,3 +279,44 @@ def test_a_folder_that_is_not_there_is_named_with_what_takes_names(tmp_path):
     for path in (tmp_path / "none", "qlae"):
         with pytest.raises(ValueError, match=f"{path}: is no folder that save_pretrained has written; load_pretrained"):
             from_pretrained(path)
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    "The Hugging Face Hub as a folder, by the three functions that are called."
+    remote = tmp_path / "remote"
+
+    def snapshot_download(repo_id, allow_patterns):
+        if not (remote / repo_id).is_dir():
+            raise OSError(f"404: {repo_id}")
+        assert {path.name for path in (remote / repo_id).iterdir()} == {*allow_patterns, "README.md"}
+        return str(remote / repo_id)
+
+    functions = {
+        "create_repo": lambda repo_id, exist_ok, token: (remote / repo_id).mkdir(parents=True, exist_ok=exist_ok),
+        "upload_folder": lambda repo_id, folder_path, token: shutil.copytree(
+            folder_path, remote / repo_id, dirs_exist_ok=True
+        ),
+        "snapshot_download": snapshot_download,
+    }
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(**functions))
+    monkeypatch.chdir(tmp_path)
+    return remote
+
+
+@pytest.mark.parametrize("kept", list_pretrained(), ids=lambda kept: f"{kept.paper}-{kept.name}-{kept.dataset}")
+def test_every_stored_model_comes_back_from_the_hub(hub, kept):
+    model = load_files(kept.weights, kept.card)
+    model.push_to_hub("user/model", token="secret")
+    again = from_pretrained("user/model")
+    assert again.config == model.config
+    assert 'from_pretrained("user/model")' in (hub / "user/model/README.md").read_text()
+    size = model.config["image_size"]
+    images = torch.randint(256, (2, size, size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(model.encode(images), again.encode(images))
+
+
+def test_what_the_hub_does_not_have_is_named(hub):
+    with pytest.raises(ValueError, match="user/none: is no folder, nor a repository that could be downloaded: 404"):
+        from_pretrained("user/none")

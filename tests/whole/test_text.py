@@ -102,11 +102,11 @@ def test_naive_tripod_s_decoder_normalises_its_activations():
 
 def test_psa_s_slots_are_samples_and_variances_have_no_floor():
     model = create_model("psa_proj", "sprites", protocol="text", width=0.1, image_size=32)
-    features = torch.zeros(1, 20, 8)  # all alike: nothing varies
+    features = torch.zeros(1, 20, 64)  # all alike: nothing varies
     made = model.latent(features, make_generator(0))
     assert model.latent.sampled and made.variance.max() < 1e-3
     assert not torch.equal(made.slots, made.mean)
-    read = create_model("psa_proj", "sprites", width=0.1, image_size=32).latent(features, make_generator(0))
+    read = create_model("psa_proj", "sprites", width=0.1, image_size=32).latent(features[..., :8], make_generator(0))
     assert torch.equal(read.slots, read.mean) and read.variance.min() > 0.09
 
 

@@ -13,7 +13,8 @@ from torchmetrics import MetricCollection  # noqa: E402
 
 from disentangle_repro import metrics, torchmetrics  # noqa: E402
 from disentangle_repro.asymmetry.slot_jacobian import j_ari, jis  # noqa: E402
-from disentangle_repro.metrics import ASKED, dci, examples, infomec, smcc  # noqa: E402
+from disentangle_repro.metrics import dci, infomec, smcc  # noqa: E402
+from disentangle_repro.scores.check_metric import ASKED, examples  # noqa: E402
 from disentangle_repro.torchmetrics import DCI, JARI, JIS, SMCC, InfoMEC, keep  # noqa: E402
 
 N, BATCHES = 600, 20

@@ -176,10 +176,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 def test_trained_models_are_the_checkouts(wheel):
     tables = PROJECT / "paper_tables"
-    runs = [path.stem for path in tables.glob("results/model/*")]
-    kept = set()
-    for run in runs:
-        kept |= {tables / f"results/{name}" for name in (f"model/{run}.safetensors", f"card/{run}.json", f"{run}.json")}
+    runs = [path.parents[1].name for path in tables.glob("results/*/model/model.safetensors")]
+    names = ("model/model.safetensors", "model/card.json", "run.json")
+    kept = {tables / f"results/{run}/{name}" for run in runs for name in names}
     assert {"-".join(run.split("-")[:2]) for run in runs} >= {"qlae-ae", "qlae-qlae", "tripod-tripod"}
     assert len(kept) == 3 * len(runs) > 0
     contents = {name: wheel.read(name) for name in wheel.namelist() if name.startswith(KEPT)}
@@ -190,7 +189,7 @@ def test_models_are_there_outside_a_checkout_and_a_file_is_scored(run, tmp_path)
     rng = np.random.default_rng(0)
     sources = rng.integers(4, size=(400, 3))
     np.savez(run.folder / "latents.npz", sources=sources, latents=sources + 0.1 * rng.normal(size=sources.shape))
-    asked = {"away": str(tmp_path), "n": len([*PROJECT.glob("paper_tables/results/model/*")])}
+    asked = {"away": str(tmp_path), "n": len([*PROJECT.glob("paper_tables/results/*/model")])}
     assert run(OUTSIDE.format(**asked), cache=tmp_path).split() == ["QLAE", "Autoencoder", "True"]
     said = run(SCORE, also=NOT_TO_SCORE, cache=tmp_path)
     assert re.search(r"InfoM +modularity +0\.9\d\d +0\.\d{3} +0\.\d{3} +400", said), said

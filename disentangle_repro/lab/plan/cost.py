@@ -5,11 +5,14 @@
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b8d33ab6
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -23,17 +26,19 @@ from tqdm import tqdm
 
 from ...core.device import device_name, make_generator, pick_device, set_float32_products
 from ...core.errors import option_of
+from ...core.files import project_root, read_json, write_text
 from ...data.load import GRIDS, describe
 from ...experiment.run_spec import RunSpec
-from ...papers import measurement_of
-from .request import Request, asked_papers, asked_request, parser
-from .specs import wanted
+from ...experiment.scale import SCALES
+from ...papers import PAPERS, measurement_of
+from .request import TUNED, Request, asked_papers, asked_request, parser
+from .specs import after_tuning, wanted
 from ..runs.assemble import assemble, probe_steps
-from ..runs.engine import n_workers
-from ..runs.runner import updates_made
+from ..runs.engine import n_workers, updates_made
 from ...train.loop import CudaGraphStep, run_updates
+from ...train.precision import PRECISIONS
 from ...train.speed import Counted, elapsed, keep_freed_memory
-from ...train.store import Store, project_store
+from ...train.store import Store, project_store, write_record
 
 # %% auto #0
 __all__ = []
@@ -46,7 +51,7 @@ def image_size(spec: RunSpec) -> int | str:
 
 def step_key(spec: RunSpec) -> str:
     "The same for two runs whose updates take equally long."
-    values = {name: spec.part("training")[name] for name in ("batch_size", "clip", "precision")} | spec.part("model")
+    values = {name: spec.part("training")[name] for name in ("batch_size", "clip")} | spec.part("model")
     sizes = {name: bool(x) if isinstance(x, float) and name != "width" else x for name, x in values.items()}
     return json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
 
@@ -64,6 +69,8 @@ class Work(NamedTuple):
 
     operations: float
     weights: int  # bytes
+    calls: float = 0.0  # of operations of any kind
+    exact_backward: bool = False  # in float32, where the forward pass is in TF32
 
 
 def count_work(spec: RunSpec) -> Work:
@@ -79,22 +86,63 @@ def count_work(spec: RunSpec) -> Work:
     except (RuntimeError, NotImplementedError) as error:
         raise ValueError(f"{spec.model} reads values, so its operations cannot be counted ({error}).") from error
     weights = sum(parameter.nbytes for parameter in training.model.parameters())
-    return Work(counted.operations / len(training.steps), weights)
+    n, exact = len(training.steps), training.model.exact_backward
+    return Work(counted.operations / n, weights, counted.calls / n, exact)
+
+# %% ../../../nbs/lab/plan/03_cost.ipynb #6e8c513b
+def works_file() -> Path:
+    "Where counts are stored."
+    return project_root() / "paper_tables" / "operations.json"
+
+
+def digest(key: str) -> str:
+    "Of a `step_key`, by which its count is stored."
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def stored_works() -> dict[str, Work]:  # by `digest`
+    "The counts that are stored; none without the file."
+    path = works_file()
+    return {name: Work(*values) for name, values in read_json(path).items()} if path.exists() else {}
+
+
+def every_kind() -> Iterable[RunSpec]:
+    "A run of each kind of update at scale paper, tuned by grid or as reported."
+    nowhere, kinds = Store(Path("no folder"), Path("no folder")), dict[str, RunSpec]()
+    for tuned in TUNED:
+        runs = wanted(list(PAPERS), Request(SCALES["paper"], tuned=tuned), nowhere)
+        kinds |= {step_key(spec): spec for spec in runs.tuning + runs.trainings}
+    return kinds.values()
+
+
+def write_works() -> None:
+    "Count every kind again and store the counts."
+    works = {digest(step_key(spec)): list(count_work(spec)) for spec in tqdm(every_kind(), "counting", disable=None)}
+    lines = [f'"{name}": {json.dumps(works[name])}' for name in sorted(works)]
+    write_text(works_file(), "{\n" + ",\n".join(lines) + "\n}\n")
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #7eab48d4
 class Rates(NamedTuple):
-    "Operations that a device does in a second, in a training."
+    "Operations that a device does in a second, in a training, and the least seconds of a call."
 
     name: str
     fp32: float
     bf16: float
+    tf32: float = math.nan
+    call: float = 0.0
+
+    def seconds(self, work: Work, precision: str) -> float:
+        "Of an update: two thirds of its operations are the backward pass."
+        share = 2 / 3 if precision == "tf32" and work.exact_backward else 0.0
+        spent = work.operations * (share / self.fp32 + (1 - share) / getattr(self, precision))
+        return max(spent, work.calls * self.call)
 
 
-REACHED = 0.25  # of a data sheet's rates
+REACHED, CALL = 0.25, 3e-6  # of a data sheet's rates; seconds
 DEVICES = {
-    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12),
-    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12),
-    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12),
+    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12, REACHED * 156e12, CALL),
+    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 494e12, CALL),
+    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 494e12, CALL),
 }
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #e654302f
@@ -102,7 +150,7 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
     "The rate of this device, set up as for a run, from a few updates of the kind that computes least."
     device = pick_device()
     if not works:
-        return Rates(device_name(device), math.inf, math.inf)
+        return Rates(device_name(device), math.inf, math.inf, math.inf)
     set_float32_products()
     keep_freed_memory()
     on_gpu = device.type == "cuda"
@@ -114,9 +162,9 @@ def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
     training.batch_size = batch if on_gpu else min(batch, 16)
     step, n = CudaGraphStep(training), len(training.steps)
     run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if on_gpu else 1))
-    seconds = median(elapsed(lambda: run_updates(training, step, training.updates + n), device) for _ in range(9)) / n
+    seconds = median(elapsed(lambda: run_updates(training, step, training.updates + n), device) for _ in range(5)) / n
     rate = work.operations * training.batch_size / batch / seconds
-    return Rates(device_name(device), rate, rate)
+    return Rates(device_name(device), rate, rate, rate)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #441f636e
 def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
@@ -130,16 +178,16 @@ def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, An
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #bec91004
 NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
-OTHER = 40.0  # seconds of a run, until a kernel has started and imported, and in metrics and figures
+OTHER = 40.0  # seconds of a run, until its process has started and imported, and in metrics and figures
 LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by one thread, 31 s for Shapes3D
 NO_COST = dict.fromkeys(("training", "other", "bytes", "checkpoints", "images"), 0) | {"seconds": math.nan}
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #e69e0fbd
-def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates) -> dict[str, float]:
+def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates, precision: str | None = None) -> dict[str, float]:
     "Seconds of an update, hours of the `left` ones and of all else, and bytes, of an unfinished run."
     training, n = spec.part("training"), spec.part("scoring")["samples"]
-    seconds = work.operations / (rates.bf16 if training["precision"] == "bf16" else rates.fp32)
-    seen = n + len(probe_steps(training["steps"])) * min(n, 2_000 if spec.dataset in GRIDS else 64)
+    seconds = rates.seconds(work, precision or training["precision"])
+    seen = n + len(probe_steps(training["steps"], spec.scale)) * min(n, 2_000 if spec.dataset in GRIDS else 64)
     drawn = describe(spec.dataset)
     images = 3 * (spec.part("data")["images"] or drawn["size"]) * drawn["image size"] ** 2
     other = OTHER + images / LOADED + seen * seconds / training["batch_size"] / 3
@@ -162,19 +210,36 @@ def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: S
 
 def count_kinds(runs: pd.DataFrame) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:
     "By `step_key` a run of each kind that is left, with its work; and what cannot be counted."
-    works, problems = {}, []
-    for run in runs[~runs.done & (runs.key != "")].drop_duplicates("key").itertuples():
+    kinds = runs[~runs.done & (runs.key != "")].drop_duplicates("key")
+    stored, problems = stored_works(), []
+    works = {run.key: (run.spec, stored[digest(run.key)]) for run in kinds.itertuples() if digest(run.key) in stored}
+    kinds = kinds[~kinds.key.isin(works)]
+    for run in tqdm(kinds.itertuples(), "counting operations", len(kinds), leave=False, unit=" kinds", disable=None):
         try:
             works[run.key] = run.spec, count_work(run.spec)
         except ValueError as error:
             problems.append(str(error))
     return works, problems
 
+# %% ../../../nbs/lab/plan/03_cost.ipynb #aec64586
+def next_runs(runs: pd.DataFrame, request: Request, store: Store) -> list[RunSpec]:
+    "Of the runs of `asked_runs` those that are left and can be done now."
+    left = runs[~runs.done]
+    trainings = after_tuning([*left.spec[left.stage == "trainings"]], request, store)
+    return [*left.spec[left.stage == "tuning"], *trainings] or [*left.spec]
+
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b6e73279
-def with_costs(runs: pd.DataFrame, works: Mapping[str, tuple[RunSpec, Work]], rates: Rates) -> pd.DataFrame:
+def with_costs(
+    runs: pd.DataFrame,
+    works: Mapping[str, tuple[RunSpec, Work]],
+    rates: Rates,
+    precision: str | None = None,  # in place of that of each run
+) -> pd.DataFrame:
     "Runs with hours in `training` and `other`, and seconds of an update in `seconds`, where work is known and left."
     costs = [
-        run_cost(run.spec, run.left, works[run.key][1], rates) if run.key in works and not run.done else NO_COST
+        run_cost(run.spec, run.left, works[run.key][1], rates, precision)
+        if run.key in works and not run.done
+        else NO_COST
         for run in runs.itertuples()
     ]
     return runs.join(pd.DataFrame(costs))
@@ -189,6 +254,15 @@ def hours_with(frame: pd.DataFrame, workers: int) -> float:
 def hours_text(hours: float) -> str:
     "Hours, to two digits or to whole ones."
     return f"{hours:,.0f}" if hours >= 9.95 else f"{hours:.2g}"
+
+
+YEAR = 24 * 365.25  # hours
+
+
+def duration(hours: float) -> str:
+    "Hours, and from two days on also days or years."
+    longer = f"{hours / YEAR:.2g} years" if hours > 2 * YEAR else f"{hours / 24:.0f} days"
+    return f"{hours_text(hours)} h" + (f" ({longer})" if hours >= 48 else "")
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #0550aa63
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
@@ -209,38 +283,84 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     rows.append({"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours})
     return pd.DataFrame(rows, columns=columns).fillna("")
 
+
+def papers_summary(runs: pd.DataFrame) -> pd.DataFrame:
+    "A row for each paper, and one for all of them: its runs, how many of them tune, and hours."
+    rows = []
+    for paper, group in [*runs.groupby("paper", sort=False), ("all", runs)]:
+        hours, tuning = group.training + group.other, group.stage == "tuning"
+        row = {"paper": paper, "runs": len(group), "of them tuning": int(tuning.sum()), "done": int(group.done.sum())}
+        row |= {"updates left": f"{group.left.sum():,}", "hours": hours_text(hours.sum())}
+        rows.append(row | {"of them tuning, h": hours_text(hours[tuning].sum())})
+    return pd.DataFrame(rows)
+
 # %% ../../../nbs/lab/plan/03_cost.ipynb #17512320
+TOO_LONG = (
+    "more than a year: --device estimates for a GPU, --tuned reported leaves tuning out, --scale study takes less"
+)
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
 
 
 def time_lines(frame: pd.DataFrame, rates: Rates, workers: Sequence[int], minutes: float = math.inf) -> list[str]:
     "Hours, and what they include."
     training, other = (hours_text(frame[part].sum()) for part in ("training", "other"))
+    each = "" if rates.name.startswith("CPU") else ", a GPU each"
     source = "a quarter of its data sheet's rate" if rates in DEVICES.values() else "the rate of a few updates here"
-    with_workers = (f"{hours_text(hours_with(frame, n))} h with {n}" for n in dict.fromkeys(workers))
-    late = "; MORE than --minutes" if 60 * hours_with(frame, max(workers)) > minutes else ""
+    with_workers = (f"{duration(hours_with(frame, n))} with {n}" for n in dict.fromkeys(workers))
+    last = hours_with(frame, max(workers))
+    late = "; MORE than --minutes" if 60 * last > minutes else ""
     return [
-        f"hours, {rates.name}: training {training} h and other {other} h; workers: {', '.join(with_workers)}{late}",
+        f"hours, {rates.name}: training {training} h and other {other} h;"
+        f" workers{each}: {', '.join(with_workers)}{late}",
+        *([TOO_LONG] if last > YEAR else []),
         f"ESTIMATED, by a factor of three or so: updates left x operations of an update at {source}",
         "other: starting, loading 190 MB/s, metrics, and a forward pass of every scored image",
-        "not counted: drawing data, measurements, the slowdown of runs that share a machine",
+        "not counted: drawing data, measurements, the slowdown of runs that share a machine or a GPU",
         *([] if frame.done[frame.stage == "tuning"].all() else [UNTUNED]),
     ]
 
 
-def space_lines(frame: pd.DataFrame, store: Store, at_once: int = 1) -> list[str]:
-    "Disk space, with the checkpoints of as many runs as train at once, and main memory for their images."
+def levers(
+    frames: Mapping[str, pd.DataFrame], works: Mapping[str, tuple[RunSpec, Work]], rates: Rates
+) -> pd.DataFrame:
+    "Hours of one worker for each frame of runs with costs, were all of them trained in a precision."
+    rows: dict[str, dict[str, str]] = {}
+    for name, frame in frames.items():
+        for precision in PRECISIONS:
+            of_kind = {key: rates.seconds(work, precision) / 3600 for key, (_, work) in works.items()}
+            hours = frame.left * frame.key.map(of_kind).fillna(0)
+            rows.setdefault(name, {})[precision] = hours_text(hours_with(frame.assign(training=hours), 1))
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def cheapest(choices: pd.DataFrame) -> str:
+    "What the fewest hours of `levers` take, in words of `make tables`."
+    hours = choices.map(lambda text: float(text.replace(",", ""))).stack()
+    name, precision = hours.idxmin()
+    words = [*([] if name == "as asked" else [name]), f"SET=training.precision={precision}"]
+    return f"fewest hours: make tables with the options of this plan and {' '.join(words)}"
+
+
+def space_lines(frame: pd.DataFrame, store: Store | None, at_once: int = 1) -> list[str]:
+    """Disk space, with the checkpoints of as many runs as train at once, and main memory for their images.
+
+    Next to what is free on this machine, unless `store` is None.
+    """
     runs = frame.bytes.sum() + frame.checkpoints.nlargest(at_once).sum()
     images = frame.groupby("dataset").images.max()
-    disk = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists()))
-    needs = (
-        ("disk: runs {}, data sets {} where they are missing; free {}", [runs, images.sum()], disk.free),
-        ("memory: images of all runs at once {}; free {}", [at_once * images.max()], psutil.virtual_memory().available),
-    )
+    needs = {
+        "disk: runs {}, data sets {} where they are missing": [runs, images.sum()],
+        f"main memory: images of {at_once} runs at once {{}}": [at_once * images.max()],
+    }
+    free = [math.inf, math.inf]
+    if store is not None:
+        disk = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists()))
+        free = [disk.free, psutil.virtual_memory().available]
     lines = []
-    for text, sizes, free in needs:
-        more = "; MORE than is free" if sum(sizes) > free else ""
-        lines.append(text.format(*(tqdm.format_sizeof(size, "B") for size in (*sizes, free))) + more)
+    for (text, sizes), there in zip(needs.items(), free, strict=True):
+        line = text.format(*(tqdm.format_sizeof(size, "B") for size in sizes))
+        line += "" if store is None else f"; free here {tqdm.format_sizeof(there, 'B')}"
+        lines.append(line + ("; MORE than is free" if sum(sizes) > there else ""))
     return lines
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #36b508c1
@@ -259,17 +379,60 @@ def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
 
 
 def plan_text(
-    frame: pd.DataFrame, request: Request, store: Store, rates: Rates, workers: Sequence[int], minutes: float = math.inf
+    frame: pd.DataFrame,
+    request: Request,
+    store: Store | None,  # None: for another machine than this
+    rates: Rates,
+    workers: Sequence[int],
+    minutes: float = math.inf,
+    choices: pd.DataFrame | None = None,  # from `levers`
 ) -> str:
-    "Everything that `make plan` prints: a table for each paper, and lines on all of them."
-    lines, options = [], {"tablefmt": "simple", "disable_numparse": True, "colalign": (*["left"] * 2, *["right"] * 6)}
-    for paper, runs in frame.groupby("paper", sort=False):
-        lines += [f"{paper}, scale {request.scale.name}, protocol {request.protocol}, {request.source} data", ""]
-        lines += [summary(runs).to_markdown(index=False, **options), ""]
+    "Everything that `make plan` prints: a table, of one paper by model, and lines on all runs."
+    papers = list(dict.fromkeys(frame.paper))
+    table = summary(frame) if len(papers) == 1 else papers_summary(frame)
+    align = ("left", "left" if len(papers) == 1 else "right", *["right"] * (table.shape[1] - 2))
+    options = {"tablefmt": "simple", "disable_numparse": True}
+    how = f"scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
+    lines = [f"{', '.join(papers)}, {how}", "", table.to_markdown(index=False, colalign=align, **options), ""]
+    if choices is not None:
+        lines += [f"Hours of one {rates.name} in each precision, which SET=training.precision=NAME chooses:", ""]
+        lines += [choices.to_markdown(**options), "", cheapest(choices)]
     lines += run_lines(frame, request) + time_lines(frame, rates, workers, minutes)
     return "\n".join(lines + space_lines(frame, store, max(workers)))
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
+def left_to_train(papers: Sequence[str], request: Request, store: Store) -> str:
+    "What a scale would still train, and in how many hours on this device."
+    runs = asked_runs(papers, request, store)
+    runs, scale = runs[runs.stage != "measurements"], request.scale.name
+    if not (left := (~runs.done).sum()):
+        return f"All {len(runs)} runs at scale {scale} are done."
+    works, _ = count_kinds(runs)
+    hours, n = hours_with(with_costs(runs, works, measured_rates(works)), n_workers()), n_workers()
+    return (
+        f"{left} of {len(runs)} runs that fill all tables at scale {scale} are not done. 'make tables SCALE={scale}'"
+        " trains"
+        f" them: some {duration(hours)} here, {n} at once. 'make tables SCALE=smoke' tries all in minutes, 'make plan'"
+        " says more, also of other scales and devices."
+    )
+
+
+def first_tables(device: str = "h100", scale: str = "paper") -> pd.DataFrame:
+    "Hours that one GPU needs for the first table of each paper: by grid or reported, in each precision."
+    rows: dict[str, dict[tuple[str, str], Any]] = {}
+    nowhere, rates = Store(Path("no folder"), Path("no folder")), DEVICES[device]
+    for paper, of in PAPERS.items():
+        number = next(table.number for table in of.tables if table.run_on)
+        rows[name := f"{paper}, table {number}"] = {}
+        for tuned in TUNED:
+            runs = asked_runs([paper], Request(SCALES[scale], tuned=tuned), nowhere, (), (), [number])
+            works, _ = count_kinds(runs)
+            hours = levers({name: with_costs(runs, works, rates)}, works, rates).loc[name].to_dict()
+            trainings = {"trainings": int((runs.key != "").sum())}
+            rows[name] |= {(f"tuned: {tuned}", key): value for key, value in (trainings | hours).items()}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     "The command `disentangle-repro plan`, which `make plan` calls; `ValueError` where nothing can be planned."
     options = parser()
@@ -277,15 +440,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.description = "Say what tables would take, before anything is spent."
     estimate = f"estimate for a GPU that is not here, from its data sheet: {', '.join(DEVICES)}"
     options.add_argument("--device", type=option_of(DEVICES), metavar="GPU", help=estimate)
+    ids = "write the specifications of the runs that can be done now, and print their ids, one per line, for a queue"
+    options.add_argument("--ids", action="store_true", help=ids)
     given = options.parse_args(arguments)
     papers, request, store = asked_papers(given), asked_request(given), project_store()
-    runs = asked_runs(papers, request, store, given.models or (), given.datasets or (), given.table)
-    works, problems = count_kinds(runs)
+    chosen = given.models or (), given.datasets or (), given.table
+    asked = {"as asked": asked_runs(papers, request, store, *chosen)}
+    if given.ids:
+        for spec in next_runs(asked["as asked"], request, store):
+            write_record(store.folder(spec) / "spec.json", asdict(spec))
+            print(spec.id)
+        return 0
+    if (asked["as asked"].stage == "tuning").any():
+        asked["TUNED=reported"] = asked_runs(papers, replace(request, tuned="reported"), store, *chosen)
+    works, problems = count_kinds(pd.concat(asked.values()))
     rates = DEVICES[given.device] if given.device else measured_rates(works)
-    frame = with_costs(runs, works, rates)
+    frames = {name: with_costs(runs, works, rates) for name, runs in asked.items()}
+    frame, here = frames["as asked"], 8 if given.device else n_workers()
+    choices = levers(frames, works, rates) if given.device else None
     if given.keep_checkpoints:
         frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
-    workers = [1, n_workers(), given.workers or n_workers()]
-    text = plan_text(frame, request, store, rates, workers, given.minutes or math.inf)
+    workers = [1, here, given.workers or here]
+    place = None if given.device else store
+    text = plan_text(frame, request, place, rates, workers, given.minutes or math.inf, choices)
     tqdm.write("\n".join([text, *(f"NOT in the hours: {problem}" for problem in problems)]))
     return 0

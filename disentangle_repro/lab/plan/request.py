@@ -57,6 +57,15 @@ def positive(text: str) -> int:
     return number
 
 
+def table_number(text: str) -> str:
+    "A table's number, also from `table_1`; `ArgumentTypeError` for the name of its file, and for several numbers."
+    paper, _, number = text.removesuffix(".md").rpartition("table_")
+    if paper or "," in text:
+        needed = f"{number}, with --papers {paper.rstrip('_')}" if paper else "separated by spaces"
+        raise argparse.ArgumentTypeError(f"value is {text!r} but must be numbers of tables: {needed}.")
+    return number
+
+
 def known_engine(text: str) -> str:
     "An engine; `ArgumentTypeError` for anything else."
     try:
@@ -78,7 +87,7 @@ def name_and_value(text: str) -> tuple[str, Any]:
 # %% ../../../nbs/lab/plan/01_request.ipynb #f7f9c91a
 def add_limit(options: argparse.ArgumentParser) -> None:
     "The option of a command that does runs and may have to end."
-    options.add_argument("--minutes", type=positive, help="end within so many; the same command goes on from there")
+    options.add_argument("--minutes", type=positive, help="stop after this many; the same command continues")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,14 +98,19 @@ def parser() -> argparse.ArgumentParser:
     left_out, known = "left out: all of a table", dict.fromkeys([*SCENES, *GRIDS])
     numbers = "only these, by their numbers in `disentangle-repro list tables`; left out: all but those made on request"
     tuned = "hyperparameters that papers tune: by grid, where a scale does so, or reported: as the settings have them"
-    keep = "also of finished runs, which give their disk space back otherwise"
+    keep = "of finished runs too, whose checkpoints are otherwise removed"
     add("--papers", nargs="*", type=option_of(PAPERS), metavar="PAPER", help=f"of {', '.join(PAPERS)}")
-    add("--table", nargs="*", default=[], metavar="TABLE", help=numbers)
-    add("--models", nargs="*", type=option_of(list_models()), metavar="MODEL", help=left_out)
-    add("--datasets", nargs="*", type=option_of(known), metavar="DATASET", help=left_out)
-    add("--scale", type=option_of(SCALES), metavar="SCALE", help=f"of {', '.join(SCALES)}; left out: by this machine")
+    add("--table", nargs="*", type=table_number, default=[], metavar="TABLE", help=numbers)
+    add("--models", nargs="*", default=[], type=option_of(list_models()), metavar="MODEL", help=left_out)
+    add("--datasets", nargs="*", default=[], type=option_of(known), metavar="DATASET", help=left_out)
+    add(
+        "--scale",
+        type=option_of(SCALES),
+        metavar="SCALE",
+        help=f"of {', '.join(SCALES)}; left out: study, and tables train nothing",
+    )
     add("--source", default="rendered", choices=("rendered", "official"), help="of the data")
-    add("--protocol", default="paper", choices=PROTOCOLS, help="text, its letter, or released code")
+    add("--protocol", default="paper", choices=PROTOCOLS, help="our reading, the literal text, or the released code")
     add("--seeds", type=positive, help="how many; left out: the scale's number")
     add("--updates", type=positive, help="of each run; left out: the scale's number")
     hyperparameters = "hyperparameters, such as training.batch_size=32"

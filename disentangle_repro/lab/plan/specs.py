@@ -109,9 +109,10 @@ def tuning_specs(table: Table, request: Request) -> dict[tuple[str, str], dict[E
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #1a19660b
 def passing(psnr: Mapping[Hashable, float], threshold: float | None, slack: float = 1.0) -> list[Hashable]:
-    "Of the entries of a grid those that reconstruct: above `threshold`, or within `slack` dB of the best."
-    near = max(psnr.values()) - slack
-    return [entry for entry, value in psnr.items() if value >= (near if threshold is None else min(threshold, near))]
+    "Of the entries of a grid those that reach `threshold`; where none does, or without one, those near the best."
+    best = max(psnr.values())
+    needed = best - slack if threshold is None or best < threshold else threshold
+    return [entry for entry, value in psnr.items() if value >= needed]
 
 
 def best_entry(records: Mapping[Hashable, Sequence[dict[str, Any]]]) -> Hashable:
@@ -148,15 +149,15 @@ def table_specs(table: Table, request: Request, store: Store) -> list[RunSpec]:
     first = scale.tuning_seeds if scale.first_seed is None else scale.first_seed
     paper = PAPERS[table.paper]
     models = dict.fromkeys(map(paper.run_as, table.models))
-    n = request.seeds or max(scale.seeds or paper.seeds, table.fewest_seeds)
+    usual, of_study = max(scale.seeds or paper.seeds, table.fewest_seeds), paper.study if scale.study else {}
     tuned_as = {model: paper.setting(model).tuned_as or model for model in models}
-    chose = paper.chose if scale.name == "study" else ()
+    chose = paper.chose if scale.study else ()
     began = {where: first + (where in chose) for where in product(models, table.run_on)}
     return [
-        run_spec(table.paper, model, dataset, request, seed, best.get((tuned_as[model], dataset)))
+        run_spec(table.paper, model, dataset, request, began[model, dataset] + n, best.get((tuned_as[model], dataset)))
         for dataset in table.run_on
         for model in models
-        for seed in range(began[model, dataset], began[model, dataset] + n)
+        for n in range(request.seeds or of_study.get((model, dataset), usual))
     ]
 
 # %% ../../../nbs/lab/plan/02_specs.ipynb #b8f35f06

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ...baselines.autoencoder import Autoencoder
@@ -21,12 +21,13 @@ from ...core.errors import check_choice
 from ...experiment.hyperparameters import DEFAULTS, flat, merged
 from ...experiment.scale import SCALES
 from ...data.load import GRIDS, Dataset
-from ...metrics import LATENTS, METRICS
+from ...metrics import METRICS
 from ...models import check_integers, create_model
 from ...papers import PAPERS, trained
-from .evaluate import Evaluation, evaluate, info_probe
+from .evaluate import Evaluation, chance_and_perfect, evaluate, info_probe
 from .jacobians import evaluate_objects, jacobian_probe, most_disentangled
 from .slots import SlotEvaluation, evaluate_slots, slot_probe
+from ...scores.registry import LATENTS
 from ...scores.reconstruction import inception_weights
 from ...train.fit_images import images_for
 from ...train.loop import Training, most_modular, reconstructs
@@ -137,16 +138,19 @@ def joint_given(spec: RunSpec) -> dict[str, Any]:  # as `load_dataset` takes it;
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #661694f9
 N_PROBES, PROBE_RATIO, LEAST_UPDATES = 10, 1.5, 100
+RELEASED_INTERVAL = 10_000  # updates between the evaluations of released trainings
 
 
-def probe_steps(updates: int) -> list[int]:
-    "After how many updates a training is probed: in geometric steps, the last at its end."
+def probe_steps(updates: int, scale: str) -> list[int]:
+    "After how many updates a training is probed: in geometric steps, or as released at scale `paper`; last at its end."
+    if scale == "paper":
+        return [*range(RELEASED_INTERVAL, updates, RELEASED_INTERVAL), updates]
     steps = (round(updates / PROBE_RATIO**k) for k in reversed(range(N_PROBES)))
     return [n for n in steps if n >= min(LEAST_UPDATES, updates)]
 
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #b676f6c8
-SCORING_SECONDS = 120.0
+SCORING_SECONDS = 180.0
 
 # %% ../../../nbs/lab/runs/04_assemble.ipynb #eecb9b60
 def images_needed(spec: RunSpec) -> dict[str, int | None]:  # by split; all there are where None
@@ -236,3 +240,15 @@ def make_criterion(spec: RunSpec) -> Callable[[list[dict[str, float]]], bool]:  
 def score(spec: RunSpec, model: Autoencoder, data: Dataset) -> Evaluation | SlotEvaluation:
     "All scores of a run's model, on `data`."
     return scoring(spec).score(spec, model, data)
+
+# %% ../../../nbs/lab/runs/04_assemble.ipynb #bd5fa479
+def latent_references(
+    spec: RunSpec, model: Autoencoder, sources: Int[Tensor, "n sources"], latents: Float[Tensor, "n latents"]
+) -> dict[str, Any]:  # `latents`, in words, `chance` and `perfect`
+    "What unrelated and perfect latents score as those of a run are scored, for its record."
+    how = {name: of for name, of in latent_scoring(spec).items() if name not in ("samples", "latents")}
+    taken = max(len(column.unique()) for column in latents.T)
+    n_values = spec.part("model").get("n_values", taken) if model.discrete else None
+    how |= {"n_values": n_values, "categorical": model.categorical, "protocol": spec.protocol, "seed": spec.seed}
+    kind = "continuous" if n_values is None else f"{n_values} {'indices' if model.categorical else 'values'}"
+    return {"latents": kind, **chance_and_perfect(sources, latents.shape[1], **how)}

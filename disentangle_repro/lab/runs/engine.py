@@ -5,23 +5,37 @@
 # %% ../../../nbs/lab/runs/08_engine.ipynb #840cb960
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
+import signal
+import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import torch
 from tqdm import tqdm
 
-from ...core.interruption import stop_kernels
+from ...core.errors import DataError
+from ...core.files import project_root
+from ...core.interruption import ENDINGS
 from ...data.load import dask_client
+from ...experiment.run_spec import RunSpec
+from .runner import DONE, FAILED, FEWER, INTERRUPTED, NOT_NOW
+from ...train.loop import read_state
+from ...train.store import CHECKPOINTS, Store
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,63 +65,90 @@ def n_workers() -> int:
 
 
 def worker_environment(number: int, n: int) -> dict[str, str]:
-    "Threads and GPU of the worker of that number, from zero, among `n`, as variables of its environment."
-    threads, gpus = {"OMP_NUM_THREADS": str(max(1, joblib.cpu_count() // n))}, visible_gpus()
-    return threads | ({"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {})
+    """Threads, GPU and line of the terminal of a worker, by its number among `n`, as variables of its environment.
+
+    A number in this process's `OMP_NUM_THREADS` is an upper bound."""
+    share, given = max(1, joblib.cpu_count() // n), os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    threads = min(share, int(given)) if given.isdecimal() and int(given) else share
+    gpus = visible_gpus()
+    of_gpu = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
+    return {"OMP_NUM_THREADS": str(threads), "TQDM_POSITION": str(number + 1)} | of_gpu
 
 # %% ../../../nbs/lab/runs/08_engine.ipynb #8001a76d
-_seat = threading.local()
+_here = threading.local()  # `worker`, the name, and `environment` of the worker that a thread works for
 
 
-def bar_line() -> int | None:
-    "The line of the terminal that belongs to this thread, from one; nothing in a thread that `executor` has not made."
-    return getattr(_seat, "line", None)
+class LocalPool(ThreadPoolExecutor):
+    "`n` threads, each of which works for one of `n` workers."
+
+    def __init__(self, n: int):
+        super().__init__(n)
+        self.workers = {f"worker {number + 1}": worker_environment(number, n) for number in range(n)}
+        self.free: SimpleQueue[str] = SimpleQueue()
+        for worker in self.workers:
+            self.free.put(worker)
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        return super().submit(self.on_a_worker, function, *arguments)
+
+    def on_a_worker(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        while (worker := self.free.get()) not in self.workers:  # it was retired
+            pass
+        _here.worker, _here.environment = worker, self.workers[worker]
+        try:
+            return function(*arguments)
+        finally:
+            self.free.put(worker)
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #5b9763c7
+COMMAND = (sys.executable, "-c", "import sys; from disentangle_repro.command import main; sys.exit(main(['run', '-']))")
+STOPPED = [-number for number in (signal.SIGINT, *ENDINGS)]  # return codes of a process that a signal ended at once
+_under_way: dict[Path, subprocess.Popen[str] | None] = {}  # by a run's folder: its process, once there is one
 
 
-def kernel_environment() -> dict[str, str]:
-    "Variables for a kernel that this thread starts; none in a thread that `executor` has not made."
-    return getattr(_seat, "environment", {})
+def in_own_process(
+    spec: RunSpec,
+    store: Store,
+    checkout: Path | None = None,  # whose notebooks are executed; by default of the working directory
+    **options: Any,  # of `run`
+) -> int:  # the exit status
+    "Do a run by `disentangle-repro run`; what has killed it is noted in the store."
+    folders = {"runs": str(store.runs), "results": str(store.results)}
+    given = {"spec": asdict(spec), "folders": folders, **options}
+    environment = {**os.environ, **getattr(_here, "environment", {})}
+    how = {"cwd": checkout, "env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(COMMAND, **how) as process:
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(given) + "\n")
+            process.stdin.flush()
+        _under_way[store.runs / spec.id] = process
+        status = process.wait()
+    if status in STOPPED:
+        return INTERRUPTED
+    if status < 0:
+        store.fail(spec, died_of(-status))
+    return status
 
 
-def _sit_down(numbers: Iterator[int], n: int) -> None:
-    number = next(numbers)
-    _seat.line, _seat.environment = number + 1, worker_environment(number, n)
+def died_of(number: int) -> str:
+    "Why a signal of that number has ended a process."
+    why = f", as a system does that is out of memory{FEWER}" if number == signal.SIGKILL else ""
+    return f"killed by {signal.Signals(number).name}{why}"
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #22c782e6
+def stop_processes(store_runs: Path | None = None) -> int:  # how many runs are under way
+    "Stop the processes of runs in a store's folder of runs, or of all."
+    asked = [process for folder, process in [*_under_way.items()] if store_runs in (None, folder.parent)]
+    for process in filter(None, asked):
+        process.stdin.close()
+    return len(asked)
 
 
-def thread_pool(n: int) -> ThreadPoolExecutor:
-    "A pool of `n` threads, each with a `bar_line` and a `kernel_environment`."
-    return ThreadPoolExecutor(n, initializer=_sit_down, initargs=(iter(range(n)), n))
-
-# %% ../../../nbs/lab/runs/08_engine.ipynb #347295c2
-def kernel_manager() -> type:
-    "The class of kernel managers, as nbclient and papermill take one, whose kernels are processes of this interpreter."
-    from ipykernel.kernelspec import get_kernel_dict
-    from jupyter_client import AsyncKernelManager
-    from jupyter_client.kernelspec import KernelSpec
-    from traitlets import default
-
-    own = kernel_environment()
-
-    class Manager(AsyncKernelManager):
-        kernel_spec = KernelSpec(**get_kernel_dict())
-
-        @default("transport")
-        def _sockets_in_files(self) -> str:
-            return "tcp" if sys.platform == "win32" else "ipc"
-
-        @default("ip")
-        def _beginning_of_their_names(self) -> str:
-            folder = tempfile.gettempdir()
-            short = len(os.fsencode(folder)) <= 107 - len("/kernel-0123456789abcdef-1")  # a socket's name
-            name = os.path.join(folder if short else "/tmp", f"kernel-{os.urandom(8).hex()}")
-            return "127.0.0.1" if self.transport == "tcp" else name
-
-        async def start_kernel(self, **kwargs):
-            await super().start_kernel(**kwargs, env={**os.environ, **own})
-            with suppress(OSError, AttributeError):  # Linux without autogroups, another system, or asked too often
-                Path(f"/proc/{self.provisioner.pid}/autogroup").write_text(str(os.nice(0)))
-
-    return Manager
+def stop_work(pool: Executor, store_runs: Path | None = None) -> None:
+    "Stop the processes of a pool, those of Dask on its workers; returns when all have ended."
+    client = getattr(pool, "_client", None)
+    while sum([stop_processes(store_runs)] if client is None else client.run(stop_processes, store_runs).values()):
+        time.sleep(0.1)
 
 # %% ../../../nbs/lab/runs/08_engine.ipynb #c9eb64c8
 LIVES = 10  # of a run, each of which ends with its worker
@@ -118,58 +159,192 @@ def allow_failures(n: int, dask_scheduler: Any = None) -> None:
     dask_scheduler.allowed_failures = max(dask_scheduler.allowed_failures, n)
 
 
-@contextmanager
-def client(engine: str) -> Iterator[Client]:
-    "A client of the engine's cluster, which gives up no run before it has lost many workers."
-    with dask_client(engine) as connected:
-        connected.run_on_scheduler(allow_failures, LIVES - 1)
-        tqdm.write(described(engine, connected))
-        yield connected
-
-# %% ../../../nbs/lab/runs/08_engine.ipynb #8d741a58
 def resources(connected: Client) -> list[dict[str, float]]:
     "The resources of each worker of a cluster."
     return [worker["resources"] for worker in connected.scheduler_info(n_workers=-1)["workers"].values()]
 
-
-def described(engine: str, connected: Client) -> str:
-    "A line on a cluster: its workers, and where their tasks and the curves of runs can be seen."
-    link = f"; which worker has which run: {connected.dashboard_link}" if connected.dashboard_link else ""
-    return f"Dask: {engine}, {len(resources(connected))} workers{link}; losses: curve.csv in each run's folder"
-
 # %% ../../../nbs/lab/runs/08_engine.ipynb #68f9c715
-def stop_work(pool: Executor, folder: Path | None = None) -> None:
-    "Stop the kernels that work for a pool and write below a folder, or all; those of Dask are on its workers."
-    client = getattr(pool, "_client", None)
-
-    def everywhere(function: Callable[..., int], *arguments: Any) -> Iterable[int]:
-        return [function(*arguments)] if client is None else client.run(function, *arguments).values()
-
-    stop_kernels(everywhere, folder)
-
-
 @contextmanager
 def executor(
     engine: str = "local",
-    at_once: int | None = None,  # threads, if the engine is `local`; by default the number that suits this machine
+    at_once: int | None = None,  # workers, if the engine is `local`; by default the number that suits this machine
 ) -> Iterator[Executor]:
     "The executor of an engine; `ValueError` for an unknown one."
     if check_engine(engine).startswith("local"):
         given = int(engine.removeprefix("local").lstrip(":") or 0)
-        with thread_pool(given or at_once or n_workers()) as pool:
-            try:
-                yield pool
-            except BaseException:  # Ctrl-C among others: begin nothing that is queued, and wait for no kernel
-                pool.shutdown(wait=False, cancel_futures=True)
-                stop_work(pool)
-                raise
+        pool = LocalPool(given or at_once or n_workers())
+        try:
+            yield pool
+        finally:  # after Ctrl-C and others: begin nothing that is queued, and stop the rest
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop_work(pool)
         return
-    with client(engine) as connected:
-        needed = {"GPU": 1} if any("GPU" in offered for offered in resources(connected)) else None
+    with dask_client(engine) as connected:
+        connected.run_on_scheduler(allow_failures, LIVES - 1)
+        offered = resources(connected)
+        link = f"; which worker has which run: {connected.dashboard_link}" if connected.dashboard_link else ""
+        tqdm.write(f"Dask: {engine}, {len(offered)} workers{link}; losses: curve.csv in each run's folder")
+        needed = {"GPU": 1} if any("GPU" in of_a_worker for of_a_worker in offered) else None
         pool = connected.get_executor(resources=needed)
         try:
             yield pool
-        except BaseException:
+        finally:
             pool.shutdown(wait=False)
-            raise
-        pool.shutdown()
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #cfba7f28
+MOST_FAILURES = 3  # in a row, of a worker
+
+
+def worker_name() -> str:
+    "The worker that this thread works for, or the address of this worker of Dask."
+    if hasattr(_here, "worker"):
+        return _here.worker
+    from distributed import get_worker
+
+    return get_worker().address
+
+
+def retire(pool: Executor, worker: str) -> None:
+    "Give a worker no more runs, unless it is the only one."
+    client = getattr(pool, "_client", None)
+    if len(pool.workers if client is None else resources(client)) == 1:
+        return
+    if client is None:
+        del pool.workers[worker]
+    else:
+        client.retire_workers([worker])
+    tqdm.write(f"{worker} gets no more runs: the last {MOST_FAILURES} have failed there.")
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #38107f6d
+BEGIN_SECONDS = 300.0  # that must remain for a run to begin
+
+
+def deadline_of(
+    minutes: float | None,  # from now until everything is over; None: without a deadline
+    reserved: float,  # seconds of them for what comes after the runs; a third of a short time
+) -> float | None:  # in seconds since 1970, so that it means the same on every machine
+    "When the trainings of a command have to stop that may take so many minutes."
+    return None if minutes is None else time.time() + 60 * minutes - min(reserved, 60 * minutes / 3)
+
+
+def last_start(deadline: float | None) -> float:
+    "Until when runs are begun."
+    return math.inf if deadline is None else deadline - min(BEGIN_SECONDS, (deadline - time.time()) / 2)
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #a584f7df
+def updates_made(spec: RunSpec, store: Store) -> int:
+    "The updates of an unfinished run that are saved; none where one of its files is damaged."
+    paths = [store.runs / spec.id / name for name in CHECKPOINTS]
+    try:
+        return max((read_state(path)["updates"] for path in paths if path.exists()), default=0)
+    except (DataError, KeyError):
+        return 0
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #c9432960
+WAIT_SECONDS = 0.5  # until runs that were held are tried again
+
+
+def begin(
+    spec: RunSpec,
+    store: Store,
+    do: Callable[..., int],
+    last: float,  # no run begins later, in seconds since 1970
+) -> tuple[str, int, str]:  # the worker's name, the exit status, and why the run failed
+    "Do a run on a worker, unless it is held or there is no time for it."
+    if time.time() > last:
+        return worker_name(), NOT_NOW, ""
+    _under_way[folder := store.runs / spec.id] = None
+    try:
+        with store.hold(spec) as free:
+            if not free:
+                return worker_name(), NOT_NOW, ""
+            store.clear_failure(spec)
+        status = do(spec, store)
+        without_note = "interrupted" if status == INTERRUPTED else f"exit status {status}"
+        return worker_name(), status, (store.failure(spec) or {"error": without_note})["error"]
+    except OSError as error:  # the store cannot be written to
+        return worker_name(), FAILED, str(error)
+    finally:
+        _under_way.pop(folder)
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #68d6af6d
+def result(future: Future[tuple[str, int, str]], spec: RunSpec, store: Store) -> tuple[str, int, str]:
+    "What `begin` returns; `ConnectionError` if the scheduler was lost."
+    try:
+        return future.result()
+    except (CancelledError, OSError) as error:
+        problem = "the Dask scheduler was lost. Finished runs are kept: give the same command again."
+        raise ConnectionError(problem) from error
+    except Exception as error:  # of Dask: the run took its workers with it
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        with suppress(OSError):
+            store.fail(spec, problem)
+        return "", FAILED, problem
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #977bfd60
+def do_runs(
+    specs: Sequence[RunSpec],
+    store: Store,
+    pool: Executor,
+    do: Callable[..., int] | None = None,  # by default `in_own_process`, with the notebooks of this checkout
+    deadline: float | None = None,  # in seconds since 1970
+    keep_checkpoints: bool = False,  # of finished runs
+    begin_until: float | None = None,  # by default `last_start`
+) -> dict[str, str]:  # id of each failed run -> the last line of its error
+    """Do the runs that have no record yet, with a bar over runs, as long as there is time; a failure stops no others.
+
+    After Ctrl-C all trainings write a checkpoint, and `KeyboardInterrupt` has `what_is_left`.
+    """
+    do = partial(do or partial(in_own_process, checkout=project_root()), keep_checkpoints=keep_checkpoints)
+    failures, missing = {}, [spec for spec in specs if store.record(spec) is None]
+    last = last_start(deadline) if begin_until is None else begin_until
+    if deadline is not None:
+        do = partial(do, deadline=deadline)
+        missing.sort(key=lambda spec: not updates_made(spec, store))  # begun runs first
+    futures: dict[Future[tuple[str, int, str]], RunSpec] = {}
+    n_done, in_a_row = len(specs) - len(missing), Counter[str]()
+    with tqdm(total=len(specs), initial=n_done, unit="run", desc="runs", position=0, disable=None) as bar:
+        try:
+            while missing:
+                futures = {pool.submit(begin, spec, store, do, last): spec for spec in missing}
+                missing = []
+                for future in as_completed(futures):
+                    worker, status, problem = result(future, spec := futures[future], store)
+                    if status == NOT_NOW:
+                        missing += [spec] if deadline is None else []
+                        continue
+                    n_done += 1
+                    bar.update()
+                    if bar.disable:  # no terminal
+                        how = "done" if status == DONE else f"failed: {problem}"
+                        tqdm.write(f"{n_done} of {len(specs)} runs: {spec.id} {how}")
+                    if status != DONE:
+                        failures[spec.id] = problem
+                    elif "diverged" in (record := store.record(spec) or {}):
+                        tqdm.write(f"DIVERGED {spec.id}: after {record['diverged']['updates']:,} updates")
+                    in_a_row[worker] = 0 if status == DONE else in_a_row[worker] + 1
+                    if worker and in_a_row[worker] == MOST_FAILURES:
+                        retire(pool, worker)
+                time.sleep(WAIT_SECONDS if missing else 0)
+        except KeyboardInterrupt as stop:
+            with suppress(OSError):  # the terminal may be closed
+                bar.close()
+                tqdm.write("Interrupted: trainings write their checkpoints; again to end without.")
+            for future in futures:
+                future.cancel()
+            stop_work(pool, store.runs)
+            raise KeyboardInterrupt(what_is_left(specs, store, "Interrupted")) from stop
+    return failures
+
+# %% ../../../nbs/lab/runs/08_engine.ipynb #77678f95
+def what_is_left(
+    specs: Sequence[RunSpec],
+    store: Store,
+    why: str = "Out of time",
+) -> str:  # empty where all are done
+    "Which runs remain, and how many updates of the begun ones are made."
+    left = [(spec, updates_made(spec, store)) for spec in specs if store.record(spec) is None]
+    begun = [f"{spec.id} {n:,} of {spec.part('training')['steps']:,} updates" for spec, n in left if n]
+    counts = f"{len(left) - len(begun)} runs are not begun, {len(begun)} are half done"
+    of_begun = f" ({'; '.join(begun)})" if begun else ""
+    return f"{why}: {counts}{of_begun}. The same command goes on from there." if left else ""

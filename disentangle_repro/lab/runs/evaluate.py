@@ -147,21 +147,20 @@ def made_up(discrete: bool, categorical: bool = False) -> Autoencoder:
     return Autoencoder(nn.Identity(), nn.Identity(), latent)
 
 
-def ceiling_and_chance(
-    sources: Int[Tensor, "n sources"],  # as many samples as the model is scored on
+def chance_and_perfect(
+    sources: Int[Tensor, "n sources"],  # of the samples that the model is scored on
     n_latents: int,
     *,
     n_values: int | None = None,  # of each latent of a discrete model; continuous latents when left out
     categorical: bool = False,  # are they indices?
     seed: int = 0,
     **choices: Any,  # the procedure, as `infomec_and_dci` takes it
-) -> dict[str, dict[str, float]]:  # "ceiling" and "chance": each metric's score
-    "What perfect and what unrelated latents score by the procedure of a model; `ValueError` for too few latents."
-    generator, sources = make_generator(seed), sources.cpu()
-    made = {
-        "ceiling": perfect_latents(sources, n_latents, n_values, generator=generator),
-        "chance": unrelated_latents(len(sources), n_latents, n_values, generator),
-    }
+) -> dict[str, dict[str, float]]:  # by "chance" and, with a latent for each source, "perfect": each metric's score
+    "What unrelated and what perfect latents score by the procedure of a model."
+    generator, sources, made = make_generator(seed), sources.cpu(), {}
+    if n_latents >= sources.shape[1]:
+        made["perfect"] = perfect_latents(sources, n_latents, n_values, generator=generator)
+    made["chance"] = unrelated_latents(len(sources), n_latents, n_values, generator)
     model = made_up(n_values is not None, categorical)
     return {name: infomec_and_dci(model, sources, z, seed=seed, **choices).scores for name, z in made.items()}
 

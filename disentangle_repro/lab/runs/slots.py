@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 from torch.utils.flop_counter import FlopCounterMode
 
 from ...baselines.autoencoder import Autoencoder, decode_all, encode_all
@@ -21,10 +22,10 @@ from ...core.device import make_generator
 from ...data.load import Dataset, load_dataset
 from ...nets.slots import SpatialBroadcastDecoder
 from ...nets.style import to_network
-from ...metrics import active, compositional_contrast, sis, slot_agreement
+from ...metrics import active, compositional_contrast, j_ari, jis, sis, slot_agreement
 from .evaluate import finite_psnr
 from ...scores.reconstruction import frechet_distance, mse, recombined
-from ...scores.segmentation import fg_ari
+from ...scores.segmentation import fg_ari, regions
 
 # %% auto #0
 __all__ = []
@@ -34,13 +35,15 @@ HELD_OUT_SEEDS = {"test": 1, "validation": 2}
 
 
 def held_out_scenes(name: str, source: str, n: int, split: str = "test", **given: Any) -> Dataset:
-    """Scenes to score on or to choose by, the same for all models and seeds.
+    """Scenes to score on or to choose by, the same for all models and seeds, in memory wherever the others are.
 
     `device` and `image_size` as `load_dataset` takes them.
     """
     if source == "rendered":
-        return load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], **given)
-    return load_dataset(name, source, **given).split(split).first(n)
+        data = load_dataset(name, source, n=n, seed=HELD_OUT_SEEDS[split], **given)
+    else:
+        data = load_dataset(name, source, **given).split(split).first(n)
+    return replace(data, images=data.images[:], masks=data.masks[:])
 
 
 def training_scenes(name: str, source: str, n: int | None = None, **given: Any) -> Dataset:
@@ -206,6 +209,21 @@ def evaluate_slots(
         scores |= image_distances(model, data, slots, features, seed)
     model.train(in_training)
     return SlotEvaluation(scores, slots)
+
+# %% ../../../nbs/lab/runs/02_slots.ipynb #81d35b43
+def segmented(labels: Int[Tensor, "n height width"], data: Dataset, slots: int) -> dict[str, float]:
+    "`fg_ari`, `j_ari` and `jis` of slots that each paint the pixels with their label, and no other."
+    painted = one_hot(labels, slots).movedim(3, 1).float()
+    background = range(data.background_segments)
+    scores = {"fg_ari": fg_ari(data.masks, labels, background), "j_ari": j_ari(painted, data.masks, background)}
+    return scores | {"jis": jis(painted, data.masks >= data.background_segments)}
+
+
+def chance_and_perfect_slots(data: Dataset, slots: int, seed: int = 0) -> dict[str, dict[str, float]]:
+    "By `chance` and `perfect`: the scores of the same regions in all scenes, and of the scenes' own masks."
+    same = regions(*data.masks.shape[1:], slots, seed).expand_as(data.masks)
+    exact = data.masks.long()
+    return {"chance": segmented(same, data, slots), "perfect": segmented(exact, data, int(exact.max()) + 1)}
 
 # %% ../../../nbs/lab/runs/02_slots.ipynb #65fc716e
 def slot_sheet(

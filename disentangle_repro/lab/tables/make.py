@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -16,16 +17,16 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from ..runs.engine import executor
+from ..runs.engine import deadline_of, do_runs, executor, what_is_left
 from ...core.files import project_root
-from ...experiment.scale import pick_scale
+from ...experiment.scale import SCALES
 from ...data.official import not_available
 from ...papers import PAPERS
 from .claims_table import claims_table, counted
+from ..plan.cost import left_to_train
 from ..plan.request import Request, asked_papers, asked_request, parser
 from ..plan.specs import Wanted, after_tuning, is_alone, wanted
-from .spot_check import spot_check
-from ..runs.runner import Limit, do_runs, execute, limit_of, set_damaged_aside, what_is_left
+from ..runs.runner import execute, set_damaged_aside
 from ...train.store import project_store
 
 # %% auto #0
@@ -36,6 +37,8 @@ def tables_folder(request: Request) -> Path:
     "Where the tables of a request are written."
     of_protocol = "" if request.protocol == "paper" else f"_{request.protocol}"
     of_set = "".join(f"_{name}={value}" for name, value in request.set.items())  # never in the scale's own folder
+    if len(of_set.encode()) > 100:  # a file's name has up to 255 bytes
+        of_set = f"_set-{hashlib.sha256(of_set.encode()).hexdigest()[:12]}"
     of_tuned = "" if request.tuned == "grid" else f"_{request.tuned}"
     of_source = "" if request.source == "rendered" else f"_{request.source}"
     shorter = {"updates": request.updates, "seeds": request.seeds} if request.scale.name != "smoke" else {}
@@ -50,18 +53,18 @@ def lay_out_paper(paper: str, request: Request, folder: Path) -> None:
     execute(PAPERS[paper].layout, folder / f"{paper}.ipynb", paper=paper, **asked)
 
 
-def write_tables(papers: Sequence[str], request: Request, workers: int | None = None) -> None:
+def write_tables(papers: Sequence[str], request: Request) -> None:
     "Render the tables of some papers from the existing records; print their files and the verdicts on claims."
     folder = tables_folder(request)
-    with executor(at_once=workers) as pool:
-        laid_out = pool.map(lambda paper: lay_out_paper(paper, request, folder), papers)
-        for paper, _ in zip(papers, laid_out, strict=True):
-            tqdm.write(f"\n{PAPERS[paper].title}, in {folder}:")
-            for path in sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name)):
-                title, *_ = path.read_text(encoding="utf-8").splitlines()
-                tqdm.write(f"  {path.name}: {title.strip('# ')}")
+    for paper in papers:
+        tqdm.write(f"\n{PAPERS[paper].title}, in {folder}:")
+        sys.stdout.flush()  # rendering takes up to a minute
+        lay_out_paper(paper, request, folder)
+        for path in sorted(folder.glob(f"{paper}_*.md"), key=lambda path: (len(path.name), path.name)):
+            title, *_ = path.read_text(encoding="utf-8").splitlines()
+            tqdm.write(f"  {path.name}: {title.strip('# ')}")
     table = claims_table(project_store(), request, papers)
-    tqdm.write(f"\nClaims: {counted(table)}.")
+    tqdm.write(f"\n{counted(table)}")
     if words := ", ".join(f"{claim} {row.word}" for claim, row in table[table.role == "primary"].iterrows()):
         tqdm.write(f"Primary claims: {words}.")
 
@@ -69,26 +72,19 @@ def write_tables(papers: Sequence[str], request: Request, workers: int | None = 
 def make_tables(
     papers: Sequence[str],
     request: Request,
-    models: Sequence[str] = (),  # only these; default: all
-    datasets: Sequence[str] = (),  # only on these; default: all
-    numbers: Sequence[str] = (),  # of tables, only these; default: all that are not made on request
-    engine: str = "local",  # where runs are executed
-    limit: Limit | None = None,  # deadline of the runs
+    options: argparse.Namespace,  # of the command
     missing: Collection[str] = (),  # data sets whose runs are left out
-    workers: int | None = None,  # of engine `local`: how many runs at once
-    keep_checkpoints: bool = False,  # of finished runs
 ) -> dict[str, str]:  # id of each failed run -> the last line of its error
     "Do all runs that the tables of some papers need, then write the tables."
 
     def asked() -> Wanted:
-        todo = wanted(papers, request, store, models, datasets, numbers)
+        todo = wanted(papers, request, store, options.models, options.datasets, options.table)
         return Wanted(*([spec for spec in part if spec.dataset not in missing] for part in todo))
 
-    store = project_store()
-    set_damaged_aside(store)
-    quiet = "local" if engine.startswith("local") else engine  # timings need an idle machine and all cores
-    do = partial(do_runs, limit=limit, keep_checkpoints=keep_checkpoints)
-    with executor(engine, workers) as pool:
+    store, deadline = project_store(), deadline_of(options.minutes, 60.0)  # seconds for the tables and the report
+    quiet = "local" if options.engine.startswith("local") else options.engine  # timings need an idle machine
+    do = partial(do_runs, deadline=deadline, keep_checkpoints=options.keep_checkpoints)
+    with executor(options.engine, options.workers) as pool:
         tuning = asked().tuning
         failures = do(tuning, store, pool) if tuning else {}
         todo = asked()  # with tuned hyperparameters
@@ -101,42 +97,36 @@ def make_tables(
     for spec in (spec for spec in todo.measurements if is_alone(spec)):
         with executor(quiet, at_once=1) as pool:
             failures |= do([spec], store, pool)
-    write_tables(papers, request, workers)
-    if limit is not None:
+    write_tables(papers, request)
+    if deadline is not None:
         runs = [spec for part in asked() for spec in part if spec.id not in failures]
         tqdm.write(what_is_left(runs, store) or "All runs are done.")
     return failures
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #c33b8f4d
 def is_study(options: argparse.Namespace) -> bool:
-    "Whether the stored records suffice: no scale given, no GPU, and no other option that changes a run."
-    asked = ("scale", "seeds", "updates", "models", "datasets", "table", "set")
-    usual = {"source": "rendered", "protocol": "paper", "tuned": "grid"} | dict.fromkeys(asked)
-    plain = all((getattr(options, name) or None) == value for name, value in usual.items())
-    return plain and pick_scale().name == "study"
+    "Whether stored records are asked for: no scale is given. `ValueError` for options that need one."
+    if options.scale is not None:
+        return False
+    usual = vars(parser().parse_args([]))
+    given = [
+        name for name, value in vars(options).items() if value != usual[name] and name not in ("papers", "workers")
+    ]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ValueError(f"{names} without --scale, which is needed to train: one of {', '.join(SCALES)}.")
+    return True
 
-
-def lay_out_study(papers: Sequence[str], request: Request, workers: int | None = None) -> None:
-    "Write the tables from the stored records, with a spot check; nothing else is trained."
-    store = project_store()
-    set_damaged_aside(store)
-    tqdm.write(spot_check(store))
-    write_tables(papers, request, workers)
-    runs = wanted(papers, request, store).trainings
-    if missing := sum(store.record(spec) is None for spec in runs):
-        tqdm.write(
-            f"{missing} of {len(runs)} runs that fill all tables at this scale are not done. 'make tables SCALE=study'"
-            " trains them, 'make plan SCALE=study' says how long, and 'make tables SCALE=smoke' tries all in minutes."
-        )
 
 # %% ../../../nbs/lab/tables/09_make.ipynb #d0514fad
 def without_data(
-    papers: Sequence[str], request: Request, which: Sequence[Sequence[str]], engine: str
+    papers: Sequence[str], request: Request, options: argparse.Namespace
 ) -> tuple[dict[str, str], bool]:  # reasons by name, and whether no training has its data
     "The published data sets of some runs that are not there and cannot be downloaded; other machines are not asked."
-    if request.source != "official" or not engine.startswith("local"):
+    if request.source != "official" or not options.engine.startswith("local"):
         return {}, False
-    names = dict.fromkeys(s.dataset for s in wanted(papers, request, project_store(), *which).trainings)
+    runs = wanted(papers, request, project_store(), options.models, options.datasets, options.table)
+    names = dict.fromkeys(spec.dataset for spec in runs.trainings)
     missing = not_available(names)
     return missing, bool(names) and missing.keys() == names.keys()
 
@@ -144,25 +134,24 @@ def without_data(
 def main(arguments: Sequence[str]) -> int:
     "The command `disentangle-repro tables`, which `make tables` calls; the exit status is 1 after a failure."
     options = parser().parse_args(arguments)
-    papers, request = asked_papers(options), asked_request(options)
-    limit = limit_of(options.minutes, 60.0)  # seconds for the tables and the report
+    papers, request, store = asked_papers(options), asked_request(options), project_store()
     if options.workers and options.engine != "local":
         raise ValueError(f"--workers is {options.workers}, but --engine {options.engine} has workers of its own.")
+    set_damaged_aside(store)
     if is_study(options):
-        lay_out_study(papers, request, options.workers)
+        write_tables(papers, request)
+        tqdm.write(left_to_train(papers, request, store))
         return 0
     if torch.cuda.is_available():
         plan = [sys.executable, "-c", "from disentangle_repro.command import main; main()", "plan"]
         subprocess.run([*plan, *arguments])
-    which = options.models or (), options.datasets or (), options.table
-    missing, all_are = without_data(papers, request, which, options.engine)
+    missing, all_are = without_data(papers, request, options)
     tqdm.write("".join(f"runs on {name} are left out: {problem}\n" for name, problem in missing.items()), end="")
     if all_are:
         return 2
-    where = options.engine, limit, missing, options.workers, options.keep_checkpoints
-    failures = make_tables(papers, request, *which, *where) | missing
+    failures = make_tables(papers, request, options, missing) | missing
     for run, problem in failures.items():
         tqdm.write(f"FAILED {run}: {problem}")
-        if (notebook := project_store().runs / run / "run.ipynb").exists():  # missing if the kernel died
+        if (notebook := store.runs / run / "run.ipynb").exists():  # missing if the process died
             tqdm.write(f"  see {notebook}")
     return 1 if failures else 0

@@ -18,8 +18,8 @@ from ...experiment.paper import Record, Table
 from ...experiment.scale import pick_scale
 from ...papers import PAPERS
 from ..plan.request import Request
-from .cells import measured_by, numbers
-from .layout import as_html, footnote, lay_out, measured_specs, write_table
+from ..records import runs
+from .layout import as_html, footnote, lay_out, measured_by, numbers, write_table
 from .claims_table import claims_table, contrasts_table, counted, readable, write_claims
 from .figures import drawn_figures
 from .setup_tables import write_setup
@@ -29,9 +29,10 @@ from ...train.store import Store, project_store
 __all__ = []
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #d152897f
-def measured(paper: str, request: Request, store: Store) -> list[Record]:
-    "The records of a paper's finished measurements."
-    return [record for spec in measured_specs(paper, request, store) if (record := store.record(spec))]
+def measured(paper: str, name: str, request: Request, store: Store) -> list[Record]:
+    "The records of a measurement of a paper, by its name."
+    known = runs(store, request)
+    return known.record[(known.paper == paper) & (known.model == name) & known.planned & known.finished].tolist()
 
 # %% ../../../nbs/lab/tables/07_paper_tables.ipynb #5bc8d86a
 class LaidOut(NamedTuple):
@@ -44,13 +45,15 @@ class LaidOut(NamedTuple):
 
 def laid_out(paper: str, request: Request, store: Store) -> list[LaidOut]:
     "The tables of a paper, from the records in a store."
-    tables = []
+    tables, known = [], runs(store, request)
     for table in PAPERS[paper].every_table():
         if (by := measured_by(table)) and by.cells:
             continue
-        cells = numbers(table, request, store)
+        cells = numbers(table, request, known)
         if not table.on_request or cells.ours.notna().any():
-            note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells)
+            shown = {run for text in cells.runs for run in text.split()}
+            specs = known.spec[known.index.isin(shown) & known.trained]
+            note = f"Nothing is run: needed are {table.needs}." if table.needs else footnote(cells, specs)
             tables.append(LaidOut(table, cells, f"{note} {table.note}".strip()))
     return tables
 
