@@ -1,16 +1,18 @@
 "What `make plan` says: how many runs, what is done, hours of several workers, bytes."
 
 import json
-import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
+from disentangle_repro.core.files import read_json
+from disentangle_repro.experiment.hyperparameters import merged
 from disentangle_repro.experiment.scale import SCALES
 from disentangle_repro.lab.plan import cost
-from disentangle_repro.lab.plan.cost import Rates, Work, asked_runs, noise, step_key, summary, with_costs
+from disentangle_repro.lab.plan.cost import asked_runs, noise, recorded, step_key, summary, with_hours, with_work
 from disentangle_repro.lab.plan.request import Request
 from disentangle_repro.lab.plan.specs import run_spec, wanted
 from disentangle_repro.lab.runs.assemble import assemble
@@ -21,9 +23,13 @@ from disentangle_repro.train.loop import save
 from disentangle_repro.train.speed import Counted
 
 SMOKE, PAPER = Request(SCALES["smoke"]), Request(SCALES["paper"])
-ONE = Rates("one", 1e12, 1e12)
 TRAININGS = {"qlae": 48, "tripod": 28, "factorqvae": 35, "asymmetry": 12, "psa": 39}
 MEASUREMENTS = {"asymmetry": 2, "tripod": 3, "psa": 18, "qlae": 1}
+
+
+def at_a_known_rate(runs):
+    "In place of a measurement: seconds of an update."
+    return runs.operations / 1e12
 
 
 @pytest.fixture
@@ -32,20 +38,28 @@ def store(tmp_path, monkeypatch):
     store = Store(tmp_path / "runs", tmp_path / "results")
     monkeypatch.setattr(cost, "project_store", lambda: store)
     monkeypatch.setenv("DISENTANGLE_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(cost, "measured_rates", lambda works: ONE)
+    monkeypatch.setattr(cost, "measured_seconds", at_a_known_rate)
     return store
 
 
+def n_steps(spec):
+    return spec.part("training")["steps"]
+
+
 def planned(papers, request, store, *which):
-    "The runs of some papers; each training takes an hour."
+    "The runs of some papers; each training takes an hour, and then its start."
     runs = asked_runs(papers, request, store, *which)
-    trainings = runs.spec[runs.key != ""]
-    works = {step_key(s): (s, Work(3600e12 / s.part("training")["steps"], 10)) for s in trainings}
-    return with_costs(runs, works, ONE)
+    return with_hours(with_work(runs), recorded(store), lambda some: 3600 / some.spec.map(n_steps))
 
 
 def every_paper(request, store):
     return planned(list(PAPERS), request, store)
+
+
+def finish(store, spec, seconds, **environment):
+    "A record of a training on one core, or another device."
+    there = {"device": "CPU, threads: 1", "instructions": "AVX512"} | environment
+    store.finish(spec, {"scores": {}, "environment": there, "seconds": 1.0, "processor_seconds": seconds})
 
 
 def test_as_many_runs_as_make_tables_does(store):
@@ -53,8 +67,7 @@ def test_as_many_runs_as_make_tables_does(store):
     counted = runs.groupby(["stage", "paper"]).size()
     assert counted["trainings"].to_dict() == TRAININGS and counted["measurements"].to_dict() == MEASUREMENTS
     assert "tuning" not in counted and runs.id.is_unique and not runs.done.any()
-    assert runs.training.sum() == pytest.approx(sum(TRAININGS.values()))
-    assert (runs.other[runs.training > 0] > cost.OTHER / 3600).all() and not runs.other[runs.training == 0].any()
+    assert runs.hours.dropna().values == pytest.approx([1 + cost.START / 3600] * sum(TRAININGS.values()))
 
 
 def test_tuning_is_counted_before_it_is_done(store):
@@ -80,11 +93,19 @@ def test_what_is_done_is_not_done_again(store):
     runs = every_paper(SMOKE, store).set_index("id").loc[[spec.id for spec in specs]]
     assert runs.done.tolist() == [True] * 5 + [False] * 34
     assert runs.left.tolist() == [0] * 5 + [3] + [5] * 33
-    assert runs.training.sum() == pytest.approx(33 + 3 / 5)
-    assert (runs.bytes[:5] == 0).all() and (runs.bytes[5:] == 10 + cost.NOTEBOOK).all()
-    assert (runs.checkpoints[:5] == 0).all() and (runs.checkpoints[5:] == 6 * 10).all()
+    assert runs.hours.sum() == pytest.approx(33 + 3 / 5 + 34 * cost.START / 3600)
     row = summary(runs).iloc[-1]
-    assert (row["runs"], row["done"], row["training, h"]) == (39, 5, "34")
+    assert (row["runs"], row["done"], row["hours"]) == ("39", "5", "34")
+
+
+def test_disk_and_memory_are_those_of_runs_that_are_left():
+    "Weights of each, and six times as many bytes in the checkpoints of each that trains, or of each whose are kept."
+    runs = pd.DataFrame(
+        {"done": [True, False, False], "dataset": "sprites", "images": [9e9, 1e9, 2e9], "weights": 1e11}
+    )
+    disk, memory = cost.space_lines(runs, None)
+    assert disk.startswith("disk: runs 800GB, data sets 2.00GB") and memory.endswith("1 runs at once 2.00GB")
+    assert cost.space_lines(runs, None, keep=True)[0].startswith("disk: runs 1.40TB")
 
 
 def test_nothing_is_tried_where_all_is_done(store):
@@ -92,7 +113,7 @@ def test_nothing_is_tried_where_all_is_done(store):
         store.finish(spec, {"scores": {}})
     runs = planned(["qlae"], SMOKE, store, ["ae"], ["mpi3d"])
     assert runs.done.all() and cost.hours_with(runs, 1) == 0
-    assert summary(runs)["s/update"].tolist() == ["", ""]
+    assert summary(runs)["s/update"].tolist() == ["", ""] and not cost.source_lines(runs, recorded(store), "")
 
 
 def weights(multiinformation, hessian):
@@ -125,7 +146,8 @@ def test_the_command_prints_tables_and_sums(store, capsys):
     assert cost.main("--papers qlae psa --scale smoke --workers 5".split()) == 0
     printed = capsys.readouterr().out
     assert "left: trainings 87 of 87; measurements 19 of 19 runs" in printed
-    assert "h with 5" in printed and "hours, one: training" in printed and "psa_proj" not in printed
+    assert "h with 5" in printed and "hours, CPU, threads: 1" in printed and "psa_proj" not in printed
+    assert re.search(r"^87 runs, .* h: ESTIMATED, .* a few updates here$", printed, re.MULTILINE)
     assert "NOT in the hours" not in printed and "free here" in printed
     assert cost.main("--papers psa --scale smoke".split()) == 0 and "psa_proj" in capsys.readouterr().out
     assert cost.main("--papers asymmetry --scale smoke --source official".split()) == 0
@@ -138,7 +160,7 @@ def test_cores_here_are_no_gpus_elsewhere_and_years_are_called_years(store, monk
     assert cost.main(psa) == 0 and " with 1, " in (here := capsys.readouterr().out) and " with 7" in here
     assert cost.main([*psa, "--device", "h100"]) == 0 and " with 7" not in (there := capsys.readouterr().out)
     assert " with 1, " in there and " with 8" in there and "years)" not in here + there
-    monkeypatch.setattr(cost, "measured_rates", lambda works: Rates("slow", 1e6, 1e6))
+    monkeypatch.setattr(cost, "measured_seconds", lambda runs: runs.operations / 1e6)
     assert cost.main(psa) == 0 and "years) with 7\nmore than a year: --device" in capsys.readouterr().out
 
 
@@ -164,75 +186,93 @@ def test_the_plan_and_the_tables_agree_on_what_is_wanted(store, monkeypatch):
 
 def test_a_gpu_that_is_not_here_is_estimated(store, capsys, monkeypatch):
     "Hours and gigabytes, marked as estimates; nothing is tried, and this machine's disk and memory are not named."
-    monkeypatch.setattr(cost, "measured_rates", lambda works: pytest.fail("something was tried"))
+    monkeypatch.setattr(cost, "measured_seconds", lambda runs: pytest.fail("something was tried"))
     request = "--papers qlae --models ae qlae --scale short --device".split()
-    for device, name in (("h100", "NVIDIA H100 SXM"), ("h200", "NVIDIA H200 SXM")):
+    for device, name in (("h100", "NVIDIA H100"), ("h200", "NVIDIA H200")):
         assert cost.main([*request, device]) == 0
         printed = capsys.readouterr().out
-        assert f"hours, {name}: training" in printed and "ESTIMATED" in printed and "its data sheet's rate" in printed
+        assert (
+            f"hours, {name}: workers, a GPU each" in printed
+            and "ESTIMATED" in printed
+            and "its data sheet's rate" in printed
+        )
         assert "MORE than" not in printed
         assert "free" not in printed and "TUNED=reported" not in printed
     monkeypatch.setattr(cost.shutil, "disk_usage", lambda path: SimpleNamespace(free=1e6))
-    monkeypatch.setattr(cost, "measured_rates", lambda works: ONE)
+    monkeypatch.setattr(cost, "measured_seconds", at_a_known_rate)
     assert cost.main(request[:-1]) == 0
     assert "; MORE than is free" in capsys.readouterr().out
 
 
 def test_hours_in_each_precision_and_without_tuning_are_side_by_side(store, capsys, monkeypatch):
-    monkeypatch.setitem(cost.DEVICES, "h100", Rates("a GPU", 1e12, 4e12, 2e12))
+    monkeypatch.setitem(cost.DEVICES, "h100", {"fp32": 1e12, "tf32": 2e12, "bf16": 4e12})
     assert cost.main("--papers qlae --models qlae --datasets mpi3d --scale paper --device h100".split()) == 0
     printed = capsys.readouterr().out
     fp32, tf32, bf16 = (float(word.replace(",", "")) for word in re.search("as asked +(.*)", printed)[1].split())
     reported, *_ = (float(word.replace(",", "")) for word in re.search("TUNED=reported +(.*)", printed)[1].split())
     assert 1.8 < fp32 / tf32 <= 2.01 and 3.5 < fp32 / bf16 <= 4.01 and reported < 0.7 * fp32
-    assert "free" not in printed.split("hours, a GPU")[1]
-    assert "fewest hours: make tables with the options of this plan and TUNED=reported SET=training.prec" in printed
+    assert "free" not in printed.split("hours, NVIDIA H100")[1]
     assert "workers, a GPU each: " in printed and "main memory: images of 8 runs at once" in printed
 
 
-def test_counts_of_scale_paper_are_stored_and_those_of_today(store, monkeypatch):
-    "Counting them took a minute and a half, in which `make plan` printed nothing."
-    kinds, stored = {step_key(spec): spec for spec in cost.every_kind()}, cost.stored_works()
-    assert {cost.digest(key) for key in kinds} == stored.keys()
-    for spec in (run_spec("psa", "psa", "clevr6", PAPER), run_spec("qlae", "infowgan_gp", "shapes3d", PAPER)):
-        assert list(cost.count_work(spec)) == pytest.approx(list(stored[cost.digest(step_key(spec))]), rel=1e-3)
+@pytest.mark.parametrize("scale", SCALES)
+def test_nothing_is_counted_that_is_stored(store, monkeypatch, scale):
+    "Counting the kinds of a scale took a minute, in which `make plan` printed nothing."
     monkeypatch.setattr(cost, "count_work", lambda spec: pytest.fail("counted again"))
-    works, problems = cost.count_kinds(asked_runs(["qlae", "psa"], PAPER, store))
-    assert works and not problems
-
-
-def test_an_update_takes_at_least_the_time_to_call_its_operations():
-    rates = Rates("", 1.0, 8.0, 4.0, call=0.5)
-    assert rates.seconds(Work(16.0, 0, 2.0), "bf16") == 2.0 and rates.seconds(Work(16.0, 0, 10.0), "bf16") == 5.0
-    assert rates.seconds(Work(12.0, 0), "tf32") == 3.0 and rates.seconds(Work(12.0, 0, 0, True), "tf32") == 9.0
+    runs = with_work(asked_runs(list(PAPERS), Request(SCALES[scale]), store))
+    assert (runs.operations > 0).sum() == (runs.key != "").sum()
 
 
 def test_a_model_that_cannot_be_counted_is_named(store, capsys, monkeypatch):
     def count(spec):
         if spec.model == "ae":
             raise ValueError("ae reads values, so its operations cannot be counted.")
-        return Work(1e9, 10)
+        return cost.Work(1e9, 10)
 
+    monkeypatch.setattr(cost, "read_json", lambda path: {})
     monkeypatch.setattr(cost, "count_work", count)
     assert cost.main("--papers qlae --models ae qlae --scale smoke".split()) == 0
-    assert "NOT in the hours: ae reads values" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "NOT in the hours: ae reads values" in printed and "4 runs, " in printed
 
 
-def test_what_is_estimated_is_what_one_rate_and_the_operations_give(store):
-    runs = asked_runs(["qlae"], PAPER, store, ["ae"], ["mpi3d"])
-    works, _ = cost.count_kinds(runs)
-    ((_, work),) = works.values()
-    frame = with_costs(runs, works, ONE)
-    trainings = frame[frame.stage == "trainings"]
-    assert (trainings.seconds == work.operations / 1e12).all()
-    assert trainings.training.sum() == pytest.approx(5 * 200_000 * work.operations / 1e12 / 3600)
+def test_hours_are_those_of_records_of_the_same_model_size_precision_and_device(store):
+    (spec,) = wanted(["qlae"], SMOKE, store, ["qlae"], ["shapes3d"]).trainings
+    steps = spec.part("training")["steps"]
+    for seed, seconds in ((11, 1.0), (12, 3.0), (13, 8.0)):
+        finish(store, replace(spec, seed=seed), seconds * steps)
+    finish(store, replace(spec, seed=14), 50 * steps, instructions="AVX2")
+    finish(store, replace(spec, seed=15), 60 * steps, device="NVIDIA H100 80GB HBM3")
+    precise = {"training": {"precision": "fp32" if spec.part("training")["precision"] == "bf16" else "bf16"}}
+    finish(store, replace(spec, hyperparameters=merged(spec.hyperparameters, precise)), 70 * steps)
+    store.finish(replace(spec, seed=16), {"scores": {}})
+    store.finish(replace(spec, seed=17), {"scores": {}, "diverged": {}, "processor_seconds": 1.0})
+    records = recorded(store, "CPU, threads: 1, AVX512")
+    runs = asked_runs(["qlae"], SMOKE, store, ["ae", "qlae"], ["shapes3d"])
+    frame = with_hours(with_work(runs), records, at_a_known_rate).set_index("model")
+    assert len(records) == 4 and len(frame) == 2
+    assert frame.hours["qlae"] == pytest.approx(3.0 * steps / 3600) and not frame.estimated["qlae"]
+    assert frame.hours["ae"] == pytest.approx((steps * frame.operations["ae"] / 1e12 + cost.START) / 3600)
+    known, estimated = cost.source_lines(frame.reset_index(), records, "a rate")
+    assert known.startswith("1 runs, ") and "from 3 records" in known and "within 0.40 to 2.50 of their" in known
+    assert estimated.startswith("1 runs, ") and estimated.endswith("operations of an update at a rate")
 
 
-def test_every_model_of_every_paper_can_be_counted(store):
-    "At scale smoke, where it is quick; and as much as a real step multiplies."
+def test_seconds_of_a_gpu_are_those_of_the_clock(store):
+    spec = wanted(["qlae"], SMOKE, store, ["qlae"], ["shapes3d"]).trainings[0]
+    parts = {"training": 100.0, "probes": 2.0, "scoring": 3.0}
+    gpu = {"scores": {}, "environment": {"device": "NVIDIA H100 80GB HBM3"}}
+    store.finish(spec, gpu | {"seconds": 10.0, "processor_seconds": 105.0, "processor_parts": parts})
+    assert (recorded(store, "NVIDIA H100").seconds * spec.part("training")["steps"]).tolist() == [15.0]
+    assert recorded(store, "NVIDIA A100").empty
+
+
+def test_stored_counts_are_those_of_today(store):
+    "Of each model at scale smoke, where it is quick; and as much as a real step multiplies."
+    stored = read_json(cost.works_file())
     for paper in PAPERS:
         for spec in {spec.model: spec for spec in wanted([paper], SMOKE, store).trainings}.values():
-            assert 0 < cost.count_work(spec).operations < math.inf
+            assert list(cost.count_work(spec)) == pytest.approx(stored[step_key(spec)], rel=1e-3)
     spec = run_spec("qlae", "qlae", "mpi3d", SMOKE)
     training = assemble(spec, noise(spec, 20)[0])
     with Counted() as counted:

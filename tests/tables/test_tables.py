@@ -108,14 +108,11 @@ def test_with_a_gpu_the_plan_is_printed_before_anything_is_trained(checkout, mon
 def test_without_a_scale_stored_runs_are_laid_out_with_a_gpu_too(checkout, monkeypatch, capsys):
     trained, folders = [], []
 
-    def counted(runs):  # in place of what asks the GPU for its generator's state
-        return {run.key: (run.spec, cost.Work(1e12, 10)) for run in runs.itertuples()}, []
-
     perform(monkeypatch, lambda spec, store: trained.append(spec))
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr(make, "execute", lambda notebook, output, **parameters: folders.append(output.parent.name))
-    monkeypatch.setattr(cost, "count_kinds", counted)
-    monkeypatch.setattr(cost, "measured_rates", lambda works: cost.Rates("one", 1e12, 1e12))
+    monkeypatch.setattr(cost, "this_device", lambda: "a GPU")
+    monkeypatch.setattr(cost, "measured_seconds", lambda runs: runs.operations / 1e12)
     assert make.main(["--papers", "asymmetry"]) == 0 and folders == ["study"] and not trained
     last = capsys.readouterr().out.splitlines()[-1]
     assert re.match(r"\d+ of \d+ runs .*: some [\d,.]+ h .*here, \d+ at once", last) and "SCALE=study" in last

@@ -5,18 +5,20 @@
 # %% ../../../nbs/lab/plan/03_cost.ipynb #b8d33ab6
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
-import math
 import shutil
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
 import psutil
@@ -27,18 +29,18 @@ from tqdm import tqdm
 from ...core.device import device_name, make_generator, pick_device, set_float32_products
 from ...core.errors import option_of
 from ...core.files import project_root, read_json, write_text
-from ...data.load import GRIDS, describe
+from ...data.load import GRIDS, describe, list_datasets
 from ...experiment.run_spec import RunSpec
 from ...experiment.scale import SCALES
 from ...papers import PAPERS, measurement_of
 from .request import TUNED, Request, asked_papers, asked_request, parser
 from .specs import after_tuning, wanted
-from ..runs.assemble import assemble, probe_steps
+from ..runs.assemble import assemble
 from ..runs.engine import n_workers, updates_made
 from ...train.loop import CudaGraphStep, run_updates
 from ...train.precision import PRECISIONS
 from ...train.speed import Counted, elapsed, keep_freed_memory
-from ...train.store import Store, project_store, write_record
+from ...train.store import Store, is_diverged, project_store, write_record
 
 # %% auto #0
 __all__ = []
@@ -50,10 +52,41 @@ def image_size(spec: RunSpec) -> int | str:
 
 
 def step_key(spec: RunSpec) -> str:
-    "The same for two runs whose updates take equally long."
+    "The same for two runs whose updates take equally long in the same precision."
     values = {name: spec.part("training")[name] for name in ("batch_size", "clip")} | spec.part("model")
     sizes = {name: bool(x) if isinstance(x, float) and name != "width" else x for name, x in values.items()}
-    return json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
+    text = json.dumps([spec.model, spec.protocol, image_size(spec), sizes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+# %% ../../../nbs/lab/plan/03_cost.ipynb #441f636e
+def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
+    "The properties of a run that need no measurement; those of its training are empty if it has none."
+    row = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")}
+    row |= {"stage": stage, "spec": spec, "done": done, "left": 0, "key": "", "precision": "", "images": 0}
+    if measurement_of(spec) is None:
+        training, data = spec.part("training"), describe(spec.dataset)
+        row |= {"key": step_key(spec), "precision": training["precision"]}
+        row["images"] = 3 * (spec.part("data")["images"] or data["size"]) * data["image size"] ** 2  # bytes
+        row["left"] = 0 if done else training["steps"] - updates_made(spec, store)
+    return row
+
+
+def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> pd.DataFrame:
+    """A row for each run that tables need; `chosen`: models, data sets and numbers of tables, as `wanted` takes them.
+
+    `ValueError` where no run is asked for, and as `wanted` raises it."""
+    stages, done = wanted(papers, request, store, *chosen)._asdict(), {record["id"] for record in store.everything()[0]}
+    rows = [run_row(stage, spec, spec.id in done, store) for stage, specs in stages.items() for spec in specs]
+    if not rows:
+        raise ValueError(f"models, data sets and tables {chosen}: no run among those of {', '.join(papers)}.")
+    return pd.DataFrame(rows)
+
+# %% ../../../nbs/lab/plan/03_cost.ipynb #aec64586
+def next_runs(runs: pd.DataFrame, request: Request, store: Store) -> list[RunSpec]:
+    "Of the runs of `asked_runs` those that are left and can be done now."
+    left = runs[~runs.done]
+    trainings = after_tuning([*left.spec[left.stage == "trainings"]], request, store)
+    return [*left.spec[left.stage == "tuning"], *trainings] or [*left.spec]
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #8ec317d6
 def noise(spec: RunSpec, n: int, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor | None]:
@@ -95,159 +128,122 @@ def works_file() -> Path:
     return project_root() / "paper_tables" / "operations.json"
 
 
-def digest(key: str) -> str:
-    "Of a `step_key`, by which its count is stored."
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
+def count_works(runs: pd.DataFrame, stored: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    "The `Work` of each kind of update by `step_key`, counted where it is not stored; says which cannot be counted."
+    kinds = runs[(runs.key != "") & ~runs.key.isin(stored.keys())].drop_duplicates("key")
+    works = dict(stored)
+    for spec in tqdm(kinds.spec, "counting operations", leave=False, unit=" kinds", disable=None):
+        try:
+            works[step_key(spec)] = count_work(spec)
+        except ValueError as error:
+            tqdm.write(f"NOT in the hours: {error}")
+    return works
 
 
-def stored_works() -> dict[str, Work]:  # by `digest`
-    "The counts that are stored; none without the file."
-    path = works_file()
-    return {name: Work(*values) for name, values in read_json(path).items()} if path.exists() else {}
-
-
-def every_kind() -> Iterable[RunSpec]:
-    "A run of each kind of update at scale paper, tuned by grid or as reported."
-    nowhere, kinds = Store(Path("no folder"), Path("no folder")), dict[str, RunSpec]()
-    for tuned in TUNED:
-        runs = wanted(list(PAPERS), Request(SCALES["paper"], tuned=tuned), nowhere)
-        kinds |= {step_key(spec): spec for spec in runs.tuning + runs.trainings}
-    return kinds.values()
+def with_work(runs: pd.DataFrame) -> pd.DataFrame:
+    "Runs with what an update of each of those that are left does."
+    works = count_works(runs[~runs.done], read_json(works_file()))
+    return runs.join(pd.DataFrame.from_dict(works, orient="index", columns=Work._fields), on="key")
 
 
 def write_works() -> None:
-    "Count every kind again and store the counts."
-    works = {digest(step_key(spec)): list(count_work(spec)) for spec in tqdm(every_kind(), "counting", disable=None)}
-    lines = [f'"{name}": {json.dumps(works[name])}' for name in sorted(works)]
+    "Count every kind of every scale again and store the counts."
+    nowhere, asked = Store(Path("no folder"), Path("no folder")), product(SCALES.values(), TUNED)
+    runs = (asked_runs(list(PAPERS), Request(scale, tuned=tuned), nowhere) for scale, tuned in asked)
+    works = count_works(pd.concat(runs), {})
+    lines = [f'"{key}": {json.dumps(list(works[key]))}' for key in sorted(works)]
     write_text(works_file(), "{\n" + ",\n".join(lines) + "\n}\n")
 
-# %% ../../../nbs/lab/plan/03_cost.ipynb #7eab48d4
-class Rates(NamedTuple):
-    "Operations that a device does in a second, in a training, and the least seconds of a call."
-
-    name: str
-    fp32: float
-    bf16: float
-    tf32: float = math.nan
-    call: float = 0.0
-
-    def seconds(self, work: Work, precision: str) -> float:
-        "Of an update: two thirds of its operations are the backward pass."
-        share = 2 / 3 if precision == "tf32" and work.exact_backward else 0.0
-        spent = work.operations * (share / self.fp32 + (1 - share) / getattr(self, precision))
-        return max(spent, work.calls * self.call)
+# %% ../../../nbs/lab/plan/03_cost.ipynb #rec0rds2
+KIND = ["key", "precision"]  # of an update
 
 
-REACHED, CALL = 0.25, 3e-6  # of a data sheet's rates; seconds
-DEVICES = {
-    "a100": Rates("NVIDIA A100 80GB", REACHED * 19.5e12, REACHED * 312e12, REACHED * 156e12, CALL),
-    "h100": Rates("NVIDIA H100 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 494e12, CALL),
-    "h200": Rates("NVIDIA H200 SXM", REACHED * 67e12, REACHED * 989e12, REACHED * 494e12, CALL),
-}
+def device_kind(environment: Mapping[str, Any]) -> str:
+    "The kind of device in the environment of a record."
+    device = environment["device"]
+    return f"{device}, {environment.get('instructions')}" if device.startswith("CPU") else device
+
+
+def this_device() -> str:
+    "The kind of device that a run has here: without a GPU one core, and this process takes no more."
+    if pick_device().type == "cpu":
+        torch.set_num_threads(1)
+    return device_kind({"device": device_name(), "instructions": torch.backends.cpu.get_cpu_capability()})
+
+
+def run_seconds(record: Mapping[str, Any]) -> float:
+    "What a run took on a device of its own."
+    if record["environment"]["device"].startswith("CPU"):
+        return record["processor_seconds"]
+    parts = record.get("processor_parts", {})
+    return record["seconds"] + parts.get("probes", 0) + parts.get("scoring", 0)
+
+
+def recorded(store: Store, device: str = "") -> pd.DataFrame:
+    "A row for each finished training on a device whose kind begins with `device`: its seconds, divided by its updates."
+    rows = []
+    for record in store.everything()[0]:
+        spec = RunSpec(**record["spec"])
+        timed = "processor_seconds" in record and not is_diverged(record) and measurement_of(spec) is None
+        if timed and spec.dataset in list_datasets():
+            training, kind = spec.part("training"), device_kind(record["environment"])
+            seconds = run_seconds(record) / training["steps"]
+            rows.append((spec.model, spec.dataset, spec, step_key(spec), training["precision"], kind, seconds))
+    records = pd.DataFrame(rows, columns=["model", "dataset", "spec", *KIND, "device", "seconds"])
+    return records[records.device.str.startswith(device)].astype({"seconds": float})
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #e654302f
-def measured_rates(works: Mapping[str, tuple[RunSpec, Work]]) -> Rates:
-    "The rate of this device, set up as for a run, from a few updates of the kind that computes least."
-    device = pick_device()
-    if not works:
-        return Rates(device_name(device), math.inf, math.inf, math.inf)
+def measured_seconds(runs: pd.DataFrame) -> pd.Series:
+    "Of an update of each run, by the rate of this device in a few updates of the kind that computes least."
+    if runs.empty:
+        return runs.operations
+    least, device = runs.loc[runs.operations.idxmin()], pick_device()
+    on_gpu, clock = device.type == "cuda", perf_counter if device.type == "cuda" else process_time
     set_float32_products()
     keep_freed_memory()
-    on_gpu = device.type == "cuda"
-    if not on_gpu:
-        torch.set_num_threads(max(1, joblib.cpu_count() // n_workers()))
-    spec, work = min(works.values(), key=lambda pair: pair[1].operations)
-    training = assemble(spec, *noise(spec, 256, device))
-    training.total, batch = max(1_000, spec.part("training")["steps"]), training.batch_size
+    training = assemble(least.spec, *noise(least.spec, 256, device))
+    training.total, batch = max(1_000, least.spec.part("training")["steps"]), training.batch_size
     training.batch_size = batch if on_gpu else min(batch, 16)
     step, n = CudaGraphStep(training), len(training.steps)
     run_updates(training, step, n * (CudaGraphStep.WARM_UP + 1 if on_gpu else 1))
-    seconds = median(elapsed(lambda: run_updates(training, step, training.updates + n), device) for _ in range(5)) / n
-    rate = work.operations * training.batch_size / batch / seconds
-    return Rates(device_name(device), rate, rate, rate)
+    times = [elapsed(lambda: run_updates(training, step, training.updates + n), device, clock) / n for _ in range(3)]
+    return runs.operations * median(times) * batch / training.batch_size / least.operations
 
-# %% ../../../nbs/lab/plan/03_cost.ipynb #441f636e
-def run_row(stage: str, spec: RunSpec, done: bool, store: Store) -> dict[str, Any]:
-    "The properties of a run that need no measurement."
-    trains = measurement_of(spec) is None
-    updates = spec.part("training")["steps"] if trains else 0
-    left = 0 if done else updates - updates_made(spec, store)
-    size, key = (image_size(spec), step_key(spec)) if trains else (0, "")
-    row = {name: getattr(spec, name) for name in ("paper", "model", "dataset", "seed", "id")} | {"stage": stage}
-    return row | {"spec": spec, "image_size": size, "key": key, "done": done, "updates": updates, "left": left}
+# %% ../../../nbs/lab/plan/03_cost.ipynb #7eab48d4
+REACHED, CALL = 0.25, 3e-6  # of a data sheet's rates; seconds
+DEVICES = {  # operations per second in each precision, of NVIDIA's
+    "a100": {"fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12},
+    "h100": {"fp32": 67e12, "tf32": 494e12, "bf16": 989e12},
+    "h200": {"fp32": 67e12, "tf32": 494e12, "bf16": 989e12},
+}
+
+
+def sheet_seconds(runs: pd.DataFrame, sheet: Mapping[str, float]) -> pd.Series:
+    "Of an update of each run, on a GPU by its data sheet."
+    forward = runs.precision.map(sheet) * REACHED
+    exact = (runs.precision == "tf32") & runs.exact_backward.eq(True)
+    backward = forward.mask(exact, sheet["fp32"] * REACHED)
+    return np.maximum(runs.operations * (1 / forward + 2 / backward) / 3, runs.calls * CALL)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #bec91004
-NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
-OTHER = 40.0  # seconds of a run, until its process has started and imported, and in metrics and figures
-LOADED = 190e6  # bytes of images a second, from a compressed file, at least: by one thread, 31 s for Shapes3D
-NO_COST = dict.fromkeys(("training", "other", "bytes", "checkpoints", "images"), 0) | {"seconds": math.nan}
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #e69e0fbd
-def run_cost(spec: RunSpec, left: int, work: Work, rates: Rates, precision: str | None = None) -> dict[str, float]:
-    "Seconds of an update, hours of the `left` ones and of all else, and bytes, of an unfinished run."
-    training, n = spec.part("training"), spec.part("scoring")["samples"]
-    seconds = rates.seconds(work, precision or training["precision"])
-    seen = n + len(probe_steps(training["steps"], spec.scale)) * min(n, 2_000 if spec.dataset in GRIDS else 64)
-    drawn = describe(spec.dataset)
-    images = 3 * (spec.part("data")["images"] or drawn["size"]) * drawn["image size"] ** 2
-    other = OTHER + images / LOADED + seen * seconds / training["batch_size"] / 3
-    return {
-        "seconds": seconds, "training": left * seconds / 3600, "other": other / 3600,
-        "bytes": work.weights + NOTEBOOK, "checkpoints": 6 * work.weights, "images": images,
-    }  # fmt: skip
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #0b131a92
-def asked_runs(papers: Sequence[str], request: Request, store: Store, *chosen: Sequence[str]) -> pd.DataFrame:
-    """A row for each run that tables need; `chosen`: models, data sets and numbers of tables, as `wanted` takes them.
-
-    `ValueError` where no run is asked for, and as `wanted` raises it."""
-    stages, done = wanted(papers, request, store, *chosen)._asdict(), {record["id"] for record in store.everything()[0]}
-    rows = [run_row(stage, spec, spec.id in done, store) for stage, specs in stages.items() for spec in specs]
-    if not rows:
-        raise ValueError(f"models, data sets and tables {chosen}: no run among those of {', '.join(papers)}.")
-    return pd.DataFrame(rows)
+START = 40.0  # seconds of a run besides its updates, at least
 
 
-def count_kinds(runs: pd.DataFrame) -> tuple[dict[str, tuple[RunSpec, Work]], list[str]]:
-    "By `step_key` a run of each kind that is left, with its work; and what cannot be counted."
-    kinds = runs[~runs.done & (runs.key != "")].drop_duplicates("key")
-    stored, problems = stored_works(), []
-    works = {run.key: (run.spec, stored[digest(run.key)]) for run in kinds.itertuples() if digest(run.key) in stored}
-    kinds = kinds[~kinds.key.isin(works)]
-    for run in tqdm(kinds.itertuples(), "counting operations", len(kinds), leave=False, unit=" kinds", disable=None):
-        try:
-            works[run.key] = run.spec, count_work(run.spec)
-        except ValueError as error:
-            problems.append(str(error))
-    return works, problems
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #aec64586
-def next_runs(runs: pd.DataFrame, request: Request, store: Store) -> list[RunSpec]:
-    "Of the runs of `asked_runs` those that are left and can be done now."
-    left = runs[~runs.done]
-    trainings = after_tuning([*left.spec[left.stage == "trainings"]], request, store)
-    return [*left.spec[left.stage == "tuning"], *trainings] or [*left.spec]
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #b6e73279
-def with_costs(
+def with_hours(
     runs: pd.DataFrame,
-    works: Mapping[str, tuple[RunSpec, Work]],
-    rates: Rates,
-    precision: str | None = None,  # in place of that of each run
+    records: pd.DataFrame,  # from `recorded`
+    estimate: Callable[[pd.DataFrame], pd.Series],  # of the seconds of an update, where no record has them
 ) -> pd.DataFrame:
-    "Runs with hours in `training` and `other`, and seconds of an update in `seconds`, where work is known and left."
-    costs = [
-        run_cost(run.spec, run.left, works[run.key][1], rates, precision)
-        if run.key in works and not run.done
-        else NO_COST
-        for run in runs.itertuples()
-    ]
-    return runs.join(pd.DataFrame(costs))
+    "Runs with the `hours` of what is left of each, and whether these are `estimated`."
+    known = runs.join(records.groupby(KIND).seconds.median(), on=KIND).seconds
+    estimated = ~runs.done & known.isna() & runs.operations.notna()
+    seconds = known.fillna(estimate(runs[estimated]))
+    return runs.assign(hours=(runs.left * seconds + START * estimated) / 3600, estimated=estimated)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #664c9165
 def hours_with(frame: pd.DataFrame, workers: int) -> float:
     "Hours until all runs are done, at least, stage after stage."
-    stages = (frame.training + frame.other).groupby(frame.stage)
+    stages = frame.hours.groupby(frame.stage)
     return float(np.maximum(stages.sum() / workers, stages.max()).sum())
 
 
@@ -266,139 +262,134 @@ def duration(hours: float) -> str:
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #0550aa63
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
-    "A row for each model and size of images, and one for all of them."
-    columns = ["model", "data sets", "runs", "done", "updates a run", "s/update", "training, h", "other, h"]
-    rows = []
-    for (model, size), group in runs.groupby(["model", "image_size"], sort=False):
-        row = {"model": model, "data sets": ", ".join(dict.fromkeys(group.dataset)), "runs": len(group)}
-        row["done"] = int(group.done.sum())
-        if size:
-            row["updates a run"] = " to ".join(f"{n:,}" for n in sorted({group.updates.min(), group.updates.max()}))
-        if group.seconds.notna().any():
-            hours, left = group.training.sum(), group.left.sum()
-            row |= {"training, h": hours_text(hours), "other, h": hours_text(group.other.sum())}
-            row["s/update"] = f"{3600 * hours / left:.3g}" if left else ""
-        rows.append(row)
-    hours = {f"{part}, h": hours_text(runs[part].sum()) for part in ("training", "other")}
-    rows.append({"model": "all", "runs": len(runs), "done": int(runs.done.sum()), **hours})
-    return pd.DataFrame(rows, columns=columns).fillna("")
-
-
-def papers_summary(runs: pd.DataFrame) -> pd.DataFrame:
-    "A row for each paper, and one for all of them: its runs, how many of them tune, and hours."
-    rows = []
-    for paper, group in [*runs.groupby("paper", sort=False), ("all", runs)]:
-        hours, tuning = group.training + group.other, group.stage == "tuning"
-        row = {"paper": paper, "runs": len(group), "of them tuning": int(tuning.sum()), "done": int(group.done.sum())}
-        row |= {"updates left": f"{group.left.sum():,}", "hours": hours_text(hours.sum())}
-        rows.append(row | {"of them tuning, h": hours_text(hours[tuning].sum())})
-    return pd.DataFrame(rows)
+    "A row for each paper, or of one paper for each model, and one for all: runs, how many of them tune, and hours."
+    by, tuning = "paper" if runs.paper.nunique() > 1 else "model", runs.stage == "tuning"
+    columns = {"runs": 1, "of them tuning": tuning, "done": runs.done, "updates left": runs.left}
+    hours = {"hours": runs.hours, "of them tuning, h": runs.hours.where(tuning)}
+    sums = runs[[by]].assign(**columns, **hours).groupby(by, sort=False).sum()
+    sums.loc["all"] = sums.sum()
+    table = sums[[*columns]].map("{:,.0f}".format)
+    seconds = (3600 * sums.hours / sums["updates left"]).map("{:.3g}".format)
+    table["s/update"] = seconds.where(sums["updates left"] > 0, "")
+    return table.join(sums[[*hours]].map(hours_text)).reset_index()
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #17512320
 TOO_LONG = (
     "more than a year: --device estimates for a GPU, --tuned reported leaves tuning out, --scale study takes less"
 )
 UNTUNED = "tuning is not complete: the runs after it are counted with the values of the settings"
+NOTEBOOK = 3_000_000  # bytes of an executed run with its figures, at most
 
 
-def time_lines(frame: pd.DataFrame, rates: Rates, workers: Sequence[int], minutes: float = math.inf) -> list[str]:
-    "Hours, and what they include."
-    training, other = (hours_text(frame[part].sum()) for part in ("training", "other"))
-    each = "" if rates.name.startswith("CPU") else ", a GPU each"
-    source = "a quarter of its data sheet's rate" if rates in DEVICES.values() else "the rate of a few updates here"
+def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
+    "How many runs of each stage are left, which come first, and which published files are missing."
+    stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
+    left = frame[~frame.done].drop_duplicates(["paper", "model", "dataset", "seed"])[:n].itertuples()
+    runs = "; ".join(f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in left)
+    needed = frame.dataset[frame.key != ""].unique() if request.source == "official" else ()
+    missing = ", ".join(name for name in needed if not describe(name)["is there"])
+    return [
+        f"left: {'; '.join(stages)} runs; {frame.left.sum():,} updates",
+        *([f"first: {runs}"] if runs else []),
+        *([f"published files that are not there yet: {missing}"] if missing else []),
+    ]
+
+
+def time_lines(frame: pd.DataFrame, device: str, workers: Sequence[int], minutes: float | None = None) -> list[str]:
+    "Hours of several workers, and what they do not include."
+    each = "" if device.startswith("CPU") else ", a GPU each"
     with_workers = (f"{duration(hours_with(frame, n))} with {n}" for n in dict.fromkeys(workers))
     last = hours_with(frame, max(workers))
-    late = "; MORE than --minutes" if 60 * last > minutes else ""
+    late = "; MORE than --minutes" if minutes and 60 * last > minutes else ""
     return [
-        f"hours, {rates.name}: training {training} h and other {other} h;"
-        f" workers{each}: {', '.join(with_workers)}{late}",
+        f"hours, {device}: workers{each}: {', '.join(with_workers)}{late}",
         *([TOO_LONG] if last > YEAR else []),
-        f"ESTIMATED, by a factor of three or so: updates left x operations of an update at {source}",
-        "other: starting, loading 190 MB/s, metrics, and a forward pass of every scored image",
         "not counted: drawing data, measurements, the slowdown of runs that share a machine or a GPU",
         *([] if frame.done[frame.stage == "tuning"].all() else [UNTUNED]),
     ]
 
 
-def levers(
-    frames: Mapping[str, pd.DataFrame], works: Mapping[str, tuple[RunSpec, Work]], rates: Rates
-) -> pd.DataFrame:
-    "Hours of one worker for each frame of runs with costs, were all of them trained in a precision."
-    rows: dict[str, dict[str, str]] = {}
-    for name, frame in frames.items():
-        for precision in PRECISIONS:
-            of_kind = {key: rates.seconds(work, precision) / 3600 for key, (_, work) in works.items()}
-            hours = frame.left * frame.key.map(of_kind).fillna(0)
-            rows.setdefault(name, {})[precision] = hours_text(hours_with(frame.assign(training=hours), 1))
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def cheapest(choices: pd.DataFrame) -> str:
-    "What the fewest hours of `levers` take, in words of `make tables`."
-    hours = choices.map(lambda text: float(text.replace(",", ""))).stack()
-    name, precision = hours.idxmin()
-    words = [*([] if name == "as asked" else [name]), f"SET=training.precision={precision}"]
-    return f"fewest hours: make tables with the options of this plan and {' '.join(words)}"
-
-
-def space_lines(frame: pd.DataFrame, store: Store | None, at_once: int = 1) -> list[str]:
-    """Disk space, with the checkpoints of as many runs as train at once, and main memory for their images.
-
-    Next to what is free on this machine, unless `store` is None.
-    """
-    runs = frame.bytes.sum() + frame.checkpoints.nlargest(at_once).sum()
-    images = frame.groupby("dataset").images.max()
-    needs = {
-        "disk: runs {}, data sets {} where they are missing": [runs, images.sum()],
-        f"main memory: images of {at_once} runs at once {{}}": [at_once * images.max()],
+def source_lines(frame: pd.DataFrame, records: pd.DataFrame, rate: str) -> list[str]:
+    "For how many runs each source of hours holds, and how good it is."
+    timed = frame[~frame.done & frame.hours.notna()]
+    known = records.merge(timed[KIND].drop_duplicates(), on=KIND)
+    ratio = known.seconds / known.groupby(KIND).seconds.transform("median")
+    spread = "nine of ten within {:.2f} to {:.2f} of their median".format(*ratio.quantile([0.05, 0.95]))
+    sources = {
+        False: f"from {len(known)} records of the same model and size on such a device, {spread}",
+        True: f"ESTIMATED, by a factor of three or so: operations of an update at {rate}",
     }
-    free = [math.inf, math.inf]
-    if store is not None:
-        disk = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists()))
-        free = [disk.free, psutil.virtual_memory().available]
-    lines = []
-    for (text, sizes), there in zip(needs.items(), free, strict=True):
-        line = text.format(*(tqdm.format_sizeof(size, "B") for size in sizes))
-        line += "" if store is None else f"; free here {tqdm.format_sizeof(there, 'B')}"
-        lines.append(line + ("; MORE than is free" if sum(sizes) > there else ""))
-    return lines
-
-# %% ../../../nbs/lab/plan/03_cost.ipynb #36b508c1
-def run_lines(frame: pd.DataFrame, request: Request, n: int = 5) -> list[str]:
-    "How many runs of each stage are left, which come first, and which published files are missing."
-    stages = [f"{stage} {(~runs.done).sum()} of {len(runs)}" for stage, runs in frame.groupby("stage", sort=False)]
-    left = frame[~frame.done].itertuples()
-    runs = list(dict.fromkeys(f"{run.paper} {run.model} on {run.dataset}, seed {run.seed}" for run in left))[:n]
-    needed = dict.fromkeys(frame.dataset[frame.key != ""]) if request.source == "official" else ()
-    missing = [name for name in needed if not describe(name)["is there"]]
     return [
-        f"left: {'; '.join(stages)} runs; {frame.left.sum():,} updates",
-        *([f"first: {'; '.join(runs)}"] if runs else []),
-        *([f"published files that are not there yet: {', '.join(missing)}"] if missing else []),
+        f"{len(runs)} runs, {hours_text(runs.hours.sum())} h: {sources[estimated]}"
+        for estimated, runs in timed.groupby("estimated")
     ]
 
 
-def plan_text(
-    frame: pd.DataFrame,
-    request: Request,
-    store: Store | None,  # None: for another machine than this
-    rates: Rates,
-    workers: Sequence[int],
-    minutes: float = math.inf,
-    choices: pd.DataFrame | None = None,  # from `levers`
-) -> str:
-    "Everything that `make plan` prints: a table, of one paper by model, and lines on all runs."
-    papers = list(dict.fromkeys(frame.paper))
-    table = summary(frame) if len(papers) == 1 else papers_summary(frame)
-    align = ("left", "left" if len(papers) == 1 else "right", *["right"] * (table.shape[1] - 2))
-    options = {"tablefmt": "simple", "disable_numparse": True}
+def levers(
+    frames: Mapping[str, pd.DataFrame], records: pd.DataFrame, estimate: Callable[[pd.DataFrame], pd.Series]
+) -> pd.DataFrame:
+    "Hours of one worker for each frame of runs, were all of them trained in a precision."
+    hours = {
+        name: {p: hours_with(with_hours(runs.assign(precision=p), records, estimate), 1) for p in PRECISIONS}
+        for name, runs in frames.items()
+    }
+    return pd.DataFrame.from_dict(hours, orient="index")
+
+
+def space_line(text: str, sizes: Sequence[float], free: float | None) -> str:
+    "Bytes that are needed, next to those that are free here, if known."
+    needed = text.format(*(tqdm.format_sizeof(size, "B") for size in sizes))
+    if free is None:
+        return needed
+    return f"{needed}; free here {tqdm.format_sizeof(free, 'B')}" + ("; MORE than is free" if sum(sizes) > free else "")
+
+
+def space_lines(frame: pd.DataFrame, store: Store | None, at_once: int = 1, keep: bool = False) -> list[str]:
+    """Disk space, with the checkpoints of as many runs as train at once, or of all, and main memory for their images.
+
+    Next to what is free on this machine, unless `store` is None.
+    """
+    left = frame[~frame.done]
+    checkpoints = (6 * left.weights).nlargest(len(left) if keep else at_once)
+    images, disk, memory = left.groupby("dataset").images.max(), None, None
+    if store is not None:
+        disk = shutil.disk_usage(next(p for p in (store.runs, *store.runs.parents) if p.exists())).free
+        memory = psutil.virtual_memory().available
+    on_disk = [(left.weights + NOTEBOOK).sum() + checkpoints.sum(), images.sum()]
+    return [
+        space_line("disk: runs {}, data sets {} where they are missing", on_disk, disk),
+        space_line(f"main memory: images of {at_once} runs at once {{}}", [at_once * images.max()], memory),
+    ]
+
+# %% ../../../nbs/lab/plan/03_cost.ipynb #36b508c1
+def table_text(table: pd.DataFrame, index: bool = False) -> str:
+    "A table as text; its numbers are formatted already, and the printer must not parse them: 0.50 would become 0.5."
+    align = ("left", *["right"] * (table.shape[1] - (not index)))
+    return table.to_markdown(index=index, colalign=align, tablefmt="simple", disable_numparse=True)
+
+
+def plan_text(papers: Sequence[str], request: Request, store: Store, given: argparse.Namespace) -> str:
+    "Everything that `make plan` prints, for the options `given`: a table, and lines on all runs."
+    chosen = given.models, given.datasets, given.table
+    device, estimate = this_device(), measured_seconds
+    rate, place, here = "the rate of a few updates here", store, n_workers()
+    if given.device:
+        device, estimate = f"NVIDIA {given.device.upper()}", partial(sheet_seconds, sheet=DEVICES[given.device])
+        rate, place, here = "a quarter of its data sheet's rate", None, 8
+    records, asked = recorded(store, device), {"as asked": with_work(asked_runs(papers, request, store, *chosen))}
+    frame, workers = with_hours(asked["as asked"], records, estimate), [1, here, given.workers or here]
     how = f"scale {request.scale.name}, protocol {request.protocol}, {request.source} data"
-    lines = [f"{', '.join(papers)}, {how}", "", table.to_markdown(index=False, colalign=align, **options), ""]
-    if choices is not None:
-        lines += [f"Hours of one {rates.name} in each precision, which SET=training.precision=NAME chooses:", ""]
-        lines += [choices.to_markdown(**options), "", cheapest(choices)]
-    lines += run_lines(frame, request) + time_lines(frame, rates, workers, minutes)
-    return "\n".join(lines + space_lines(frame, store, max(workers)))
+    lines = [f"{', '.join(papers)}, {how}", "", table_text(summary(frame)), ""]
+    if given.device:
+        if (frame.stage == "tuning").any():
+            reported = asked_runs(papers, replace(request, tuned="reported"), store, *chosen)
+            asked["TUNED=reported"] = with_work(reported)
+        choices = levers(asked, records, estimate)
+        lines += [f"Hours of one {device} in each precision, which SET=training.precision=NAME chooses:", ""]
+        lines += [table_text(choices.map(hours_text), index=True), ""]
+    lines += run_lines(frame, request) + time_lines(frame, device, workers, given.minutes)
+    lines += source_lines(frame, records, rate) + space_lines(frame, place, max(workers), given.keep_checkpoints)
+    return "\n".join(lines)
 
 # %% ../../../nbs/lab/plan/03_cost.ipynb #3910025f
 def left_to_train(papers: Sequence[str], request: Request, store: Store) -> str:
@@ -407,30 +398,12 @@ def left_to_train(papers: Sequence[str], request: Request, store: Store) -> str:
     runs, scale = runs[runs.stage != "measurements"], request.scale.name
     if not (left := (~runs.done).sum()):
         return f"All {len(runs)} runs at scale {scale} are done."
-    works, _ = count_kinds(runs)
-    hours, n = hours_with(with_costs(runs, works, measured_rates(works)), n_workers()), n_workers()
+    frame, n = with_hours(with_work(runs), recorded(store, this_device()), measured_seconds), n_workers()
     return (
         f"{left} of {len(runs)} runs that fill all tables at scale {scale} are not done. 'make tables SCALE={scale}'"
-        " trains"
-        f" them: some {duration(hours)} here, {n} at once. 'make tables SCALE=smoke' tries all in minutes, 'make plan'"
-        " says more, also of other scales and devices."
+        f" trains them: some {duration(hours_with(frame, n))} here, {n} at once. 'make tables SCALE=smoke' tries all in"
+        " minutes, 'make plan' says more, also of other scales and devices."
     )
-
-
-def first_tables(device: str = "h100", scale: str = "paper") -> pd.DataFrame:
-    "Hours that one GPU needs for the first table of each paper: by grid or reported, in each precision."
-    rows: dict[str, dict[tuple[str, str], Any]] = {}
-    nowhere, rates = Store(Path("no folder"), Path("no folder")), DEVICES[device]
-    for paper, of in PAPERS.items():
-        number = next(table.number for table in of.tables if table.run_on)
-        rows[name := f"{paper}, table {number}"] = {}
-        for tuned in TUNED:
-            runs = asked_runs([paper], Request(SCALES[scale], tuned=tuned), nowhere, (), (), [number])
-            works, _ = count_kinds(runs)
-            hours = levers({name: with_costs(runs, works, rates)}, works, rates).loc[name].to_dict()
-            trainings = {"trainings": int((runs.key != "").sum())}
-            rows[name] |= {(f"tuned: {tuned}", key): value for key, value in (trainings | hours).items()}
-    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -444,24 +417,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--ids", action="store_true", help=ids)
     given = options.parse_args(arguments)
     papers, request, store = asked_papers(given), asked_request(given), project_store()
-    chosen = given.models or (), given.datasets or (), given.table
-    asked = {"as asked": asked_runs(papers, request, store, *chosen)}
-    if given.ids:
-        for spec in next_runs(asked["as asked"], request, store):
-            write_record(store.folder(spec) / "spec.json", asdict(spec))
-            print(spec.id)
+    if not given.ids:
+        tqdm.write(plan_text(papers, request, store, given))
         return 0
-    if (asked["as asked"].stage == "tuning").any():
-        asked["TUNED=reported"] = asked_runs(papers, replace(request, tuned="reported"), store, *chosen)
-    works, problems = count_kinds(pd.concat(asked.values()))
-    rates = DEVICES[given.device] if given.device else measured_rates(works)
-    frames = {name: with_costs(runs, works, rates) for name, runs in asked.items()}
-    frame, here = frames["as asked"], 8 if given.device else n_workers()
-    choices = levers(frames, works, rates) if given.device else None
-    if given.keep_checkpoints:
-        frame = frame.assign(bytes=frame.bytes + frame.checkpoints, checkpoints=0)
-    workers = [1, here, given.workers or here]
-    place = None if given.device else store
-    text = plan_text(frame, request, place, rates, workers, given.minutes or math.inf, choices)
-    tqdm.write("\n".join([text, *(f"NOT in the hours: {problem}" for problem in problems)]))
+    runs = asked_runs(papers, request, store, given.models, given.datasets, given.table)
+    for spec in next_runs(runs, request, store):
+        write_record(store.folder(spec) / "spec.json", asdict(spec))
+        print(spec.id)
     return 0
