@@ -320,7 +320,7 @@ def source_lines(frame: pd.DataFrame, records: pd.DataFrame, rate: str) -> list[
         True: f"ESTIMATED, by a factor of three or so: operations of an update at {rate}",
     }
     return [
-        f"{len(runs)} runs, {hours_text(runs.hours.sum())} h: {sources[estimated]}"
+        f"{len(runs):,} runs, {hours_text(runs.hours.sum())} h: {sources[estimated]}"
         for estimated, runs in timed.groupby("estimated")
     ]
 
