@@ -119,8 +119,8 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def survivors(processes: list[psutil.Process], seconds: float = 30) -> list[psutil.Process]:
-    "Those that are still there after a while."
+def survivors(processes: list[psutil.Process], seconds: float = 120) -> list[psutil.Process]:
+    "Those that are still there after a while; on a busy machine a run has to import first, and then ends."
     end = time.monotonic() + seconds
     while (left := [*filter(is_alive, processes)]) and time.monotonic() < end:
         time.sleep(0.05)
