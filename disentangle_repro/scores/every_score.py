@@ -125,7 +125,7 @@ def score(
     n_jobs: int = -1,  # threads of `dci`
     metrics: Sequence[str] = (),  # only these, by the name of the function or of a score; left out: all
     references: bool = True,  # chance and ceiling, too? three times the time
-    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 0: no intervals
+    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 2: twice as wide; 0: none
 ) -> Scored:
     """Every score that the input allows, or those of `metrics`, including added metrics; for the others, the reason.
 
