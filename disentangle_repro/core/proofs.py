@@ -21,10 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
 
 from .errors import DataError, check_choice, need_assertions
 from .files import write_text
+from .progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,7 +194,7 @@ def run_checks(
     known = sorted({paper for paper, _, _ in PROOF_CHECKS})
     wanted = [check_choice("paper", paper, known) for paper in papers] or known
     checks = [check for check in PROOF_CHECKS.values() if check.paper in wanted]
-    return [run_check(check, commit) for check in tqdm(checks, desc="proof checks", disable=None)]
+    return [run_check(check, commit) for check in bar(checks, desc="proof checks")]
 
 # %% ../../nbs/core/04_proofs.ipynb #0dcf9dba
 def read_checks(path: Path) -> list[CheckRecord]:

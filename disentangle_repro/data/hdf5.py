@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
-from tqdm import tqdm
 
 from ..core.device import fixed_threads, pick_device
 from ..core.errors import DataError
 from ..core.files import held, remove_unfinished, written_whole
+from ..core.progress import bar
 from .scenes import ObjectScene, Scene
 
 # %% auto #0
@@ -438,9 +438,9 @@ def draw_file(
     done = len(sources) - sum(len(block) for _, block in todo)
     draw = partial(draw_part, scene=scene, n=len(sources), described=described, device=device)
     workers = 1 if device.type != "cpu" else workers or joblib.effective_n_jobs(-1)
-    with tqdm(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images", disable=None) as bar:
+    with bar(total=len(sources), initial=done, desc=f"drawing {path.name}", unit=" images") as shown:
         for drawn in draw_parts(todo, workers, draw):
-            bar.update(drawn)
+            shown.update(drawn)
     join_parts(path, list(blocks), scene, sources, described)
     shutil.rmtree(folder)
 

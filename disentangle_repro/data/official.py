@@ -13,10 +13,10 @@ from pathlib import Path
 
 from jaxtyping import Int
 from torch import Tensor
-from tqdm import tqdm
 
 from ..core.errors import DataError
 from ..core.files import data_folder
+from ..core.progress import bar
 from .cars3d import CARS3D, read_cars3d
 from .dsprites import DSPRITES
 from .hdf5 import Contents, create, has, new_file, read_images, write_once
@@ -171,8 +171,8 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
     n = scene.sources.size if scene else sum(published.splits.values())
     sha256 = checked_sum(path, published.checksum)
     with published.reader(path, n, scene, **published.reader_options) as reading, new_file(target) as file:
-        shown = {"desc": f"importing {path.name}", "unit": " images", "disable": None}
-        with tqdm(total=n, **shown) as bar:
+        shown = {"desc": f"importing {path.name}", "unit": " images"}
+        with bar(total=n, **shown) as images:
             file["labels"] = reading.labels
             file.attrs.update(published=published.file, sha256=sha256, version=IMPORT_VERSION, names=reading.names)
             first = 0
@@ -181,7 +181,7 @@ def import_published(path: Path, target: Path, published: Published, scene: Scen
                     data = file[name] if name in file else create(file, name, n, rows.shape[1:])
                     data[first : first + len(rows)] = rows
                 first += len(rows)
-                bar.update(len(rows))
+                images.update(len(rows))
 
 # %% ../../nbs/data/18_official.ipynb #e9eaad52
 def imported_file(name: str, scene: Scene | None) -> Path:

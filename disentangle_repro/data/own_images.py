@@ -16,10 +16,10 @@ import torch
 from jaxtyping import Int, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
-from tqdm import tqdm
 
 from ..core.errors import DataError
 from ..core.files import data_folder, project_root
+from ..core.progress import bar
 from .hdf5 import create, has, new_file, write_once
 from .layouts import not_drawn
 from .scenes import Scene
@@ -166,7 +166,7 @@ def own_file(scene: OwnImages) -> Path:
         with new_file(path) as file:
             file.attrs["folder"] = now
             data = create(file, "images", n, (size, size, 3))
-            for first in tqdm(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images", disable=None):
+            for first in bar(range(0, n, 256), desc=f"reading {scene.name}", unit=" x 256 images"):
                 some = scene.files[first : first + 256]
                 data[first : first + len(some)] = np.stack([square_image(file, size) for file in some])
             if state_of(scene) != now:

@@ -15,11 +15,11 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
-from tqdm import tqdm
 
 from ..baselines.variational import draw
 from ..core.device import fixed_threads, make_generator, seeded
 from ..core.errors import check_choice
+from ..core.progress import bar
 from ..data.gmm2d import MIXTURE, PointSets, sample_sets
 from ..nets.slots import leaky_dense
 from .aggregate_posterior import DiagonalMixture, aggregate_posterior
@@ -82,7 +82,7 @@ def train(
         network = MixtureAutoencoder(**model)
     points = sample_sets(n_sets, seed=0).points
     step = torch.optim.Adam([p for p in network.parameters() if p.requires_grad], lr=learning_rate)
-    for _ in tqdm(range(updates), desc=f"seed {seed}", unit="step", leave=False, disable=None):
+    for _ in bar(range(updates), desc=f"seed {seed}", unit="step", leave=False):
         chosen = points[torch.randint(n_sets, (batch,), generator=generator)]
         step.zero_grad()
         set_distance(chosen, network(chosen, generator), generator).backward()

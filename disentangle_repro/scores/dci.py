@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int, Num
 from joblib import Parallel, delayed
 from torch import Tensor
-from tqdm import tqdm
 
 from ..core.errors import PROTOCOLS, check_choice
+from ..core.progress import bar
 from .importance import completeness, disentanglement, shares
 from .inputs import CHANCE, InputWarning, check_numbers, check_sources_latents
 from .inputs import distinct_rows, take_few_values, warn_of_arrays
@@ -192,7 +192,7 @@ def fit_sources(
     fit = delayed(partial(fit_forest, **forest) if predictor == "forest" else fit_boosting)
     jobs = (fit((latents[train], s[train]), (latents[rest], s[rest]), max_depth, seed, n_trees) for s in sources.T)
     fits = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs)
-    return list(tqdm(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False, disable=None))
+    return list(bar(fits, total=sources.shape[1], desc=f"DCI, {predictor}", leave=False))
 
 # %% ../../nbs/scores/05_dci.ipynb #ebcbdd9b
 MAX_SAMPLES = {"field": 10_000} | dict.fromkeys(PROTOCOLS, 0)  # 0: all

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int, Num
 from torch import Tensor
-from tqdm import tqdm
 
 from .. import __version__
 from ..core.errors import check_choice
+from ..core.progress import bar
 from .dci import drawn_rows
 from .inputs import ArrayWarning, check_numbers, check_sources_latents, repeats, to_numpy
 from .inputs import warn_of_arrays
@@ -126,7 +125,7 @@ def score(
     n_jobs: int = -1,  # threads of `dci`
     metrics: Sequence[str] = (),  # only these, by the name of the function or of a score; left out: all
     references: bool = True,  # chance and ceiling, too? three times the time
-    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 0: no intervals
+    halvings: int = 0,  # of the samples, for intervals: 10, say, for twenty times the time; 2: twice as wide; 0: none
 ) -> Scored:
     """Every score that the input allows, or those of `metrics`, including added metrics; for the others, the reason.
 
@@ -161,7 +160,7 @@ def score(
     inputs = {name: drawn(dci_samples if metric.subsampled else 0) for name, metric in tried.items()}
 
     def result(metric: Metric, z: np.ndarray, rows: np.ndarray, seed: int = seed) -> Any:
-        bar.update()
+        progress.update()
         arrays, more = given_to(metric, sources[rows], z[rows], [other[rows] for other in models], categorical)
         return metric(*arrays, **asked | more | {"seed": seed})
 
@@ -175,8 +174,7 @@ def score(
     widths: dict[str, float] = {}
     compared = reference_latents(sources, latents, discrete or categorical, seed) if references else {}
     times = 1 + len(compared) + CALLS_PER_HALVING * halvings
-    shown = False if "ipykernel" in sys.modules else None  # None: in a terminal
-    bar = tqdm(desc="scores", total=times * len(tried), leave=False, delay=10, disable=shown)
+    progress = bar(desc="scores", total=times * len(tried), leave=False, delay=10)
     for name, metric in tried.items():
         rows = inputs[name]
         try:
@@ -202,7 +200,7 @@ def score(
                 once = rows[repeats(sources[rows], latents[rows])[0]]
                 with suppress(ValueError):
                     widths |= half_widths(partial(numbers, metric, latents), once, halvings=halvings, seed=seed)
-    bar.close()
+    progress.close()
     if metrics and not results:
         raise ValueError(f"metrics has none that can be computed: {'; '.join(map(': '.join, refused.items()))}")
     scores = {name: value for key, each in results.items() for name, value in METRICS[key].numbers(each).items()}

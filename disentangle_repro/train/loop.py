@@ -22,13 +22,13 @@ from zipfile import ZipFile
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
-from tqdm import tqdm
 
 from ..baselines.autoencoder import Autoencoder, Step, unfrozen
 from ..core.device import make_generator
 from ..core.errors import DataError, Diverged, OutOfTime, check_choice
 from ..core.interruption import noted_signals
 from ..core.files import set_aside, written_whole
+from ..core.progress import bar
 from ..data.pairs import ImagePairs
 from .optimizer import SCHEDULES, set_learning_rate
 from .precision import PRECISIONS, backward_in, networks_in
@@ -464,7 +464,7 @@ def fit(
     make_criterion: Callable[[list[dict[str, float]]], bool] = reconstructs,  # save at the last point?
     clock: Callable[[], float] = time.time,
     on_log: Sequence[Callable[[dict[str, float]], None]] = (),  # called with each new point of the curve
-    progress: bool = True,  # show a bar, in a terminal ...
+    progress: bool = True,  # show a bar, in a terminal or in Jupyter ...
     bar_file: TextIO | None = None,  # ... there; on the standard error when left out
 ) -> list[dict[str, float]]:  # the curve: `updates` and the mean of each term since the last point
     """Train until `updates` have been made in all, resuming from `checkpoint` where there is a whole one.
@@ -486,9 +486,9 @@ def fit(
         training.note_environment(environment)
     training.total, step, saved = updates, CudaGraphStep(training), clock()
     longest = 0.0  # seconds of a point of the curve
-    look = {"unit": "update", "file": bar_file, "leave": None, "disable": None if progress else True}
+    look = {"unit": "update", "file": bar_file, "leave": None}
     noted = noted_signals() if checkpoint is not None else nullcontext(lambda: False)
-    with noted as interrupted, tqdm(total=updates, initial=training.updates, **look) as bar:
+    with noted as interrupted, bar(total=updates, initial=training.updates, shown=progress, **look) as shown:
         while training.updates < updates:
             before, start = training.updates, clock()
             _, in_point = training.point.get("loss", (0, 0))  # updates that a process before has made of it
@@ -520,8 +520,8 @@ def fit(
             if over:
                 ending = OutOfTime if late else KeyboardInterrupt
                 raise ending(f"{training.updates:,} of {updates:,} updates are made.")
-            bar.set_postfix(loss=f"{point['loss']:.4f}", refresh=False)
-            bar.update(training.updates - bar.n)
+            shown.set_postfix(loss=f"{point['loss']:.4f}", refresh=False)
+            shown.update(training.updates - shown.n)
     return training.curve
 
 # %% ../../nbs/train/02_loop.ipynb #7c1e04b2

@@ -13,6 +13,7 @@ import pooch
 import pytest
 import torch
 from small_scenes import SMALL
+from tqdm import tqdm
 
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import layouts, load, load_dataset, official
@@ -395,13 +396,13 @@ def test_a_pickle_is_never_loaded(data):
 def test_an_interrupted_import_leaves_nothing(data, name, fault, monkeypatch):
     published(data, name)
 
-    class Bar(official.tqdm):
+    class Bar(tqdm):
         def update(self, n=1):
             super().update(n)
             raise fault
 
     with monkeypatch.context() as patch, pytest.raises(type(fault)):
-        patch.setattr(official, "tqdm", Bar)
+        patch.setattr(official, "bar", Bar)
         load_dataset(name, "official")
     assert not list(data.glob("official/*"))
     assert np.array_equal(load_dataset(name, "official").images, random_images(name)[0])

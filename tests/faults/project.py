@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -110,9 +111,20 @@ def workers(process: subprocess.Popen) -> list[psutil.Process]:
     return [one for one in family(process)[1:] if "spawn_main" in " ".join(one.cmdline())]
 
 
-def survivors(processes: list[psutil.Process], seconds: float = 30) -> list[psutil.Process]:
-    "Those that are still there after a while."
-    return psutil.wait_procs(processes, timeout=seconds)[1]
+def is_alive(process: psutil.Process) -> bool:
+    "Whether it runs; one that has ended stays a zombie where nobody collects it, as in a container without an init."
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def survivors(processes: list[psutil.Process], seconds: float = 120) -> list[psutil.Process]:
+    "Those that are still there after a while; on a busy machine a run has to import first, and then ends."
+    end = time.monotonic() + seconds
+    while (left := [*filter(is_alive, processes)]) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
 
 
 def command(process: psutil.Process) -> str:
