@@ -75,15 +75,6 @@ def test_noise_of_a_binary_channel():
     assert mig(source, np.column_stack([latent, np.ones(8)])) == pytest.approx(1 - entropy / np.log(2), abs=1e-12)
 
 
-def test_sap_by_hand():
-    generator = np.random.default_rng(0)
-    sources = generator.normal(size=(200_000, 2))
-    latents = np.column_stack([sources[:, 0], sources[:, 0] + sources[:, 1]])
-    # R2 of the first source: 1 and 1/2; of the second: 0 and 1/2
-    assert sap(sources, latents, continuous=True) == pytest.approx(1 / 2, abs=0.01)
-    assert sap(GRID, GRID, continuous=True) == pytest.approx(1, abs=1e-12)
-
-
 def test_area_and_curve_by_hand():
     scores = np.array([[0.0], [1.0], [2.0], [2.0]])
     positive = np.array([[False], [True], [False], [True]])
