@@ -30,10 +30,6 @@ def sigmoids(parts, alpha):
     return SlotImages((alpha.sigmoid()[:, :, None] * parts).sum(1), parts, alpha.sigmoid())
 
 
-def softmax(jacobian):
-    return jacobian.softmax(1)
-
-
 def squares(jacobian):
     return ORIGINAL["shares"](jacobian.square())
 
@@ -56,13 +52,11 @@ BROKEN = [
     ("section 6, J-ARI", "", "fg_ari", lambda *masks: 0.9 * ORIGINAL["fg_ari"](*masks)),
     ("section 6, slot Jacobian", "", "slot_jacobian", two_norm),
     ("section 6, slot Jacobian", "", "slot_jacobian", signed),
-    ("section 6, JIS", "", "shares", softmax),
     ("section 6, JIS", "", "shares", lambda jacobian: jacobian / jacobian.sum((1, 2, 3), keepdim=True)),
     ("section 6, JIS", "", "generator_of_order", one_order_higher),
     ("Definition 3.2 and JIS", "", "colour_by_colour", pixels_first),
     ("Definition 3.2 and JIS", "", "slot_jacobian", first_channel),
     ("section 6, JIS's scale", "", "shares", squares),
-    ("section 6, JIS's scale", "", "shares", lambda jacobian: jacobian / jacobian.amax(1, keepdim=True)),
     ("section 6, JIS's scale", "", "slot_jacobian", signed),
     ("section 6.1, spatial broadcast", "", "shares", squares),
     ("section 6.1, spatial broadcast", "", "composed", sigmoids),

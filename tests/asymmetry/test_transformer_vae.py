@@ -1,7 +1,5 @@
 "The regularised Transformer-VAE: shapes, sizes from the facts, gradients, noise, warm-up in the loop, what is refused."
 
-from itertools import pairwise
-
 import pytest
 import torch
 from torch import nn
@@ -88,39 +86,6 @@ def test_shares_are_read_row_by_row():
         drawn, shares = model.decoder(slots), model.shares(slots)
     of_pixel = torch.stack([layer[2, :, 16 * 5 + 11, 1] for layer in drawn.attention]).mean()
     torch.testing.assert_close(shares[2, 1, 5, 11], of_pixel)
-
-
-def linear(inputs, outputs):
-    return inputs * outputs + outputs
-
-
-def attention_size(size, asked, inner):
-    return linear(size, inner) + linear(asked, 2 * inner) + linear(inner, size)
-
-
-def decoder_size(slot_dim):
-    lift, query = linear(slot_dim, 2064) + linear(2064, 516), linear(2 * 2 * 8, 360) + linear(360, 180)
-    layer = attention_size(180, 516, 516) + linear(180, 360) + linear(360, 180) + 2 * (180 + 516 + 180)
-    return lift + query + 2 * layer + 2 * 180 + 2 * linear(180, 180) + linear(180, 3)
-
-
-def encoder_size(n_slots, said, filters):
-    counts = (3, filters, filters, filters, said)
-    convolutions = sum(linear(25 * inputs, outputs) for inputs, outputs in pairwise(counts))
-    features = convolutions + linear(4, said) + 2 * linear(said, said)
-    layer = 2 * attention_size(said, said, said) + linear(said, 2 * said) + linear(2 * said, said) + 4 * 2 * said
-    return features + n_slots * said + 5 * layer + 2 * said
-
-
-@pytest.mark.parametrize(("n_slots", "image_size", "slot_dim", "filters"), [(5, 64, 32, 32), (7, 128, 64, 64)])
-@pytest.mark.parametrize("kl", [0.0, 0.05])
-def test_the_released_networks_sizes(n_slots, image_size, slot_dim, filters, kl):
-    said = 2 * slot_dim if kl else slot_dim
-    sizes = {"n_slots": n_slots, "image_size": image_size, "slot_dim": slot_dim, "filters": filters}
-    for protocol, learned_norm in (("code", 0), ("paper", 2 * said)):
-        model = transformer_vae(**sizes, kl=kl, protocol=protocol)
-        counted = sum(parameter.numel() for parameter in model.parameters())
-        assert counted == encoder_size(n_slots, said, filters) + decoder_size(slot_dim) + learned_norm
 
 
 def test_what_the_protocols_differ_in():

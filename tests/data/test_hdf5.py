@@ -157,13 +157,6 @@ def test_on_disk_can_be_sent_elsewhere(grid):
     assert lazy.to("meta")[:].device.type == "meta" and lazy.device.type == "cpu"
 
 
-def test_a_file_that_vanishes_is_named(grid):
-    lazy = OnDisk(grid, "images")
-    grid.unlink()
-    with pytest.raises(DataError, match="grid.h5: does not exist"):
-        lazy[0]
-
-
 # -- files that are refused, and why
 
 
@@ -174,15 +167,6 @@ def test_truncated(name, kept, request):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
     assert refused(path).startswith("is no hdf5 file or not a whole one")
-
-
-def test_damaged_images(grid):
-    with h5py.File(grid) as file:
-        chunk = file["images"].id.get_chunk_info(1)
-    whole = bytearray(grid.read_bytes())
-    whole[chunk.byte_offset : chunk.byte_offset + chunk.size] = bytes(chunk.size)
-    grid.write_bytes(whole)
-    assert refused(grid).startswith("is no hdf5 file or not a whole one")
 
 
 @pytest.mark.parametrize("name, data", [("grid", "images"), ("grid", "labels"), ("spots", "masks"), ("part", "labels")])

@@ -10,17 +10,18 @@ from disentangle_repro.command import main
 
 ROOT = Path(__file__).parents[2]
 UNKNOWN = {
-    "PAPERS": ("qale", "'tripod'"),
-    "MODELS": ("qale", "'beta_vae'"),
-    "DATASETS": ("shapes4d", "'shapes3d'"),
-    "SCALE": ("huge", "'smoke'"),
+    "PAPERS": ("qale", "Did you mean 'qlae'?"),
+    "MODELS": ("beta-vae", "Did you mean 'beta_vae'?"),
+    "DATASETS": ("Shapes3D", "Did you mean 'shapes3d'?"),
+    "SCALE": ("smok", "Did you mean 'smoke'?"),
     "SOURCE": ("drawn", "'official'"),
     "PROTOCOL": ("letter", "'text'"),
 }  # fmt: skip
+NUMBER = "must be a whole number"
 ASKED = [("tables", name, *of) for name, of in UNKNOWN.items()]
 ASKED += [("plan", name, *of) for name, of in UNKNOWN.items()]
-ASKED += [("tables", "ENGINE", "slurm", "tcp://"), ("tables", "ENGINE", "local:0", "tcp://")]
-ASKED += [("tables", "SEEDS", "0", ""), ("tables", "UPDATES", "many", "")]
+ASKED += [("tables", "ENGINE", engine, "must be 'local', ") for engine in ("slurm", "local:0", "tcp://nowhere")]
+ASKED += [("tables", "SEEDS", "0", NUMBER), ("tables", "UPDATES", "many", NUMBER), ("tables", "UPDATES", "-5", NUMBER)]
 ASKED += [("tables", "MINUTES", "0", ""), ("tables", "MINUTES", "many", "")]
 ASKED += [("data", "DATASETS", "shapes4d", "shapes3d"), ("data", "ENGINE", "slurm", "tcp://")]
 SAID = {("data", "DATASETS"): "name"}  # what an argument is called where not as the variable
@@ -45,6 +46,6 @@ def test_an_unknown_name_is_told(target, name, given, there_is, tally, tmp_path,
         main(arguments)
     said = capsys.readouterr().err
     assert ended.value.code == 2 and repr(given) in said and there_is in said
-    assert SAID.get((target, name), name.lower()) in said.lower()
+    assert SAID.get((target, name), name.lower()) in said.lower() and said.count("'clevr6'") < 2, "a list twice"
     assert [path.name for path in tmp_path.iterdir()] == ["settings.ini"], "something was done"
     tally(f"make {target} {name}={given}")

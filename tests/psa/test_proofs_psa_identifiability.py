@@ -47,10 +47,6 @@ def covariances_kept(mixture, matrix, shift):
     return ORIGINAL_IMAGE(moved, torch.eye(len(matrix)).double(), torch.zeros(len(matrix)))
 
 
-def twice_the_spread(means, variances, n, generator):
-    return ORIGINAL_DRAW(means, 2 * variances, n, generator)
-
-
 def scalar_variances(means, variances, n, generator):
     return ORIGINAL_DRAW(means, variances.mean(1, keepdim=True).expand_as(variances), n, generator)
 
@@ -97,7 +93,6 @@ BROKEN = [
     ("Theorem 1", "K! normals", "concatenated_slots", one_order),
     ("Theorem 1", "K! normals", "concatenated_slots", variances_in_order),
     ("Theorem 1", "fall into cells", "draw_slots", with_repetition),
-    ("Theorem 1", "fall into cells", "draw_slots", twice_the_spread),
     ("Theorem 1", "fall into cells", "draw_slots", scalar_variances),
     ("Theorem 1", "fall into cells", "draw_slots", one_noise_for_all_dimensions),
     ("Theorem 1", "every position", "concatenated_slots", one_order),
@@ -108,7 +103,6 @@ BROKEN = [
     ("Corollary 5", "counter-example", "least_stretch", lambda network: ORIGINAL_STRETCH(network) + 1e-6),
     ("Corollary 6", "", "to_nearest_fold", twice_as_far),
     ("Corollary 6", "", "to_nearest_fold", lambda network, z: ORIGINAL_FOLD(network, z) / 2),
-    ("Corollary 6", "", "to_nearest_fold", lambda network, z: ORIGINAL_FOLD(network[:2], z)),
     ("Corollary 6", "", "inverse", without_a_leak),
     ("Assumption 8", "", "count_preimages", lambda knots, x: ORIGINAL_COUNT(knots[:-1], x)),
     ("Assumption 8", "", "FUNCTIONS", chapter.FUNCTIONS | {"absolute value": chapter.FUNCTIONS["absolute value: not"]}),

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from disentangle_repro.baselines.monet import MONet
 from disentangle_repro.baselines.slot_attention import slot_autoencoder
@@ -19,7 +18,7 @@ from disentangle_repro.core.device import make_generator, seeded
 from disentangle_repro.experiment.paper import Table
 from disentangle_repro.lab.tables.layout import reported_cell
 from disentangle_repro.models import create_model
-from disentangle_repro.train.optimizer import SCHEDULES, make_optimizer, warmed_up
+from disentangle_repro.train.optimizer import make_optimizer
 
 
 def rectifiers(module):
@@ -54,30 +53,6 @@ def test_the_two_models_of_psa_3_differ_in_their_slots_only():
         assert all(a.equal(b) for a, b in zip(ours.state_dict().values(), theirs.state_dict().values(), strict=True))
         assert ours.state_dict().keys() == theirs.state_dict().keys()
     assert repr(models[0].slots.norm) == repr(models[1].slots.norm_features)
-
-
-def test_the_broadcast_decoder_of_slot_attention_layer_by_layer():
-    with seeded(0):
-        decoder = slot_autoencoder(3, dim=8, image_size=32, width=0.2).decoder
-    slots, weights = 3 * torch.randn(2, 3, 8, generator=make_generator(0)), list(decoder.layers.parameters())
-    steps = torch.linspace(0, 1, 8)
-    down, right = steps[:, None].expand(8, 8), steps.expand(8, 8)
-    grid = torch.stack([down, 1 - down, right, 1 - right], -1)
-    x = slots.reshape(6, 1, 1, 8) + grid @ decoder.position.plane.weight.T + decoder.position.plane.bias
-    x = x.permute(0, 3, 1, 2)
-    for weight, bias in zip(weights[0:4:2], weights[1:4:2], strict=True):  # 8 to 16 to 32
-        x = F.conv_transpose2d(x, weight, bias, stride=2, padding=2, output_padding=1).clamp(min=0)
-    x = F.conv2d(x, weights[4], weights[5], padding=2).clamp(min=0)
-    x = F.conv2d(x, weights[6], weights[7], padding=1).reshape(2, 3, 4, 32, 32)
-    masks = x[:, :, 3:].exp() / x[:, :, 3:].exp().sum(1, keepdim=True)
-    torch.testing.assert_close(decoder(slots).image, (masks * x[:, :, :3]).sum(1), rtol=1e-5, atol=1e-5)
-
-
-def test_the_rate_of_slot_attention():
-    of_slot_attention = SCHEDULES["warm_up_exponential"]
-    for step in (0, 1, 2_500, 9_999, 10_000, 10_001, 100_000, 250_000, 499_999):
-        published = 4e-4 * (step / 10_000 if step < 10_000 else 1) * 0.5 ** (step / 100_000)
-        assert 4e-4 * warmed_up(of_slot_attention, 0.0)(step / 500_000) == pytest.approx(published, rel=1e-9)
 
 
 def monet(image_size=16):

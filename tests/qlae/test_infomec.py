@@ -12,7 +12,13 @@ from sklearn.metrics import log_loss, mutual_info_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from disentangle_repro.scores.infomec import cross_entropy, explicitness, infomec, normalized_v_information
+from disentangle_repro.scores.infomec import (
+    active_latents,
+    cross_entropy,
+    explicitness,
+    infomec,
+    normalized_v_information,
+)
 from disentangle_repro.scores.inputs import InputWarning
 from disentangle_repro.scores.mutual_information import nmi_matrix
 
@@ -34,6 +40,12 @@ def test_paper_protocol_uses_three_neighbours_and_a_converged_unweighted_fit():
         share.append(1 - log_loss(source, fit.predict_proba(inputs)) / mutual_info_score(source, source))
     np.testing.assert_allclose(normalized_v_information(sources, latents, discrete=False), share, atol=1e-3)
     assert ours.infoe == pytest.approx(np.mean(share), abs=1e-3)
+
+
+def test_by_quartiles_a_discrete_latent_needs_a_tenth_and_a_continuous_one_a_tenth_of_the_widest():
+    latents = np.linspace(0, 1, 101)[:, None] * [4, 0.3, 0.1]  # inter-quartile ranges of 2, 0.15 and 0.05
+    assert active_latents(latents, discrete=True, pruning="quartiles").tolist() == [True, True, False]
+    assert active_latents(latents, discrete=False, pruning="quartiles").tolist() == [True, False, False]
 
 
 SOURCES, LATENTS = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [0, 1], [1, 0]]), np.arange(12.0).reshape(6, 2)

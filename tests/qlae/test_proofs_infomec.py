@@ -45,7 +45,6 @@ def of_bins(sources, latents, k, seed=0):
 MUTATIONS = [
     ("equation 8", "one-hot columns", "modularity", gap),
     ("equation 9", "one-hot rows", "compactness", chapter_modularity),
-    ("equation 9", "one-hot rows", "compactness", lambda nmi: chapter_modularity(nmi.T) ** 2),
     ("equation 9", "one-hot rows", "compactness", lambda nmi: lead(nmi.T)),
     ("equations 8 and 9", "between the extremes", "modularity", lead),
     ("section 4.1, pruning", "inactive latent", "InfoMEC", exchanged),

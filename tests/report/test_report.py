@@ -233,14 +233,6 @@ def check_keyboard(page):
     expect(page.locator("th[aria-sort=ascending]")).to_have_count(1, timeout=PATIENCE)
 
 
-def check_keyboard_opens_a_run(page):
-    tab_to(page, "td a[href*='runs/']", 2_000)
-    check_focus(page)
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/runs/**")
-    assert page.locator("h1").count() == 1
-
-
 def check_axe(page):
     "No violation that axe-core calls serious or critical."
     found = Axe().run(page).response["violations"]
@@ -257,12 +249,6 @@ def check_width(page):
             && !e.parentElement.closest(".scroll")).map(e => e.outerHTML.slice(0, 120)).slice(0, 5)
             .concat(root.scrollWidth + " of " + innerWidth); }""")
     assert wide == []
-
-
-def weight(site, page):
-    "Bytes of a page and of all that it loads."
-    files = {(site.folder / page).parent / unquote(urlsplit(link).path) for link in site.parsed(page).fetched}
-    return (site.folder / page).stat().st_size + sum(file.resolve().stat().st_size for file in files)
 
 
 def check_print(page):

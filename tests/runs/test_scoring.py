@@ -1,20 +1,14 @@
-"""How models are scored: each released procedure listed by itself, indices one-hot, draws, and probes as the scores."""
+"How models are scored: procedures by name, whose numbers tests/parity compares; indices, draws, probes as the scores."
 
 import re
 import time
 import tracemalloc
-import warnings
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_selection import mutual_info_classif
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss, mutual_info_score
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
+from sklearn.preprocessing import OneHotEncoder
 
 from disentangle_repro.baselines.autoencoder import Autoencoder, decode_all, encode_all
 from disentangle_repro.baselines.variational import GaussianLatent
@@ -35,53 +29,9 @@ from disentangle_repro.scores.dci import DCI
 from disentangle_repro.scores.infomec import RUN_PROCEDURES, explicitness, infomec, normalized_v_information, procedure
 from disentangle_repro.scores.reconstruction import recombined
 
-# ---- the released files, each in plain scikit-learn
+# ---- released procedures
 
-
-def regressed(inputs, source, iterations):
-    fit = LogisticRegression(C=np.inf, class_weight="balanced", solver="lbfgs", tol=1e-4, max_iter=iterations)
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return log_loss(source, fit.fit(inputs, source).predict_proba(inputs))
-
-
-def listed(sources, latents, kind, *, neighbours, one_hot, iterations, active):
-    "InfoM, InfoE and InfoC as one released file computes them of latents of a kind."
-    if kind == "continuous":
-        nmi = [[mutual_info_classif(z[:, None], s, n_neighbors=neighbours, random_state=0)[0] for z in latents.T]
-               for s in sources.T]  # fmt: skip
-    else:
-        numbered_values = [np.unique(z, return_inverse=True)[1] for z in latents.T]
-        nmi = [[mutual_info_score(s, z) for z in numbered_values] for s in sources.T]
-    nmi = np.array(nmi) / np.array([[mutual_info_score(s, s)] for s in sources.T])
-    nmi = nmi[:, active]
-    inputs = (OneHotEncoder() if kind in one_hot else StandardScaler()).fit_transform(latents)
-    shares = [1 - regressed(inputs, s, iterations) / np.log(len(np.unique(s))) for s in sources.T]
-    infom = ((nmi.max(0) / nmi.sum(0)).mean() - 1 / len(nmi)) / (1 - 1 / len(nmi))
-    infoc = ((nmi.max(1) / nmi.sum(1)).mean() - 1 / active.sum()) / (1 - 1 / active.sum())
-    return infom, np.mean(shares), infoc
-
-
-def ranges_above(share, discrete_too):
-    def active(latents, kind):
-        ranges = latents.max(0) - latents.min(0)
-        return ranges > (ranges.max() * share if kind == "continuous" or discrete_too else 0)
-
-    return active
-
-
-def quartiles(latents, kind):
-    low, high = np.quantile(latents, [0.25, 0.75], axis=0)
-    return high - low > ((high - low).max() / 10 if kind == "continuous" else 0.1)
-
-
-DISCRETE = ("values", "indices")
-RELEASED = {  # repository and file
-    "code": (10, DISCRETE, 100, ranges_above(1 / 20, False)),  # latent_quantization, metrics/infomec.py
-    "qlae": (3, ("indices",), 100, ranges_above(1 / 8, True)),  # mutual_information.py, explicitness.py
-    "factorqvae": (3, DISCRETE, 500, ranges_above(1 / 20, False)),  # FactorQVAE, metrics/infomec.py
-    "tripod": (10, DISCRETE, 100, quartiles),  # tripod, metrics/infomec.py
-}
+NAMES = ("code", *RUN_PROCEDURES)
 
 
 def named(name):
@@ -107,22 +57,9 @@ def representation(kind, n=1200):
     return sources, np.stack(renamed, axis=1)
 
 
-@pytest.mark.parametrize("kind", ["continuous", *DISCRETE])
-@pytest.mark.parametrize("name", RELEASED)
-def test_a_named_procedure_is_the_released_file(name, kind):
-    sources, latents = representation(kind)
-    neighbours, one_hot, iterations, rule = RELEASED[name]
-    active = rule(latents, kind)
-    expected = listed(sources, latents, kind, neighbours=neighbours, one_hot=one_hot, iterations=iterations,
-                      active=active)  # fmt: skip
-    ours = infomec(sources, latents, discrete=kind != "continuous", categorical=kind == "indices", **named(name))
-    assert (ours.active == active).all()
-    assert (ours.infom, ours.infoe, ours.infoc) == pytest.approx(expected, abs=5e-3)
-
-
 def test_a_choice_overrides_its_protocol_and_leaves_the_others():
     sources, latents = representation("continuous")
-    by_name = {name: infomec(sources, latents, discrete=False, **named(name)) for name in ("paper", *RELEASED)}
+    by_name = {name: infomec(sources, latents, discrete=False, **named(name)) for name in ("paper", *NAMES)}
     for name, found in by_name.items():
         choices = {key: value for key, value in asdict(procedure(**named(name))).items() if key != "latents"}
         written_out = infomec(sources, latents, discrete=False, protocol="code", **choices)
@@ -157,7 +94,7 @@ def indices_of(sources, rng, size):
     return np.stack([rng.permutation(size)[z] for z in synonym.T], axis=1)
 
 
-@pytest.mark.parametrize("name", ["paper", "text", "code", "qlae", "factorqvae"])
+@pytest.mark.parametrize("name", ["paper", "text", *NAMES])
 def test_synonyms_and_pairs_are_fully_explicit(name):
     rng = np.random.default_rng(0)
     sources = rng.integers([6, 4, 9], size=(3000, 3))
@@ -294,14 +231,12 @@ def test_probes_and_scores_of_a_run_are_its_released_procedure(paper, model, pro
     sampled = spec.part("scoring")["samples"]
     model, data = looked_up(latents, None), numbered(sources)
     name = "paper" if protocol == "paper" else paper
-    neighbours, _, _, rule = RELEASED.get(name, (3, (), None, ranges_above(1 / 20, False)))
     probed, scored = assemble.make_probe(spec, data)(model), assemble.score(spec, model, data)
     rows = scored.rows.numpy()
     seen = rows[: len(rows) * 2 // 3] if paper == "factorqvae" else rows
     for found, of in ((probed, seen), ({"infom": scored.scores["infom"], "infoc": scored.scores["infoc"]}, seen)):
-        expected = listed(sources[of], latents[of], "continuous", neighbours=neighbours, one_hot=(), iterations=1,
-                          active=rule(latents[of], "continuous"))  # fmt: skip
-        assert (found["infom"], found["infoc"]) == pytest.approx((expected[0], expected[2]), abs=5e-3)
+        expected = infomec(sources[of], latents[of], discrete=False, **named(name))
+        assert (found["infom"], found["infoc"]) == pytest.approx((expected.infom, expected.infoc), abs=5e-3)
     assert len(rows) == sampled == 500
 
 

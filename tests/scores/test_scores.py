@@ -87,23 +87,6 @@ def test_scores_of_a_matrix_follow_the_definitions():
     assert (disentanglement(importance), completeness(importance)) == pytest.approx(plain_scores(importance))
 
 
-@pytest.mark.whole
-def test_forest_of_depth_10_agrees_with_other_forests_of_scikit_learn():
-    sources, latents = synthetic(1000)
-    ours = dci(sources, latents, predictor="forest", max_depth=10, protocol="paper")
-    theirs = plain_dci(sources, latents, [entropy_forest(10, seed=50) for _ in sources.T], held_out=0.1)
-    assert (ours.d, ours.i, ours.c) == pytest.approx(theirs, abs=0.02)
-
-
-@pytest.mark.whole
-def test_tuned_forest_agrees_with_forests_grown_to_the_chosen_depths():
-    sources, latents = synthetic(1000)
-    ours = dci(sources, latents, protocol="paper")
-    d, i, c = plain_dci(sources, latents, [entropy_forest(depth, seed=50) for depth in ours.depths], held_out=0.1)
-    assert (ours.d, ours.c) == pytest.approx((d, c), abs=0.02)
-    assert i - 0.02 < ours.i < i + 0.05  # the depth is the best of many on 200 samples, so its accuracy is optimistic
-
-
 def test_tuned_depth_is_the_shallowest_of_the_most_accurate():
     sources, latents = synthetic(400, (6, 4), 5)
     tuned = dci(sources, latents, protocol="paper")

@@ -76,4 +76,3 @@ def test_the_results(table):
     main = contrasts_table(project_store()).query("role != ''")
     described = "; ".join(f"{row.claim}: {row.verdict}" for row in main.itertuples())
     assert Image.open(ROOT / "nbs" / "images" / "primary_contrasts.png").text["Description"] == described
-

@@ -186,38 +186,6 @@ def test_a_paper_without_released_code_is_left_out_and_the_others_are_made(check
     assert {spec.paper for spec in asked} == {"tripod"}
 
 
-@pytest.mark.parametrize("option", [["--seeds", "0"], ["--updates", "-5"], ["--updates", "many"]])
-def test_a_wrong_number_is_refused_by_name(option, capsys):
-    with pytest.raises(SystemExit):
-        make.main(option)
-    assert f"argument {option[0]}: value is '{option[1]}' but must be a whole number" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "meant"),
-    [
-        (["--scale", "smok"], "smoke"),
-        (["--papers", "qlea"], "qlae"),
-        (["--protocol", "novel"], None),
-        (["--models", "beta-vae"], "beta_vae"),
-        (["--datasets", "Shapes3D"], "shapes3d"),
-    ],
-)
-def test_a_wrong_option_is_refused_with_the_choices(option, meant, capsys):
-    with pytest.raises(SystemExit):
-        make.main(option)
-    said = capsys.readouterr().err
-    assert f"argument {option[0]}: " in said and ("must be one of" in said or "choose from" in said)
-    assert meant is None or f"Did you mean {meant!r}?" in said
-    assert said.count("'clevr6'") < 2  # each data set is listed once
-
-
-def test_a_wrong_engine_is_refused_with_what_there_is(capsys):
-    with pytest.raises(SystemExit):
-        make.main(["--engine", "tcp://nowhere"])
-    assert "argument --engine: engine is 'tcp://nowhere' but must be 'local', " in capsys.readouterr().err
-
-
 def test_a_damaged_record_is_put_aside_and_its_run_done_again(checkout, monkeypatch, capsys):
     asked = []
     perform(monkeypatch, lambda spec, store: (asked.append(spec), done(spec, store)))

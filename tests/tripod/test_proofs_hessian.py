@@ -77,7 +77,6 @@ NORMALIZED = [
     ("Proposition 3.1", "by symbol", "squares", squares_without_scales),
     ("Proposition 3.1", "by autograd", "squares", squares_without_scales),
     ("Proposition 3.1", "by autograd", "squares", lambda H, scales: ORIGINAL["squares"](H, scales)[::-1]),
-    ("Proposition 3.1", "by autograd", "exact_penalty", the_same_for_all),
     ("Proposition 3.1", "counter-example", "exact_penalty", the_same_for_all),
     ("A.2, the numerator", "less its expectation", "scaled_signs", unscaled_signs),
     ("A.2, the numerator", "4 sum over j > i", "squares", squares_without_scales),

@@ -184,27 +184,6 @@ def test_the_default_is_what_it_was(dataset, name):
     assert loss == pytest.approx(expected[2], rel=5e-3 if name.startswith("qlinfowgan") else 1e-4)
 
 
-def one_step(model, size):
-    "Every part of a model takes a step, and images go through it."
-    images = noisy(4, size)
-    for step in model.steps()[-2:]:
-        loss, _ = step.loss(images, make_generator(0))
-        gradients = torch.autograd.grad(loss, step.parameters, allow_unused=True)
-        assert loss.isfinite() and any(g is not None and g.abs().max() > 0 for g in gradients)
-    with torch.no_grad():
-        latents = model.encode(images)
-        assert model.decode(latents).shape == (4, size, size, 3)
-    taken = f"images are {2 * size}x{2 * size} pixels but the encoder takes {size}x{size}"
-    with pytest.raises(ValueError, match=taken), torch.no_grad():
-        model.encode(noisy(2, 2 * size))
-
-
-@pytest.mark.parametrize("name, family", [("tripod", "style"), ("qlae", "residual"), ("qlae", "preactivation")])
-@pytest.mark.parametrize("size", [16, 32])
-def test_families_of_networks_at_other_sizes(name, family, size):
-    one_step(create_model(name, dataset="shapes3d", family=family, width=0.05, image_size=size), size)
-
-
 @pytest.mark.parametrize("family, widths", [("style", [64, 128, 256]), ("residual", [64, 128, 256])])
 def test_the_stage_at_the_largest_map_is_left_out(family, widths):
     "What is left has the channels that it has at 64x64."
