@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 from torch.func import jacfwd, vmap
 
+from ..baselines.autoencoder import Autoencoder
 from ..core.errors import PROTOCOLS, Protocol, check_choice
 from ..data.scenes import Draw, ObjectScene, block, mosaic, to_bytes
 from ..nets.attention import split_heads
@@ -125,10 +126,13 @@ def slot_jacobian(
     """Dependence of each pixel on each slot: the L1 norm over slot dims and colours (asymmetry, section 6 and A4).
 
     `decoder` maps slots (batch, slots, dims) to images, each from its own slots: (batch, channels, height, width), as
-    networks do, (batch, height, width, channels), as `decode` of a model does, or an output with an `image` of the
-    first kind. `ValueError` for slots that are no tensor (they are differentiated), slots or images of another shape,
-    images whose channels could be in either place, and a `chunk` below 1.
+    networks do, (batch, height, width, channels), or an output with an `image` of the first kind. In place of a model's
+    `decode` its `decoder` is taken, whose images are not yet cut off to [0, 1]. `ValueError` for slots that are no
+    tensor (they are differentiated), slots or images of another shape, images whose channels could be in either place,
+    and a `chunk` below 1.
     """
+    if isinstance(model := getattr(decoder, "__self__", None), Autoencoder):
+        decoder = model.decoder
     if not isinstance(slots, Tensor):
         raise ValueError(f"slots is of type {type(slots).__name__}, but must be a tensor that the decoder takes.")
     if slots.ndim != 3 or slots.numel() == 0:

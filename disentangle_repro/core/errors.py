@@ -103,8 +103,8 @@ def by_protocol(paper: T, code: T) -> dict[str, T]:
 
 # %% ../../nbs/core/01_errors.ipynb #bbb82502
 def check_bytes(argument: str, images: Any) -> None:
-    "`ValueError` for images, an array or a tensor, of bytes that are 0 and 1 only."
-    known = not getattr(images, "is_meta", False) and len(images)
+    "`ValueError` for images, an array or a tensor, of bytes that are 0 and 1 only; none that are still on disk."
+    known = hasattr(images, "max") and not getattr(images, "is_meta", False) and len(images)
     if known and str(images.dtype).endswith("uint8") and images.max() == 1 and images.min() == 0:
         raise ValueError(f"{argument} holds bytes of 0 and 1, but white is 255: multiply them by 255.")
 

@@ -201,6 +201,10 @@ class OnDisk:
         "The same rows, put elsewhere."
         return self._with(device=torch.empty(0, device=device).device)
 
+    def split(self, size: int) -> Iterator[UInt8[Tensor, "size height width ..."]]:
+        "So many rows after another, as of a tensor, each read in its turn."
+        return (self[first : first + size] for first in range(0, len(self), size))
+
     def part(self, some: slice) -> OnDisk:
         "Some of the rows, not read yet."
         return self._with(rows=self.rows[some], tensor=None if self.tensor is None else self.tensor[some])

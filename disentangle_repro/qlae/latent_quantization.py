@@ -102,7 +102,7 @@ class LatentQuantizer(PlainLatent):
     @in_float32
     def quantized(self, continuous: Maps) -> LatentOutput:
         "The output for `continuous`, in float32."
-        rows, quantized = to_rows(continuous, self.dim), to_rows(self.code(continuous), self.dim)
+        quantized, rows = to_rows(self.code(continuous), self.dim), to_rows(continuous, self.dim)
         penalties = codebook_losses(rows, quantized, self.protocol)
         return LatentOutput(from_rows(straight_through(rows, quantized), continuous, self.dim), penalties)
 

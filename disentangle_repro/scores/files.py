@@ -5,6 +5,7 @@
 # %% ../../nbs/scores/13_files.ipynb #eb4ddf2e
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def read_numpy(path: Path) -> Mapping[str, np.ndarray]:
 
 # %% ../../nbs/scores/13_files.ipynb #f903a8c7
 def check_stored(name: str, part: Any) -> None:
-    "`ValueError` for a data set of h5py whose numbers hdf5 would make up: never written, or of a missing source."
+    "`ValueError` for a data set of h5py some of whose numbers hdf5 would make up: unwritten, or of a missing source."
     import h5py
 
     if part.is_virtual:
@@ -60,6 +61,10 @@ def check_stored(name: str, part: Any) -> None:
                 raise ValueError(f"{name!r} takes its numbers from {inside!r} of {file}, which is missing.") from error
     elif part.size and not part.id.get_storage_size():
         raise ValueError(f"{name!r} has shape {part.shape} but was never written.")
+    elif part.chunks:
+        n = math.prod(-(-length // size) for length, size in zip(part.shape, part.chunks, strict=True))
+        if (written := part.id.get_num_chunks()) < n:
+            raise ValueError(f"{name!r} has shape {part.shape} but only {written:,} of its {n:,} chunks were written.")
 
 
 @dataclass(frozen=True)

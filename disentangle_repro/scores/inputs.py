@@ -159,19 +159,28 @@ class ArrayWarning(InputWarning):
     "An `InputWarning` of the arrays alone, the same for every metric."
 
 
-ENDS, FAR, BINS = 1 / 200, 4, 20  # rows cut at either end; how often their range is in all rows'; bins of the scores
+CUTS = ((1 / 200, 4), (1 / 20, 15))  # share of rows cut at either end, and how often the others' range is in the whole
+BINS = 20  # of the scores
 
 
 def far_rows(latents: Num[np.ndarray, "n latents"]) -> dict[int, Int[np.ndarray, " rows"]]:
     """Rows far from all others, the farthest first, by latent; of 100 rows or more."""
-    n = len(latents)
-    if n < 100:
+    if len(latents) < 100:
         return {}
-    cut, latents = max(1, int(n * ENDS)), latents.astype(np.float64)
+    few, more = (far_of_cut(latents.astype(np.float64), *cut) for cut in CUTS)
+    return dict(sorted((more | few).items()))
+
+
+def far_of_cut(
+    latents: Float[np.ndarray, "n latents"], share: float, times: float
+) -> dict[int, Int[np.ndarray, " rows"]]:
+    "`far_rows` by one cut: rows outside of a range that is so many times in the whole."
+    n = len(latents)
+    cut = max(1, int(n * share))
     low, high = np.partition(latents, (cut, n - 1 - cut), axis=0)[[cut, n - 1 - cut]]
     inner, whole = high - low, np.ptp(latents, axis=0)
     far = {}
-    for j in np.flatnonzero((inner > 0) & (whole > FAR * inner)):
+    for j in np.flatnonzero((inner > 0) & (whole > times * inner)):
         outside = np.maximum(low[j] - latents[:, j], latents[:, j] - high[j])
         if len(np.unique(latents[outside <= 0, j])) > BINS * inner[j] / whole[j] + 1:
             rows = np.flatnonzero(outside > inner[j])

@@ -23,6 +23,7 @@ from ..data.hdf5 import OnDisk, brought_to, read_rows
 from ..data.load import Dataset, free_memory, placed
 from ..data.own_images import own_file, own_images
 from ..representations import Arrays, as_bytes, black_and_white
+from ..scores.files import check_stored
 
 # %% auto #0
 __all__ = []
@@ -165,6 +166,7 @@ def as_images(
     if not len(images):
         raise ValueError("images has no image: needed is at least one.")
     if isinstance(images, h5py.Dataset):
+        check_stored("images", images)
         if images.nbytes > free_memory(torch.device("cpu")) / 2:
             return ReadWhenDrawn(lambda rows: read_rows(images, np.array(rows)), len(images), device)
         return of_array(images[:], device)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import sys
@@ -15,7 +17,8 @@ from pathlib import Path
 
 import pytest
 from dask_by_hand import start_dask
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
+from distributed.cli import dask_ssh, dask_worker
 from small_checkout import checkout_with
 
 from disentangle_repro.data import load
@@ -24,6 +27,8 @@ from disentangle_repro.lab.runs import engine
 from disentangle_repro.lab.runs.engine import check_engine, do_runs, executor, in_own_process, worker_environment
 from disentangle_repro.lab.runs.runner import FAILED, run
 from disentangle_repro.train.store import CHECKPOINTS, Store
+
+PROJECT = Path(__file__).parents[2]
 
 
 def specs(n: int) -> list[RunSpec]:
@@ -265,3 +270,35 @@ def test_a_scheduler_elsewhere_allows_as_many_failures():
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
         with executor(cluster.scheduler_address) as pool:
             assert pool._client.run_on_scheduler(allowed) == 9
+
+
+def documented(program: str) -> tuple[dict[str, str], list[str]]:
+    "The variables and options of a command of Dask in the chapter."
+    cells = json.loads((PROJECT / "nbs/lab/runs/08_engine.ipynb").read_text(encoding="utf-8"))["cells"]
+    lines = "\n".join("".join(cell["source"]) for cell in cells).replace("\\\n", " ").splitlines()
+    (command,) = (
+        line for line in lines if re.match(rf"([A-Z_]+=\S+ )*dask {program} --?\w|.*dask {program} tcp", line)
+    )
+    before, _, options = command.partition(f"dask {program} ")
+    return dict(word.split("=") for word in before.split()), shlex.split(options)
+
+
+def test_documented_workers_of_dask_have_the_options_a_gpu_and_all_their_cores(tmp_path, monkeypatch):
+    "`dask ssh` had none of that name, and without OMP_NUM_THREADS Dask gives a worker one thread."
+    monkeypatch.chdir(tmp_path)
+    Path("machines.txt").touch()
+    by_hand, options = documented("worker")
+    ssh = dask_ssh.main.make_context("ssh", documented("ssh")[1]).params
+    threads, _ = ssh["remote_python"].removeprefix("env ").split()
+    assert threads == f"OMP_NUM_THREADS={by_hand['OMP_NUM_THREADS']}"
+    for given in (options, ssh["remote_dask_worker"].split()[1:]):
+        assert dask_worker.main.make_context("worker", given).params["resources"] == "GPU=1"
+    processes, address = start_dask(tmp_path, OMP_NUM_THREADS=by_hand["OMP_NUM_THREADS"])
+    try:
+        with Client(address) as client:
+            client.wait_for_workers(1, timeout=60)
+            assert [*client.run(os.getenv, "OMP_NUM_THREADS").values()] == ["8"]
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait()

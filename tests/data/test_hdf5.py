@@ -19,10 +19,13 @@ import small_scenes
 import torch
 from small_scenes import GREY, SMALL, SPOTS
 
+from disentangle_repro.baselines.autoencoder import encode_all
 from disentangle_repro.core.errors import DataError
 from disentangle_repro.data import hdf5
 from disentangle_repro.data.hdf5 import OnDisk, read_images, read_rows, write_images
 from disentangle_repro.data.shapes3d import SHAPES3D
+from disentangle_repro.lab.runs.slots import segment_all
+from disentangle_repro.models import create_model
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +158,15 @@ def test_on_disk_can_be_sent_elsewhere(grid):
     lazy = OnDisk(grid, "images", torch.tensor([3, 1]))
     assert pickle.loads(pickle.dumps(lazy))[:].equal(lazy[:])
     assert lazy.to("meta")[:].device.type == "meta" and lazy.device.type == "cpu"
+
+
+def test_images_on_disk_are_encoded_and_segmented_as_those_in_memory(grid):
+    "They had no `split`, in which a run of slots ended at its first probe."
+    lazy, whole = OnDisk(grid, "images"), OnDisk(grid, "images")[:]
+    for name, given in (("qlae", {"n_latents": 4}), ("sa", {"n_slots": 3})):
+        model = create_model(name, image_size=whole.shape[1], width=0.1, **given).eval()
+        assert encode_all(model, lazy, batch_size=7).equal(encode_all(model, whole, batch_size=7))
+    assert segment_all(model, lazy).equal(segment_all(model, whole))
 
 
 # -- files that are refused, and why

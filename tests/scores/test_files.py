@@ -125,13 +125,14 @@ def test_links_in_hdf5_are_followed_and_numbers_that_are_not_there_are_refused()
         file["nowhere"], file["elsewhere"] = h5py.SoftLink("/none"), h5py.ExternalLink("none.h5", "/z")
         file.create_virtual_dataset("virtual", layout)
         file.create_dataset("group/unwritten", LATENTS.shape, "f4")
+        file.create_dataset("half", LATENTS.shape, "f4", chunks=(1, 1), compression="gzip")[:-1] = LATENTS[:-1]
     for name in ("soft", "external", "virtual"):
         assert np.array_equal(read("links.h5", name), LATENTS)
     assert list(read_hdf5(Path("links.h5"))).count("group/unwritten") == 1
     Path("deeper/other.h5").unlink()
     for name, why in {"virtual": "takes its numbers from 'z' of deeper/other.h5, which is missing",
                       "external": "is a link to what is missing", "nowhere": "is a link to what is missing",
-                      "group/unwritten": "was never written"}.items():  # fmt: skip
+                      "group/unwritten": "was never written", "half": "chunks were written"}.items():  # fmt: skip
         said = refusal(read, "links.h5", name)
         assert f"links.h5: cannot be read as .h5 of plain numbers: {name!r} " in said and why in said
 

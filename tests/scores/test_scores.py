@@ -388,13 +388,27 @@ def test_score_warns_once_of_arrays(recwarn):
     assert len([each for each in recwarn if "Far from all others" in str(each.message)]) == 1
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform", "laplace", "exponential", "quantised", "rare"])
+@pytest.mark.parametrize("rows", [1, 10, 40])
+@pytest.mark.parametrize("place", [300, -300])
+def test_several_rows_on_one_side_are_far_as_well(rows, place):
+    sources, latents = with_one_far_row()
+    latents[:rows, 0], latents[0, 1] = place, 0
+    assert {j: set(far) for j, far in far_rows(latents).items()} == {0: {*range(rows)}}
+    with pytest.warns(InputWarning, match="Far from all others: row "):
+        assert metrics.mig(sources, latents) < 0.6
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "uniform", "laplace", "exponential", "lognormal", "rectified", "quantised", "rare"]
+)
 @pytest.mark.parametrize("n", [100, 1_000, 100_000])
 def test_ordinary_latents_have_no_row_far_out(kind, n):
     rng = np.random.default_rng(0)
     draws = {
         "quantised": lambda size: np.linspace(-1, 1, 12)[rng.integers(12, size=size)],
         "rare": lambda size: (rng.random(size) < 0.004) + 0.0,
+        "lognormal": lambda size: rng.lognormal(sigma=0.5, size=size),
+        "rectified": lambda size: rng.normal(-1, 1, size).clip(min=0),
     }
     z = draws[kind]((n, 8)) if kind in draws else getattr(rng, kind)(size=(n, 8))
     assert not far_rows(z)

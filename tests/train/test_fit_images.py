@@ -58,6 +58,15 @@ def test_images_in_any_form_make_the_same_training(tmp_path):
             assert trained(images) == expected, type(images)
 
 
+def test_images_that_were_never_written_are_refused(tmp_path):
+    "HDF5 reads them as black."
+    with h5py.File(tmp_path / "images.h5", "w") as file:
+        file.create_dataset("images", IMAGES.shape, "u1", chunks=(1, *IMAGES.shape[1:]))[1:] = IMAGES[1:]
+        n = len(IMAGES)
+        with pytest.raises(ValueError, match=f"'images' .* but only {n - 1} of its {n} chunks were written"):
+            trained(file["images"])
+
+
 def test_a_loader_makes_its_own_batches_epoch_after_epoch(model):
     loader = DataLoader(Items(), batch_size=3, num_workers=1)
     batches = []

@@ -168,6 +168,7 @@ def test_slot_attention_draws_by_pytorchs_generator_in_training_and_nothing_in_e
         (lambda: layers.LatentQuantizer(8), (2, 1), "shape (2, 1) but needs a batch, and 8 latents in"),
         (lambda: layers.LatentQuantizer(8, dim=-1), (2, 8, 4, 4), "(2, 8, 4, 4) but needs a batch, and 8 latents in"),
         (lambda: layers.LatentQuantizer(8).index, (2, 7), "8 latents in dimension 1"),
+        (lambda: layers.LatentQuantizer(8), (8,), "needs a batch"),
         (lambda: layers.FiniteScalarQuantizer(8), (2, 7), "8 latents in dimension 1"),
         (lambda: layers.FiniteScalarQuantizer(8), (8,), "needs a batch"),
         (lambda: layers.ScalarQuantizer(dim=3), (2, 8), "continuous has shape (2, 8) but needs (batch, 3 * n_latents)"),
