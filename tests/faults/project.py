@@ -66,7 +66,7 @@ class Project:
     def results(self) -> dict[str, dict]:
         "What runs came to, without what differs from time to time."
         records, _ = self.store.everything()
-        varies = ("seconds", "processor_seconds", "environment", "digest")
+        varies = ("seconds", "processor_seconds", "processor_parts", "environment", "digest")
         return {r["id"]: {k: v for k, v in r.items() if k not in varies} for r in records}
 
     def numbers(self) -> dict[str, str]:
