@@ -21,7 +21,7 @@ def undisturbed(tmp_path_factory):
 
     project = Project(tmp_path_factory.mktemp("undisturbed"), ("ae", "qlae"), 150)
     start = time.monotonic()
-    assert project.make() == 0, project.said()
+    assert project.make() == 0 and project.numbers(), project.said()
     return project, time.monotonic() - start
 
 
